@@ -1,0 +1,105 @@
+//! What the rest of the program may ask of the service, and what can come back.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use thiserror::Error;
+
+use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
+
+/// The largest `limit` that the service documents for its team history endpoints.
+pub const PAGE_EVENTS_MAX: u32 = 1001;
+/// The largest `limit` of the deprecated per-computer history.
+pub const DEVICE_PAGE_EVENTS_MAX: u32 = 100;
+
+/// One page of a windowed stream, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    pub stream: Stream,
+    /// `startTime`, seconds since the epoch, inclusive as documented.
+    pub start: i64,
+    /// `stopTime`, seconds since the epoch, inclusive as documented.
+    pub stop: i64,
+    pub offset: u64,
+    pub limit: u32,
+    /// Set: the deprecated per-computer history of this computer, used where `history/devices` is not there.
+    pub device: Option<DeviceId>,
+}
+
+/// An answer, and the moment in the service's own clock at which it was made.
+#[derive(Debug, Clone)]
+pub struct Served<T> {
+    pub body: T,
+    /// The `Date` header; `None` when the service sends none.
+    pub at: Option<Instant>,
+}
+
+/// One answered page. `has_more` and `next_offset` are the service's claims: counted, never trusted.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub events: Vec<RawEvent>,
+    pub has_more: Option<bool>,
+    pub next_offset: Option<i64>,
+}
+
+/// The newest billing entries, newest first as documented.
+#[derive(Debug, Clone, Default)]
+pub struct BillingSnapshot {
+    pub events: Vec<RawEvent>,
+}
+
+/// What reading needs to know of a team.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TeamView {
+    pub name: Option<String>,
+    /// `planFeatures.deviceEventsMaxRetrievalDuration`; `None` in the limited view of callers who are not admins.
+    pub plan_span: Option<Duration>,
+}
+
+/// Why a request has no usable answer. No variant carries a token, a URL's query or a response body.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApiError {
+    /// 401 or 403: the token is missing, wrong or has too few rights. Not retried.
+    #[error("{what}: the service refused the token (status {status}); check that it is current and may read this team")]
+    Refused { what: String, status: u16 },
+    /// 404 or 410. Not retried.
+    #[error("{what}: not found (status {status})")]
+    NotFound { what: String, status: u16 },
+    /// Another 4xx: the service does not accept the request as sent, for example its `limit`. Not retried.
+    #[error("{what}: the service rejected the request (status {status}, code {code:?})")]
+    Rejected { what: String, status: u16, code: Option<String> },
+    /// 429: wait, at least for `retry_after` where the service says so.
+    #[error("{what}: the service asked us to slow down (status 429)")]
+    Throttled { what: String, retry_after: Option<Duration> },
+    /// 5xx, a reset, a deadline: the same request may work later.
+    #[error("{what}: {detail}")]
+    Unavailable { what: String, detail: String, retry_after: Option<Duration> },
+    /// An answer that is not what the interface describes: HTML, truncated JSON, a missing list. Retried, never taken
+    /// as an empty window.
+    #[error("{what}: the answer is not what the interface describes: {detail}")]
+    Unexpected { what: String, detail: String },
+}
+
+impl ApiError {
+    /// Whether the same request may succeed later without anyone doing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, ApiError::Throttled { .. } | ApiError::Unavailable { .. } | ApiError::Unexpected { .. })
+    }
+}
+
+pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
+
+/// The edge to the service. Contract: every call is read-only upstream and may be repeated; a call that answers `Ok`
+/// returns one atomic look at the service; an answer that is not what the interface describes is an error.
+pub trait EventSource: Send + Sync {
+    /// `GET /v1/user/teams`: the teams that the token sees.
+    fn teams(&self) -> Answer<'_, Vec<TeamId>>;
+    /// `GET /v1/team/{teamID}`.
+    fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView>;
+    /// `GET /v1/team/{teamID}/devices`: the ids of the team's computers.
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>>;
+    /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
+    fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
+    /// `GET /v1/team/{teamID}/billing/events`.
+    fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot>;
+}

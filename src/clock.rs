@@ -1,0 +1,59 @@
+//! Now, sleep and randomness: the only place where they come from.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::model::Instant;
+
+/// The edge to time and chance. Contract: `now` may jump (it is the machine's wall clock), `monotonic` never goes back,
+/// `sleep` lasts at least what was asked, `random` is uniform over 64 bits.
+pub trait Clock: Send + Sync {
+    /// The machine's wall clock. Ages of events are not taken from it but from the service's `Date`.
+    fn now(&self) -> Instant;
+    /// Time since some fixed moment of this process.
+    fn monotonic(&self) -> Duration;
+    fn sleep(&self, span: Duration) -> BoxFuture<'_, ()>;
+    fn random(&self) -> u64;
+}
+
+/// The machine's own clock.
+pub struct SystemClock {
+    started: std::time::Instant,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place where real time and chance are read")]
+    pub fn new() -> Self {
+        Self { started: std::time::Instant::now(), random: Mutex::new(fastrand::Rng::new()) }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place where real time is read")]
+    fn now(&self) -> Instant {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place where the program sleeps")]
+    fn sleep(&self, span: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(tokio::time::sleep(span))
+    }
+
+    fn random(&self) -> u64 {
+        self.random.lock().expect("BUG: the generator never panics").u64(..)
+    }
+}

@@ -1,0 +1,19 @@
+//! The vocabulary: what every room speaks. Pure, and knows no other room.
+
+mod digest;
+mod event;
+mod ids;
+mod instant;
+mod multiset;
+mod row;
+mod stream;
+mod window;
+
+pub use digest::Digest;
+pub use event::{EventIdentity, RawEvent, ServedTime};
+pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
+pub use instant::{Instant, TimeError, TimeUnit};
+pub use multiset::Multiset;
+pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
+pub use stream::Stream;
+pub use window::{Range, WindowGrid};

@@ -1,0 +1,65 @@
+//! How often each thing occurs: the algebra in which readings of a window are joined.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// A multiset. Equality compares multiplicities.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Multiset<K: Eq + Hash> {
+    counts: HashMap<K, u32>,
+}
+
+impl<K: Eq + Hash> Default for Multiset<K> {
+    fn default() -> Self {
+        Self { counts: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> Multiset<K> {
+    /// Adds one occurrence and returns the new multiplicity.
+    pub fn add(&mut self, key: K) -> u32 {
+        let count = self.counts.entry(key).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    /// Raises the multiplicity of `key` to at least `count`.
+    pub fn raise(&mut self, key: K, count: u32) {
+        let held = self.counts.entry(key).or_insert(0);
+        *held = (*held).max(count);
+    }
+
+    pub fn count(&self, key: &K) -> u32 {
+        self.counts.get(key).copied().unwrap_or(0)
+    }
+
+    /// The pointwise maximum: what both readings together prove to exist.
+    pub fn join(&mut self, other: Self) {
+        for (key, count) in other.counts {
+            self.raise(key, count);
+        }
+    }
+
+    /// The number of occurrences of all keys.
+    pub fn len(&self) -> u64 {
+        self.counts.values().map(|&n| u64::from(n)).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&K, u32)> {
+        self.counts.iter().map(|(k, &n)| (k, n))
+    }
+}
+
+impl<K: Eq + Hash> FromIterator<K> for Multiset<K> {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let mut set = Self::default();
+        for key in keys {
+            set.add(key);
+        }
+        set
+    }
+}

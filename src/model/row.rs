@@ -1,0 +1,63 @@
+//! Typed rows: what `normalize` makes and `archive` keeps. The columns of the datasets stand in `archive::schema`.
+
+use bytes::Bytes;
+
+use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId};
+
+/// One archived event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    pub team_id: TeamId,
+    pub event_id: EventId,
+    pub time: Instant,
+    /// The event field's own name, as served.
+    pub event_type: String,
+    /// 1 for the first content seen under an id, 2 for the next, and so on.
+    pub revision: u32,
+    pub first_seen_at: Instant,
+    pub redacted: bool,
+    /// The event's JSON text; UTF-8.
+    pub raw: Bytes,
+    pub detail: Detail,
+}
+
+/// The columns that a stream adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    Activity { token_info: Option<String>, payload: Option<String> },
+    Connections(Box<ConnectionDetail>),
+    Billing { payload: Option<String> },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionDetail {
+    pub connection_id: Option<ConnectionId>,
+    pub device_id: Option<DeviceId>,
+    pub computer_host_name: Option<String>,
+    pub tunnel_id: Option<String>,
+    pub source_type: Option<String>,
+    pub peer_email: Option<String>,
+    pub peer_ip: Option<String>,
+    pub direct_ip: Option<String>,
+    pub local_user_name: Option<String>,
+    pub failure_reason: Option<String>,
+}
+
+/// One event that could not be made a row: kept, counted, and read again by a later version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectRow {
+    pub team_id: TeamId,
+    pub stream: Stream,
+    /// The service's id, where there is one; else a content hash and occurrence number.
+    pub event_id: EventId,
+    /// Known when the time was not what was wrong.
+    pub time: Option<Instant>,
+    /// A word for machines, for example `time_out_of_range`.
+    pub reason: String,
+    /// A sentence for people.
+    pub detail: String,
+    pub first_seen_at: Instant,
+    pub redacted: bool,
+    /// The event's bytes as served; not always UTF-8.
+    pub raw: Bytes,
+}

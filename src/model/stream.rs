@@ -1,0 +1,57 @@
+//! The three record streams that the service exposes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::TimeUnit;
+
+/// What is polled. The order is the order in which a team is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    Activity,
+    Connections,
+    Billing,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 3] = [Stream::Activity, Stream::Connections, Stream::Billing];
+    /// The streams that are read window by window; billing shows only its ten newest entries.
+    pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Stream::Activity => "activity",
+            Stream::Connections => "connections",
+            Stream::Billing => "billing",
+        }
+    }
+
+    /// The unit of the event time on the wire.
+    pub const fn time_unit(self) -> TimeUnit {
+        match self {
+            Stream::Activity => TimeUnit::Nanos,
+            Stream::Connections => TimeUnit::Millis,
+            Stream::Billing => TimeUnit::Seconds,
+        }
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Stream {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Stream::ALL
+            .into_iter()
+            .find(|s| s.as_str() == text)
+            .ok_or_else(|| format!("unknown stream {text:?}: expected activity, connections or billing"))
+    }
+}

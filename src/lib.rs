@@ -16,15 +16,15 @@
 //! 4. What decides is pure and takes `now` as an argument; the world is touched behind three traits: the event source
 //!    ([`api::EventSource`]), the store (`archive::Store`) and the clock ([`clock::Clock`]).
 
-pub mod model;
-pub mod clock;
-pub mod error;
-pub mod config;
 pub mod api;
-pub mod collect;
-pub mod normalize;
 pub mod archive;
-pub mod report;
-pub mod pipeline;
-pub mod sandbox;
 pub mod cli;
+pub mod clock;
+pub mod collect;
+pub mod config;
+pub mod error;
+pub mod model;
+pub mod normalize;
+pub mod pipeline;
+pub mod report;
+pub mod sandbox;

@@ -6,4 +6,7 @@
 
 mod contract;
 
-pub use contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView, DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
+pub use contract::{
+    Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery, Served,
+    TeamView,
+};

@@ -1,0 +1,254 @@
+//! What a ledger line says: files added and removed, checkpoints moved, findings. The only truth about an archive.
+//!
+//! No personal data, no secret and no URL stands in a record: ids of teams and computers, digests, times and counts.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{DeviceId, Digest, EventIdentity, Instant, Range, Stream};
+
+use super::Dataset;
+
+/// How far a window is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowState {
+    /// Read before its lag had passed, or only in part.
+    Provisional,
+    /// Read whole after its lag, confirmed by two equal walks, and committed.
+    Settled,
+    /// Re-scanned and unchanged: final.
+    Sealed,
+}
+
+impl WindowState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WindowState::Provisional => "provisional",
+            WindowState::Settled => "settled",
+            WindowState::Sealed => "sealed",
+        }
+    }
+}
+
+/// Where a walk over an open window stands: the next page is asked for from `offset - anchors.len()`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WalkPoint {
+    /// Events of the list before this point, the padding included.
+    pub offset: u64,
+    /// The first 16 bytes of the digests of the last events before `offset`, oldest first, in hexadecimal.
+    pub anchors: Vec<String>,
+}
+
+/// One window of one stream, as it stands after a commit. A later record of the same start replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowRecord {
+    pub stream: Stream,
+    #[serde(flatten)]
+    pub range: Range,
+    pub state: WindowState,
+    /// Whole walks over the window.
+    pub reads: u32,
+    pub requests: u64,
+    /// Archived events that the window owns, quarantined ones included where their time is known.
+    pub events: u64,
+    /// Events first seen on a re-scan.
+    #[serde(default)]
+    pub late: u64,
+    /// When the service's clock stood at the end of the confirmed reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_at: Option<Instant>,
+    /// Re-scans done, counted in tiers of the configuration.
+    #[serde(default)]
+    pub rescans: u32,
+    /// Parts of an unsettled window that are confirmed already; disjoint, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<Range>,
+    /// Seconds that never held still, still open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unstable: Vec<Range>,
+    /// The provisional walk of an open window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk: Option<WalkPoint>,
+}
+
+/// At the service's time `at`, everything before `read_to` had been read at least once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadPoint {
+    pub at: Instant,
+    pub read_to: Instant,
+}
+
+/// What is remembered of a stream beside its windows. A later record of the same stream replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamRecord {
+    /// The start of the first window: what is older was out of reach at the first reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<Instant>,
+    /// The newest read points, oldest first; at most [`READ_POINTS_MAX`].
+    #[serde(default)]
+    pub read_points: Vec<ReadPoint>,
+    /// The lag learned from late events, in seconds; 0 when the configured one has sufficed.
+    #[serde(default)]
+    pub learned_lag_seconds: u64,
+    /// The last billing snapshot, newest first, as identities.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshot: Vec<SnapshotEntry>,
+    /// Event types met so far: a new one is a finding once.
+    #[serde(default)]
+    pub event_types: BTreeSet<String>,
+}
+
+pub const READ_POINTS_MAX: usize = 32;
+
+/// One entry of a billing snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub digest: Digest,
+}
+
+impl From<&EventIdentity> for SnapshotEntry {
+    fn from(identity: &EventIdentity) -> Self {
+        Self { id: identity.id.as_ref().map(|id| id.as_str().to_owned()), digest: identity.digest }
+    }
+}
+
+/// What a re-scan or a check noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// What is older was out of reach at the first reading.
+    ArchiveBegins,
+    /// Events were, or may have been, lost upstream.
+    Gap,
+    /// A gap turned out to have lost nothing: the gap of the same stream, subject and times no longer stands.
+    GapClosed,
+    Late,
+    ChangedUpstream,
+    NoLongerServed,
+    NewEventType,
+    UnstableWindow,
+    AmbiguousOverlap,
+    PagingAnomaly,
+    Redacted,
+    Quarantined,
+    ClockRegression,
+    Silence,
+    DeprecatedHistory,
+}
+
+impl FindingKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FindingKind::ArchiveBegins => "archive_begins",
+            FindingKind::Gap => "gap",
+            FindingKind::GapClosed => "gap_closed",
+            FindingKind::Late => "late",
+            FindingKind::ChangedUpstream => "changed_upstream",
+            FindingKind::NoLongerServed => "no_longer_served",
+            FindingKind::NewEventType => "new_event_type",
+            FindingKind::UnstableWindow => "unstable_window",
+            FindingKind::AmbiguousOverlap => "ambiguous_overlap",
+            FindingKind::PagingAnomaly => "paging_anomaly",
+            FindingKind::Redacted => "redacted",
+            FindingKind::Quarantined => "quarantined",
+            FindingKind::ClockRegression => "clock_regression",
+            FindingKind::Silence => "silence",
+            FindingKind::DeprecatedHistory => "deprecated_history",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
+    pub kind: FindingKind,
+    /// A window, a computer's id, an event's id or type: what it is about.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Instant>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Instant>,
+    pub reason: String,
+    pub count: u64,
+    pub found_at: Instant,
+}
+
+impl Finding {
+    /// Whether `self`, a [`FindingKind::GapClosed`], takes back `gap`.
+    pub fn closes(&self, gap: &Finding) -> bool {
+        self.kind == FindingKind::GapClosed
+            && gap.kind == FindingKind::Gap
+            && (self.stream, &self.subject, self.from, self.to) == (gap.stream, &gap.subject, gap.from, gap.to)
+    }
+}
+
+/// What a data file is to the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileRole {
+    /// Polled rows of a window that is not settled, or rows that a settled window gained later.
+    Part,
+    /// All rows of a settled window.
+    Window,
+    /// All rows of a sealed month.
+    Month,
+    /// Rows that a sealed month gained later.
+    Amendment,
+}
+
+/// One data file, as the commit that added it knew it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Relative to the archive, with `/`.
+    pub path: String,
+    pub dataset: Dataset,
+    pub role: FileRole,
+    pub rows: u64,
+    pub bytes: u64,
+    pub sha256: Digest,
+    /// The wrapping sum of the row digests: equal for the same rows in any order and any encoding.
+    pub rows_digest: Digest,
+    /// Event times of the first and the last row; none where no row has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Instant>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Instant>,
+}
+
+/// The computers that appeared in or vanished from the team's list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeviceDelta {
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub added: BTreeSet<DeviceId>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub removed: BTreeSet<DeviceId>,
+}
+
+impl DeviceDelta {
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// The body of a ledger line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Body {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adds: Vec<FileEntry>,
+    /// Paths of files whose rows stand, unchanged, in files that this line adds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<(Stream, StreamRecord)>,
+    #[serde(default, skip_serializing_if = "DeviceDelta::is_empty")]
+    pub devices: DeviceDelta,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+}

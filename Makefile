@@ -1,0 +1,34 @@
+# What a person types. Every target gets what it needs by itself; scripts/duckdb-lib.sh finds the SQL engine's library.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
+
+.PHONY: help demo build test lint bench long install
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{ printf "make %-10s %s\n", $$1, $$2 }'
+
+demo: build ## the whole thing on the embedded sandbox: poll, archive, ask, verify
+	@"$(TARGET_DIR)/release/annals" demo
+
+build: ## the optimised program, target/release/annals
+	@$(WITH_ENGINE) build --release
+
+test: ## every test but the long ones
+	@$(WITH_ENGINE) test --release
+
+lint: ## formatting, and clippy with warnings denied
+	@$(CARGO) fmt --check
+	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
+
+bench: ## speed and size, printed as ratios
+	@$(WITH_ENGINE) bench
+
+long: ## the long run: large seeds and sizes, then the same tests on the engine built from source
+	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
+	@$(CARGO) test --release --features bundled
+
+install: build ## into PREFIX (/usr/local): bin/annals, and lib/annals for the engine's library
+	@PREFIX="$(PREFIX)" TARGET_DIR="$(TARGET_DIR)" scripts/duckdb-lib.sh scripts/install.sh

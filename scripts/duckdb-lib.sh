@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Finds the SQL engine's prebuilt library, then runs a command with it.
+#
+#   scripts/duckdb-lib.sh cargo build --release    runs cargo so that it finds the library
+#   eval "$(scripts/duckdb-lib.sh)"                the same for the cargo commands of this shell
+#
+# The first of these that is there is taken, and one line on standard error says which:
+#   1. DUCKDB_LIB_DIR, when it is set
+#   2. a copy in the cache, ${XDG_CACHE_HOME:-$HOME/.cache}/annals
+#   3. the npm package for this platform, pinned and checked by hash, which then fills the cache
+#   4. the download of the duckdb crate's own build script
+#   5. the engine's source (--features bundled): half an hour, and a C++ compiler
+set -euo pipefail
+
+readonly version=1.5.6
+readonly package_version=1.5.6-r.1
+
+say() { printf 'duckdb-lib: %s\n' "$*" >&2; }
+
+# The platform names are those of the npm packages. A platform without a known hash has no entry here.
+host=$(rustc -vV | sed -n 's/^host: //p')
+library=libduckdb.so
+package_sha512=
+library_sha256=
+case $host in
+  x86_64-unknown-linux-gnu)
+    platform=linux-x64
+    package_sha512=21772b64913a904a8cd19e30c1d5671811d7fdface4b7dd53cd0300d743f43e16cf386f4e7c41ef78721ac208870d2651bc6375072145387817824315b998dd5
+    library_sha256=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
+    ;;
+  aarch64-unknown-linux-gnu) platform=linux-arm64 ;;
+  x86_64-apple-darwin) platform=darwin-x64 library=libduckdb.dylib ;;
+  aarch64-apple-darwin) platform=darwin-arm64 library=libduckdb.dylib ;;
+  *) platform=$host ;;
+esac
+cache_root=${XDG_CACHE_HOME:-$HOME/.cache}/annals
+cache=$cache_root/duckdb-$version-$platform
+
+# has_hash BITS HASH FILE
+has_hash() {
+  local actual
+  if command -v "sha$1sum" >/dev/null; then actual=$("sha$1sum" "$3"); else actual=$(shasum -a "$1" "$3"); fi
+  [ "${actual%% *}" = "$2" ]
+}
+
+cached() {
+  [ -n "$library_sha256" ] && [ -f "$cache/$library" ] || return 1
+  has_hash 256 "$library_sha256" "$cache/$library" && return 0
+  say "the cached $cache/$library is damaged, and is fetched again"
+  return 1
+}
+
+# Leaves the package's archive in the directory $1.
+fetch_package() {
+  local name=node-bindings-$platform
+  if command -v npm >/dev/null; then
+    (cd "$1" && npm pack --silent "@duckdb/$name@$package_version" >/dev/null 2>npm.log) && return 0
+    say "npm could not fetch @duckdb/$name@$package_version: $(grep -m1 -i error "$1/npm.log" || echo 'no reason given')"
+  fi
+  command -v curl >/dev/null || return 1
+  curl -fsSL --retry 2 --connect-timeout 15 -o "$1/package.tgz" \
+    "https://registry.npmjs.org/@duckdb/$name/-/$name-$package_version.tgz"
+}
+
+# Fills the cache from the npm package. Every run works in a directory of its own and renames the checked library into
+# place, so that runs side by side, or one that is killed, leave a whole file or none.
+from_package() {
+  if [ -z "$package_sha512" ]; then
+    say "no hash of a prebuilt package is known for $platform: trying the next way"
+    return 1
+  fi
+  mkdir -p "$cache" || return 1
+  find "$cache" -maxdepth 1 -name '.fetch.*' -mmin +120 -exec rm -rf {} +
+  work=$(mktemp -d "$cache/.fetch.XXXXXX") || return 1
+  trap 'rm -rf "$work"' EXIT
+  fetch_package "$work" || return 1
+  local archive
+  archive=$(find "$work" -name '*.tgz' | head -n 1)
+  if [ -z "$archive" ] || ! has_hash 512 "$package_sha512" "$archive"; then
+    say "the fetched package does not have the pinned hash, and is not used"
+    return 1
+  fi
+  tar -xzf "$archive" -C "$work" "package/$library" || return 1
+  has_hash 256 "$library_sha256" "$work/package/$library" || return 1
+  mv -f "$work/package/$library" "$cache/$library"
+  rm -rf "$work"
+}
+
+# Whether the duckdb crate's build script can bring the library: an earlier download, or a reachable server.
+crate_can_download() {
+  local archive
+  case $host in
+    x86_64-unknown-linux-gnu) archive=libduckdb-linux-amd64.zip ;;
+    aarch64-unknown-linux-gnu) archive=libduckdb-linux-arm64.zip ;;
+    *-apple-darwin) archive=libduckdb-osx-universal.zip ;;
+    *) return 1 ;;
+  esac
+  [ -f "${CARGO_TARGET_DIR:-target}/duckdb-download/$host/$version/$library" ] && return 0
+  command -v curl >/dev/null || return 1
+  curl -fsSIL --connect-timeout 15 -o /dev/null \
+    "https://github.com/duckdb/duckdb/releases/download/v$version/$archive" 2>/dev/null
+}
+
+choose() {
+  features=()
+  export DUCKDB_DOWNLOAD_LIB=0
+  if [ -n "${DUCKDB_LIB_DIR:-}" ]; then
+    DUCKDB_LIB_DIR=$(cd "$DUCKDB_LIB_DIR" && pwd) || { say "DUCKDB_LIB_DIR is not a directory"; exit 2; }
+    export DUCKDB_LIB_DIR
+    say "using DUCKDB_LIB_DIR=$DUCKDB_LIB_DIR"
+  elif cached; then
+    export DUCKDB_LIB_DIR=$cache
+    say "using the cached library in $cache"
+  elif from_package; then
+    export DUCKDB_LIB_DIR=$cache
+    say "fetched @duckdb/node-bindings-$platform $package_version into $cache"
+  elif crate_can_download; then
+    export DUCKDB_DOWNLOAD_LIB=1
+    unset DUCKDB_LIB_DIR
+    say "the duckdb crate downloads its own library"
+  else
+    features=(--features bundled)
+    unset DUCKDB_LIB_DIR
+    say "no prebuilt library can be had: building the engine from source, about half an hour"
+  fi
+}
+
+choose
+if [ $# -eq 0 ]; then
+  printf 'export DUCKDB_DOWNLOAD_LIB=%s\n' "$DUCKDB_DOWNLOAD_LIB"
+  if [ -n "${DUCKDB_LIB_DIR:-}" ]; then printf 'export DUCKDB_LIB_DIR=%q\n' "$DUCKDB_LIB_DIR"; fi
+  if [ ${#features[@]} -gt 0 ]; then say "give cargo ${features[*]}"; fi
+elif [ ${#features[@]} -gt 0 ] && [ "$1" = cargo ] && [ $# -ge 2 ]; then
+  exec cargo "$2" "${features[@]}" "${@:3}"
+else
+  exec "$@"
+fi

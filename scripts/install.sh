@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Copies the built program to PREFIX/bin, and the library it was linked with, if any, to PREFIX/lib/annals, where the
+# program looks first. Run by `make install`.
+set -euo pipefail
+
+install -d "$PREFIX/bin"
+install -m 755 "$TARGET_DIR/release/annals" "$PREFIX/bin/annals"
+for library in "${DUCKDB_LIB_DIR:-$TARGET_DIR/release/deps}"/libduckdb.{so,dylib}; do
+  if [ -f "$library" ]; then
+    install -d "$PREFIX/lib/annals"
+    install -m 755 "$library" "$PREFIX/lib/annals/"
+  fi
+done
+"$PREFIX/bin/annals" --version

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Digest, EventId, Instant};
+use super::{DeviceId, Digest, EventId, Instant};
 
 /// The event time as it stood on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct RawEvent {
     pub time: ServedTime,
     /// The digest of `text`.
     pub digest: Digest,
+    /// The computer that was asked for, in the deprecated per-computer history: its events do not name one.
+    pub device: Option<DeviceId>,
 }
 
 /// What makes two served events the same event: id and content where there is an id, else the content alone.
@@ -36,7 +38,7 @@ pub struct EventIdentity {
 impl RawEvent {
     pub fn new(text: Bytes, redacted: bool, id: Option<EventId>, time: ServedTime) -> Self {
         let digest = Digest::of(&text);
-        Self { text, redacted, id, time, digest }
+        Self { text, redacted, id, time, digest, device: None }
     }
 
     pub fn identity(&self) -> EventIdentity {

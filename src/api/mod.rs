@@ -1,12 +1,31 @@
 //! The only room that knows HTTP: the event source's contract, wire types, client, retry policy, limits.
 //!
-//! [`EventSource`] is the contract. `HttpSource` speaks to the service; `Retrying` wraps any source with the retry
+//! [`EventSource`] is the contract. [`HttpSource`] speaks to the service; [`Retrying`] wraps any source with the retry
 //! policy, so that the simulation runs the real one. Secrets never pass this room's door: a string under a key named
 //! `secret` is replaced before anyone else sees the event.
 
+mod client;
 mod contract;
+mod freshness;
+pub mod json;
+mod network_error;
+mod redact;
+mod retry;
+mod served_time;
+mod token;
+mod transport;
+pub mod wire;
 
+pub use client::{
+    BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND, SetupError,
+};
 pub use contract::{
     Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery, Served,
     TeamView,
 };
+pub use retry::{
+    RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
+    RequestCountsNow, RetryPolicy, Retrying,
+};
+pub use token::TokenSource;
+pub use transport::RETRY_AFTER_SECONDS_MAX;

@@ -1,0 +1,261 @@
+//! The event source that speaks to the service over HTTP.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
+use reqwest::{Client, Url};
+use thiserror::Error;
+use tokio::sync::Semaphore;
+
+use crate::model::{DeviceId, Stream, TeamId};
+
+use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::freshness::Freshness;
+use super::network_error::CONNECT_TIMEOUT;
+use super::token::{Credential, TokenSource};
+use super::transport::{Transport, rate_limiter};
+use super::wire::{self, WireError};
+
+/// The total time of one request, its body included.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
+/// The longest body that is read, counted after decompression: a page of 1001 events of 64 KB each fits.
+pub const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const REQUESTS_PER_SECOND: f64 = 5.0;
+pub const REQUESTS_AT_ONCE: usize = 4;
+/// A longer body is read on a thread for blocking work, so that it does not hold up other requests.
+const PARSE_INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// How to reach the service, and how gently.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// `http` or `https`, with or without a path and a trailing slash.
+    pub base_url: String,
+    pub token: TokenSource,
+    /// `None` or 0: no limit.
+    pub requests_per_second: Option<f64>,
+    pub concurrency: NonZeroUsize,
+    /// The total time of one request, its body included.
+    pub deadline: Duration,
+    /// The longest body that is read, counted after decompression.
+    pub body_bytes_max: usize,
+    pub user_agent: String,
+}
+
+impl HttpOptions {
+    /// The defaults for a service at `base_url`.
+    pub fn new(base_url: impl Into<String>, token: TokenSource) -> Self {
+        Self {
+            base_url: base_url.into(),
+            token,
+            requests_per_second: Some(REQUESTS_PER_SECOND),
+            concurrency: NonZeroUsize::new(REQUESTS_AT_ONCE).expect("BUG: the default is not zero"),
+            deadline: REQUEST_DEADLINE,
+            body_bytes_max: BODY_BYTES_MAX,
+            user_agent: concat!("annals/", env!("CARGO_PKG_VERSION")).into(),
+        }
+    }
+}
+
+/// Why no client can be made: wrong configuration. Never holds the token.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SetupError {
+    #[error("the base URL {reason}")]
+    BaseUrl { reason: String },
+    #[error("{what} {reason}")]
+    Token { what: String, reason: &'static str },
+    #[error("the token file {} cannot be read: {reason}", path.display())]
+    TokenFile { path: PathBuf, reason: String },
+    #[error("the HTTP client cannot be set up: {reason}")]
+    Client { reason: String },
+}
+
+/// The service over HTTP. One source a token: it holds the limits that the token's requests share.
+pub struct HttpSource {
+    base: Url,
+    transport: Transport,
+}
+
+impl HttpSource {
+    /// # Errors
+    /// When the URL, the token or the machine's certificates cannot be used. Nothing is asked of the service yet.
+    pub fn new(options: HttpOptions) -> Result<Self, SetupError> {
+        let base = base_url(&options.base_url)?;
+        let transport = Transport {
+            client: client(&base, &options)?,
+            credential: Credential::new(options.token)?,
+            rate: options.requests_per_second.and_then(rate_limiter),
+            at_once: Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS)),
+            freshness: Freshness::default(),
+            deadline: options.deadline,
+            body_bytes_max: options.body_bytes_max,
+        };
+        Ok(Self { base, transport })
+    }
+
+    /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.
+    async fn get<T, R>(&self, segments: &[&str], query: &[(&str, String)], read: R) -> Result<Served<T>, ApiError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
+    {
+        let mut url = self.base.clone();
+        url.path_segments_mut().expect("BUG: an http URL has a path").pop_if_empty().extend(segments);
+        let what = format!("GET {}", url.path());
+        // Such ids would be taken out of a path by every client and server on the way.
+        if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+            return Err(ApiError::Rejected { what, status: 0, code: Some("id-not-usable-in-a-path".into()) });
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let reply = self.transport.get(&what, url).await?;
+        let body =
+            read_body(reply.body, read).await.map_err(|e| ApiError::Unexpected { what, detail: e.to_string() })?;
+        Ok(Served { body, at: reply.at })
+    }
+}
+
+async fn read_body<T, R>(body: Bytes, read: R) -> Result<T, WireError>
+where
+    T: Send + 'static,
+    R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
+{
+    if body.len() <= PARSE_INLINE_BYTES_MAX {
+        return read(&body);
+    }
+    match tokio::task::spawn_blocking(move || read(&body)).await {
+        Ok(answer) => answer,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(WireError("the program is shutting down".into())),
+        },
+    }
+}
+
+impl EventSource for HttpSource {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        Box::pin(self.get(&["v1", "user", "teams"], &[], |body| wire::teams(body)))
+    }
+
+    fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {
+        Box::pin(async move { self.get(&["v1", "team", team.as_str()], &[], |body| wire::team(body)).await })
+    }
+
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+        let segments = ["v1", "team", team.as_str(), "devices"];
+        Box::pin(async move { self.get(&segments, &[], |body| wire::devices(body)).await })
+    }
+
+    fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        let (team, stream, device) = (team.as_str(), query.stream, query.device.clone());
+        Box::pin(async move {
+            let segments = match (stream, &device) {
+                (Stream::Billing, _) => vec!["v1", "team", team, "billing", "events"],
+                (Stream::Activity, _) => vec!["v1", "team", team, "history"],
+                (Stream::Connections, None) => vec!["v1", "team", team, "history", "devices"],
+                (Stream::Connections, Some(device)) => vec!["v1", "team", team, "device", device.as_str(), "history"],
+            };
+            let asked = device.clone().filter(|_| stream == Stream::Connections);
+            let read = move |body: &Bytes| wire::page(stream, asked.as_ref(), body);
+            self.get(&segments, &page_query(query), read).await
+        })
+    }
+
+    fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        let segments = ["v1", "team", team.as_str(), "billing", "events"];
+        Box::pin(async move { self.get(&segments, &[], wire::billing).await })
+    }
+}
+
+/// Every parameter is sent: the defaults of some are not documented.
+fn page_query(query: &PageQuery) -> [(&'static str, String); 5] {
+    [
+        ("desc", "false".to_owned()),
+        ("limit", query.limit.to_string()),
+        ("offset", query.offset.to_string()),
+        ("startTime", query.start.to_string()),
+        ("stopTime", query.stop.to_string()),
+    ]
+}
+
+fn base_url(text: &str) -> Result<Url, SetupError> {
+    let fault = |reason: String| SetupError::BaseUrl { reason };
+    // The text itself is not repeated: it may hold a password.
+    let url = Url::parse(text.trim()).map_err(|error| fault(format!("cannot be read: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(fault("must start with http:// or https:// and name a host".into()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(fault("holds a user name or password; the token is given separately".into()));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(fault("holds a query or a fragment; only scheme, host, port and path are used".into()));
+    }
+    Ok(url)
+}
+
+fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
+    // A second installation finds the first and changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let headers = HeaderMap::from_iter([
+        (ACCEPT, HeaderValue::from_static("application/json")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ]);
+    let mut builder = Client::builder()
+        .default_headers(headers)
+        .user_agent(&options.user_agent)
+        .timeout(options.deadline)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .tcp_nodelay(true)
+        .gzip(true);
+    if base.scheme() == "http" {
+        // No certificate is looked at, so none is loaded: a machine without any can still use the sandbox.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(base) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| SetupError::Client { reason: chain(&error) })
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_a_place_and_nothing_more() {
+        for text in ["http://h", "https://h/", "http://127.0.0.1:8080/api/", " https://h/a \n"] {
+            assert!(base_url(text).is_ok(), "{text}");
+        }
+        for text in ["", "h", "ftp://h", "https://", "https://u:p4ss@h", "https://h?x=1", "https://h#x", "file:///x"] {
+            let error = base_url(text).unwrap_err().to_string();
+            assert!(!error.contains("p4ss"), "{error}");
+        }
+    }
+}

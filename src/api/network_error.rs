@@ -1,0 +1,57 @@
+//! What went wrong on the way to the service, in words that name the cause. No path, no query, no token.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+/// The time that making a connection may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// `origin` is scheme, host and port.
+pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> String {
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return format!("no secure connection to {origin}: {tls}");
+    }
+    if error.is_dns() {
+        return format!("the host of {origin} cannot be found: {}", root(error));
+    }
+    if error.is_connect() {
+        let kind = find::<io::Error>(error).map(io::Error::kind);
+        return match kind {
+            Some(io::ErrorKind::ConnectionRefused) => format!("{origin} refused the connection: nothing listens there"),
+            _ if error.is_timeout() => format!("no connection to {origin} within {CONNECT_TIMEOUT:?}"),
+            _ => format!("no connection to {origin}: {}", root(error)),
+        };
+    }
+    if error.is_timeout() {
+        return format!("no whole answer from {origin} within {deadline:?}");
+    }
+    if error.is_body() || error.is_decode() {
+        return format!("the answer from {origin} broke off or cannot be decoded: {}", root(error));
+    }
+    format!("the connection to {origin} broke: {}", root(error))
+}
+
+/// The first error of type `E` in the chain; io errors hide theirs one level further down.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// The last error of the chain: the outer ones only say that something failed.
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}

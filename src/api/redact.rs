@@ -1,0 +1,151 @@
+//! The one exception to byte for byte: a string under a key named `secret` never leaves this room.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::json;
+
+/// What stands in the place of a secret string, quotes included.
+pub const REDACTED: &[u8] = b"\"[redacted]\"";
+
+/// The string tokens, quotes included, that stand under a key `secret` of `text`, at any depth below it.
+/// `text` is valid JSON; of other text something is returned, without a panic.
+pub fn secrets(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    // Without the word, and without an escape that could spell a letter of it, no key is named so.
+    if memmem::find(bytes, b"secret").is_none() && memmem::find(bytes, b"\\u").is_none() {
+        return Vec::new();
+    }
+    Scan { text, at: 0, stack: Vec::new(), key_next: false, below: false, found: Vec::new() }.run()
+}
+
+/// `original` with the bytes at `ranges` replaced.
+pub fn replace(original: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(original.len() + ranges.len() * REDACTED.len());
+    let mut kept = 0;
+    for range in ranges {
+        text.extend_from_slice(&original[kept..range.start]);
+        text.extend_from_slice(REDACTED);
+        kept = range.end;
+    }
+    text.extend_from_slice(&original[kept..]);
+    text
+}
+
+struct Frame {
+    object: bool,
+    below: bool,
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+    stack: Vec<Frame>,
+    /// The next string is a key.
+    key_next: bool,
+    /// The next value stands under a key `secret`, directly or further up.
+    below: bool,
+    found: Vec<Range<usize>>,
+}
+
+impl Scan<'_> {
+    fn run(mut self) -> Vec<Range<usize>> {
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'"' => self.string(),
+                b'{' | b'[' => {
+                    self.stack.push(Frame { object: byte == b'{', below: self.below });
+                    self.key_next = byte == b'{';
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    self.stack.pop();
+                    self.key_next = false;
+                    self.at += 1;
+                }
+                b',' => {
+                    let frame = self.stack.last();
+                    self.key_next = frame.is_some_and(|f| f.object);
+                    self.below = frame.is_some_and(|f| f.below);
+                    self.at += 1;
+                }
+                _ => self.at += 1,
+            }
+        }
+        self.found
+    }
+
+    fn string(&mut self) {
+        let token = self.at..string_end(self.text.as_bytes(), self.at);
+        self.at = token.end;
+        if self.key_next {
+            let above = self.stack.last().is_some_and(|f| f.below);
+            self.below = above || json::string(&self.text[token]).is_some_and(|key| key == "secret");
+            self.key_next = false;
+        } else if self.below {
+            self.found.push(token);
+        }
+    }
+}
+
+/// The index after the closing quote of the string that starts at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += step;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redacted(text: &str) -> String {
+        String::from_utf8(replace(text.as_bytes(), &secrets(text))).unwrap()
+    }
+
+    #[test]
+    fn strings_under_a_key_secret_are_replaced_and_nothing_else() {
+        for (scenario, text, expected) in [
+            ("at the top", r#"{"secret":"s3"}"#, r#"{"secret":"[redacted]"}"#),
+            ("empty", r#"{"secret":""}"#, r#"{"secret":"[redacted]"}"#),
+            ("space is kept", "{ \"secret\" :\t\"s3\" , \"a\":1 }", "{ \"secret\" :\t\"[redacted]\" , \"a\":1 }"),
+            ("escaped key", r#"{"\u0073ecre\u0074":"s3"}"#, r#"{"\u0073ecre\u0074":"[redacted]"}"#),
+            ("escapes in the value", r#"{"secret":"a\"b\\"}"#, r#"{"secret":"[redacted]"}"#),
+            ("deep below objects", r#"{"a":[{"b":{"secret":"s3"}}]}"#, r#"{"a":[{"b":{"secret":"[redacted]"}}]}"#),
+            ("a list of secrets", r#"{"secret":["a",1,"b"]}"#, r#"{"secret":["[redacted]",1,"[redacted]"]}"#),
+            (
+                "an object of secrets keeps its keys",
+                r#"{"secret":{"x":"a","y":[{"z":"b"}]},"after":"kept"}"#,
+                r#"{"secret":{"x":"[redacted]","y":[{"z":"[redacted]"}]},"after":"kept"}"#,
+            ),
+            ("after a nested secret", r#"[{"secret":{"a":"b"}},"kept"]"#, r#"[{"secret":{"a":"[redacted]"}},"kept"]"#),
+            ("twice the key", r#"{"secret":"a","secret":"b"}"#, r#"{"secret":"[redacted]","secret":"[redacted]"}"#),
+        ] {
+            assert_eq!(redacted(text), expected, "{scenario}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_under_a_key_secret_stays() {
+        for text in [
+            r#"{"secret":null,"a":1}"#,
+            r#"{"secret":12}"#,
+            r#"{"Secret":"a","secrets":"b","my_secret":"c"}"#,
+            r#"{"name":"secret","b":"\u0073ecret"}"#,
+            r#"["secret","a"]"#,
+            r#"{"a":"{\"secret\":\"b\"}"}"#,
+            r#"{"secret":{},"a":"kept"}"#,
+            r#"{"secret":[],"a":"kept"}"#,
+            r#""secret""#,
+        ] {
+            assert_eq!(redacted(text), text);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The retry policy, around any event source: so that the simulation runs the real one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+
+use crate::clock::Clock;
+use crate::model::{DeviceId, TeamId};
+
+use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::transport::RETRY_AFTER_SECONDS_MAX;
+
+/// How often one request is made at most.
+pub const RETRY_ATTEMPTS_MAX: u32 = 10;
+/// The first wait, before jitter.
+pub const RETRY_DELAY_MS_MIN: u64 = 500;
+/// The longest wait of our own choice; a longer one is taken only when the service asks for it.
+pub const RETRY_DELAY_MS_MAX: u64 = 20_000;
+/// After so long no further attempt is made. Waits that the service asked for are counted apart.
+pub const RETRY_TOTAL_SECONDS_MAX: u64 = 75;
+
+/// When to try again, and when to give up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts of one request, the first included.
+    pub attempts_max: u32,
+    pub delay_min: Duration,
+    pub delay_max: Duration,
+    /// No attempt starts later than this after the first, waits asked for by the service aside.
+    pub total_max: Duration,
+    /// The limit of all the waits that the service asks for by `Retry-After` in one request.
+    pub asked_max: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts_max: RETRY_ATTEMPTS_MAX,
+            delay_min: Duration::from_millis(RETRY_DELAY_MS_MIN),
+            delay_max: Duration::from_millis(RETRY_DELAY_MS_MAX),
+            total_max: Duration::from_secs(RETRY_TOTAL_SECONDS_MAX),
+            asked_max: Duration::from_secs(RETRY_AFTER_SECONDS_MAX),
+        }
+    }
+}
+
+/// How many requests were made, and how they ended. Shared: status and progress read it while it grows.
+#[derive(Debug, Default)]
+pub struct RequestCounts {
+    requests: AtomicU64,
+    retries: AtomicU64,
+    answered: AtomicU64,
+    refused: AtomicU64,
+    not_found: AtomicU64,
+    rejected: AtomicU64,
+    throttled: AtomicU64,
+    unavailable: AtomicU64,
+    unexpected: AtomicU64,
+}
+
+/// [`RequestCounts`] at one moment. The results add up to `requests` once nothing is under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestCountsNow {
+    pub requests: u64,
+    /// Those of the requests that repeat a failed one.
+    pub retries: u64,
+    pub answered: u64,
+    pub refused: u64,
+    pub not_found: u64,
+    pub rejected: u64,
+    pub throttled: u64,
+    pub unavailable: u64,
+    pub unexpected: u64,
+}
+
+impl RequestCounts {
+    pub fn now(&self) -> RequestCountsNow {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        RequestCountsNow {
+            requests: read(&self.requests),
+            retries: read(&self.retries),
+            answered: read(&self.answered),
+            refused: read(&self.refused),
+            not_found: read(&self.not_found),
+            rejected: read(&self.rejected),
+            throttled: read(&self.throttled),
+            unavailable: read(&self.unavailable),
+            unexpected: read(&self.unexpected),
+        }
+    }
+
+    fn started(&self, attempt: u32) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        if attempt > 1 {
+            self.retries.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn ended<T>(&self, answer: &Result<T, ApiError>) {
+        let count = match answer {
+            Ok(_) => &self.answered,
+            Err(ApiError::Refused { .. }) => &self.refused,
+            Err(ApiError::NotFound { .. }) => &self.not_found,
+            Err(ApiError::Rejected { .. }) => &self.rejected,
+            Err(ApiError::Throttled { .. }) => &self.throttled,
+            Err(ApiError::Unavailable { .. }) => &self.unavailable,
+            Err(ApiError::Unexpected { .. }) => &self.unexpected,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An event source that tries again what may succeed later.
+pub struct Retrying {
+    source: Arc<dyn EventSource>,
+    clock: Arc<dyn Clock>,
+    policy: RetryPolicy,
+    counts: Arc<RequestCounts>,
+}
+
+impl Retrying {
+    pub fn new(source: Arc<dyn EventSource>, clock: Arc<dyn Clock>, policy: RetryPolicy) -> Self {
+        Self { source, clock, policy, counts: Arc::default() }
+    }
+
+    /// The counters of this source's requests.
+    pub fn counts(&self) -> Arc<RequestCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    async fn run<'a, T>(&'a self, ask: impl Fn() -> Answer<'a, T> + Send) -> Result<Served<T>, ApiError> {
+        let mut schedule = Schedule::new(&self.policy, self.clock.monotonic());
+        loop {
+            self.counts.started(schedule.attempts + 1);
+            let answer = ask().await;
+            self.counts.ended(&answer);
+            let error = match answer {
+                Err(error) if error.is_transient() => error,
+                answer => return answer,
+            };
+            let wait = schedule.next(&error, self.clock.monotonic(), self.clock.random());
+            let Some(wait) = wait else { return Err(error) };
+            tracing::debug!(%error, attempt = schedule.attempts, ?wait, "trying again");
+            self.clock.sleep(wait).await;
+        }
+    }
+}
+
+/// Where one request stands in its attempts. Pure: time and chance are arguments.
+struct Schedule<'a> {
+    policy: &'a RetryPolicy,
+    started: Duration,
+    attempts: u32,
+    /// The waits so far that the service asked for, beyond our own.
+    asked: Duration,
+    delays: backon::ExponentialBackoff,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(policy: &'a RetryPolicy, started: Duration) -> Self {
+        let delays = ExponentialBuilder::new()
+            .with_min_delay(policy.delay_min)
+            .with_max_delay(policy.delay_max)
+            .with_factor(2.0)
+            .without_max_times()
+            .build();
+        Self { policy, started, attempts: 0, asked: Duration::ZERO, delays }
+    }
+
+    /// The wait before the next attempt; `None` to give up.
+    fn next(&mut self, error: &ApiError, now: Duration, random: u64) -> Option<Duration> {
+        self.attempts += 1;
+        let own = jittered(self.delays.next().unwrap_or(self.policy.delay_max), random);
+        let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
+        let spent = now.saturating_sub(self.started).saturating_sub(self.asked);
+        self.asked += asked;
+        let late = spent + own > self.policy.total_max || self.asked > self.policy.asked_max;
+        (self.attempts < self.policy.attempts_max && !late).then_some(own + asked)
+    }
+}
+
+/// Between half of `delay` and the whole: many who failed together do not come back together.
+fn jittered(delay: Duration, random: u64) -> Duration {
+    let half = delay / 2;
+    let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX - 1);
+    half + Duration::from_nanos(random % (nanos + 1))
+}
+
+fn retry_after(error: &ApiError) -> Option<Duration> {
+    match error {
+        ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. } => {
+            retry_after.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
+        }
+        _ => None,
+    }
+}
+
+impl EventSource for Retrying {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        Box::pin(self.run(|| self.source.teams()))
+    }
+
+    fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {
+        Box::pin(self.run(move || self.source.team(team)))
+    }
+
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+        Box::pin(self.run(move || self.source.devices(team)))
+    }
+
+    fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        Box::pin(self.run(move || self.source.page(team, query)))
+    }
+
+    fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        Box::pin(self.run(move || self.source.billing(team)))
+    }
+}

@@ -1,0 +1,51 @@
+//! The event time and id, taken out of an event's text.
+
+use crate::model::{EventId, Instant, ServedTime, Stream};
+
+use super::json::{self, Object};
+
+/// The event time of an object. The text of an unusable one starts with a word for machines.
+pub fn of(stream: Stream, event: &Object<'_>) -> ServedTime {
+    let (name, text) = match stream {
+        Stream::Activity => ("header.eventTimestampUnixNano", activity_time(event)),
+        Stream::Connections | Stream::Billing => ("timestamp", event.get("timestamp")),
+    };
+    let Some(text) = text else {
+        return ServedTime::Unusable(format!("time_missing: the field `{name}` is missing or null"));
+    };
+    if !is_integer(text) {
+        let kind =
+            if json::kind(text) == "a number" { "a number with a fraction or exponent" } else { json::kind(text) };
+        return ServedTime::Unusable(format!("time_not_integer: the field `{name}` is {kind}"));
+    }
+    let Ok(value) = text.parse::<i64>() else {
+        return ServedTime::Unusable(format!("time_out_of_range: the field `{name}` does not fit 64 bits"));
+    };
+    match Instant::from_unit(value, stream.time_unit()) {
+        Ok(at) => ServedTime::At(at),
+        Err(error) => ServedTime::Unusable(format!("time_out_of_range: {error}")),
+    }
+}
+
+fn activity_time<'a>(event: &Object<'a>) -> Option<&'a str> {
+    event.object("header")?.get("eventTimestampUnixNano")
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The service's own id: the string, or the JSON text of what is not a string. None is documented for activity, so
+/// none is believed there.
+pub fn id(stream: Stream, event: &Object<'_>) -> Option<EventId> {
+    if stream == Stream::Activity {
+        return None;
+    }
+    let text = event.get("id")?;
+    match json::string(text) {
+        Some(id) if id.is_empty() => None,
+        Some(id) => Some(EventId::new(id.as_ref())),
+        None => Some(EventId::new(text)),
+    }
+}

@@ -1,0 +1,90 @@
+//! The token: given once, or kept in a file that is read again when the service refuses it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use reqwest::header::HeaderValue;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::client::SetupError;
+
+/// Where the token comes from.
+#[derive(Debug, Clone)]
+pub enum TokenSource {
+    Fixed(SecretString),
+    /// A file that holds the token and nothing else, but for white space around it.
+    File(PathBuf),
+}
+
+/// The `Authorization` header as it stands now.
+pub(super) struct Credential {
+    source: TokenSource,
+    header: Mutex<HeaderValue>,
+}
+
+impl Credential {
+    pub fn new(source: TokenSource) -> Result<Self, SetupError> {
+        let header = read(&source)?;
+        Ok(Self { source, header: Mutex::new(header) })
+    }
+
+    /// `Bearer <token>`, marked sensitive.
+    pub fn header(&self) -> HeaderValue {
+        self.header.lock().expect("BUG: nothing panics while the token is held").clone()
+    }
+
+    /// Reads the file again after `refused` was refused; the new header where there is another one. A file that
+    /// cannot be read now leaves the token as it was.
+    pub fn renewed(&self, refused: &HeaderValue) -> Option<HeaderValue> {
+        if matches!(self.source, TokenSource::File(_))
+            && let Ok(header) = read(&self.source)
+        {
+            *self.header.lock().expect("BUG: nothing panics while the token is held") = header;
+        }
+        let header = self.header();
+        (header != *refused).then_some(header)
+    }
+}
+
+fn read(source: &TokenSource) -> Result<HeaderValue, SetupError> {
+    match source {
+        TokenSource::Fixed(token) => bearer(token, "the token"),
+        TokenSource::File(path) => bearer(&read_file(path)?, &format!("the token in {}", path.display())),
+    }
+}
+
+fn read_file(path: &Path) -> Result<SecretString, SetupError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| SetupError::TokenFile { path: path.to_owned(), reason: error.to_string() })?;
+    Ok(SecretString::from(text))
+}
+
+fn bearer(token: &SecretString, what: &str) -> Result<HeaderValue, SetupError> {
+    let token = token.expose_secret().trim();
+    let fault = |reason: &'static str| SetupError::Token { what: what.to_owned(), reason };
+    if token.is_empty() {
+        return Err(fault("is empty"));
+    }
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(fault("holds a space, a line break or another character that a token cannot have"));
+    }
+    let mut header = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| fault("does not fit a header"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_around_a_token_is_dropped_and_inside_refused() {
+        let header = bearer(&SecretString::from(" abc.D-1_\r\n"), "the token").unwrap();
+        assert_eq!(header.to_str().unwrap(), "Bearer abc.D-1_");
+        assert!(header.is_sensitive());
+        for text in ["", " \n", "two words", "two\nlines", "\u{fc}", "nul\0"] {
+            let error = bearer(&SecretString::from(text), "the token").unwrap_err().to_string();
+            assert!(text.trim().is_empty() || !error.contains(text.trim()), "{error}");
+        }
+    }
+}

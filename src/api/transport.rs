@@ -1,0 +1,245 @@
+//! One GET, from the limits that it waits for to the last byte of its body, or the reason why there is none.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use reqwest::header::{AGE, AUTHORIZATION, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use std::num::NonZeroU32;
+use tokio::sync::Semaphore;
+
+use crate::model::{Instant, TimeUnit};
+
+use super::contract::ApiError;
+use super::freshness::Freshness;
+use super::json::Object;
+use super::network_error;
+use super::token::Credential;
+
+/// Redirects within the service that are followed for one request.
+const REDIRECTS_MAX: u32 = 3;
+/// A longer wait than this is not believed, whatever `Retry-After` says.
+pub const RETRY_AFTER_SECONDS_MAX: u64 = 15 * 60;
+/// Of an error's body no more is read; it is only looked at for its `code`.
+const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+const ERROR_CODE_BYTES_MAX: usize = 64;
+/// Space that a `Content-Length` may reserve before a byte has come.
+const BODY_RESERVE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Slots that come due within this span may be used together: timers are not exact.
+const RATE_BURST_SECONDS: f64 = 0.02;
+
+/// A body, and the `Date` it came with.
+pub(super) struct Reply {
+    pub body: Bytes,
+    pub at: Option<Instant>,
+}
+
+pub(super) struct Transport {
+    pub client: Client,
+    pub credential: Credential,
+    pub rate: Option<DefaultDirectRateLimiter>,
+    pub at_once: Semaphore,
+    pub freshness: Freshness,
+    pub deadline: Duration,
+    pub body_bytes_max: usize,
+}
+
+/// A limiter for `requests_per_second`; `None` (no limit) for 0 and what is not a positive number.
+pub(super) fn rate_limiter(requests_per_second: f64) -> Option<DefaultDirectRateLimiter> {
+    if !(requests_per_second.is_finite() && requests_per_second > 0.0) {
+        return None;
+    }
+    let period = Duration::try_from_secs_f64(1.0 / requests_per_second).ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the type's range")]
+    let burst = (requests_per_second * RATE_BURST_SECONDS).clamp(1.0, 1_000.0) as u32;
+    let quota = Quota::with_period(period)?.allow_burst(NonZeroU32::new(burst)?);
+    Some(RateLimiter::direct(quota))
+}
+
+impl Transport {
+    /// `what` names the request in errors.
+    pub async fn get(&self, what: &str, url: Url) -> Result<Reply, ApiError> {
+        let _permit = self.at_once.acquire().await.expect("BUG: the semaphore is never closed");
+        let header = self.credential.header();
+        match self.follow(what, url.clone(), &header).await {
+            Err(ApiError::Refused { what, status: 401 }) => match self.credential.renewed(&header) {
+                Some(header) => self.follow(&what, url, &header).await,
+                None => Err(ApiError::Refused { what, status: 401 }),
+            },
+            answer => answer,
+        }
+    }
+
+    /// The answer after redirects. Another host, scheme or port is never asked: the token would go with the request.
+    async fn follow(&self, what: &str, mut url: Url, token: &HeaderValue) -> Result<Reply, ApiError> {
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.send(what, &url, token).await?;
+            if !response.status().is_redirection() {
+                return self.read(what, response).await;
+            }
+            let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let target = target.and_then(|location| url.join(location).ok());
+            let target = target.ok_or_else(|| unexpected(what, format!("status {}", response.status().as_u16())))?;
+            if target.origin() != url.origin() {
+                let to = target.origin().ascii_serialization();
+                return Err(unexpected(what, format!("a redirect to another place, {to}, which is not followed")));
+            }
+            url = target;
+        }
+        Err(unexpected(what, format!("more than {REDIRECTS_MAX} redirects")))
+    }
+
+    async fn send(&self, what: &str, url: &Url, token: &HeaderValue) -> Result<Response, ApiError> {
+        if let Some(rate) = &self.rate {
+            rate.until_ready().await;
+        }
+        let request = self.client.get(url.clone()).header(AUTHORIZATION, token.clone());
+        request.send().await.map_err(|error| self.network(what, url, &error))
+    }
+
+    fn network(&self, what: &str, url: &Url, error: &reqwest::Error) -> ApiError {
+        let detail = network_error::describe(error, &url.origin().ascii_serialization(), self.deadline);
+        ApiError::Unavailable { what: what.to_owned(), detail, retry_after: None }
+    }
+
+    async fn read(&self, what: &str, response: Response) -> Result<Reply, ApiError> {
+        let status = response.status();
+        let at = date(response.headers(), DATE.as_str());
+        if status != StatusCode::OK {
+            return Err(self.refusal(what, response, at).await);
+        }
+        let age = response.headers().get(AGE).and_then(|age| age.to_str().ok()?.trim().parse().ok());
+        self.freshness.check(age, at).map_err(|detail| unexpected(what, detail))?;
+        let body = self.body(what, response, self.body_bytes_max).await?;
+        Ok(Reply { body, at })
+    }
+
+    /// The whole body after decompression, in one piece. Stops at the limit, before it is held in memory.
+    async fn body(&self, what: &str, mut response: Response, bytes_max: usize) -> Result<Bytes, ApiError> {
+        let length = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let url = response.url().clone();
+        let mut first = Bytes::new();
+        let mut whole = BytesMut::new();
+        loop {
+            let chunk = response.chunk().await.map_err(|error| self.network(what, &url, &error))?;
+            let Some(chunk) = chunk else { break };
+            if first.len() + whole.len() + chunk.len() > bytes_max {
+                return Err(unexpected(what, format!("the body is longer than {bytes_max} bytes")));
+            }
+            if first.is_empty() && whole.is_empty() {
+                first = chunk;
+                continue;
+            }
+            if whole.is_empty() {
+                whole.reserve(length.min(BODY_RESERVE_BYTES_MAX).max(first.len() + chunk.len()));
+                whole.extend_from_slice(&std::mem::take(&mut first));
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(if whole.is_empty() { first } else { whole.freeze() })
+    }
+
+    /// The error that a status other than 200 is.
+    async fn refusal(&self, what: &str, response: Response, at: Option<Instant>) -> ApiError {
+        let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers(), at);
+        let what = what.to_owned();
+        match status {
+            401 | 403 => ApiError::Refused { what, status },
+            404 | 410 => ApiError::NotFound { what, status },
+            429 => ApiError::Throttled { what, retry_after },
+            408 | 425 | 500..=599 => {
+                ApiError::Unavailable { what, detail: format!("the service failed (status {status})"), retry_after }
+            }
+            400..=499 => {
+                let body = self.body(&what, response, ERROR_BODY_BYTES_MAX).await.unwrap_or_default();
+                ApiError::Rejected { what, status, code: error_code(&body) }
+            }
+            _ => unexpected(&what, format!("status {status}")),
+        }
+    }
+}
+
+fn unexpected(what: &str, detail: String) -> ApiError {
+    ApiError::Unexpected { what: what.to_owned(), detail }
+}
+
+/// The `code` of an error's body, where it looks like one: it is shown, and a body may hold anything.
+fn error_code(body: &[u8]) -> Option<String> {
+    let code = Object::parse(std::str::from_utf8(body).ok()?)?.string("code")?.into_owned();
+    let plain = code.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    (plain && (1..=ERROR_CODE_BYTES_MAX).contains(&code.len())).then_some(code)
+}
+
+fn date(headers: &HeaderMap, name: &str) -> Option<Instant> {
+    http_date(headers.get(name)?.to_str().ok()?)
+}
+
+fn http_date(text: &str) -> Option<Instant> {
+    let since = httpdate::parse_http_date(text.trim()).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Instant::from_unit(i64::try_from(since.as_secs()).ok()?, TimeUnit::Seconds).ok()
+}
+
+/// Seconds, or a date counted from the answer's own `Date`; between nothing and the limit.
+fn retry_after(headers: &HeaderMap, at: Option<Instant>) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_nan() => return None,
+        Ok(seconds) => seconds.max(0.0).min(RETRY_AFTER_SECONDS_MAX as f64),
+        Err(_) => http_date(text)?.since(at?).as_secs_f64(),
+    };
+    Some(Duration::from_secs_f64(wait.min(RETRY_AFTER_SECONDS_MAX as f64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_all_its_forms_and_clamped() {
+        let at = http_date("Fri, 20 Nov 2026 08:00:00 GMT");
+        let limit = Some(RETRY_AFTER_SECONDS_MAX);
+        for (text, seconds) in [
+            ("0", Some(0)),
+            (" 7 ", Some(7)),
+            ("-1", Some(0)),
+            ("1000000000", limit),
+            ("999999999999999999999999999999", limit),
+            ("inf", limit),
+            ("NaN", None),
+            ("soon", None),
+            ("", None),
+            ("Fri, 20 Nov 2026 08:00:30 GMT", Some(30)),
+            ("Fri, 20 Nov 2026 07:00:00 GMT", Some(0)),
+            ("Fri, 20 Nov 2099 08:00:00 GMT", limit),
+            ("Fri, 20 Nov 2026 25:00:00 GMT", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
+            assert_eq!(retry_after(&headers, at), seconds.map(Duration::from_secs), "{text:?}");
+        }
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("Fri, 20 Nov 2026 08:00:30 GMT"))]);
+        assert_eq!(retry_after(&headers, None), None, "a date means nothing without the service's own");
+    }
+
+    #[test]
+    fn a_code_is_shown_only_when_it_looks_like_one() {
+        for (body, code) in [
+            (r#"{"code":"limit-too-large"}"#, Some("limit-too-large")),
+            (r#"{"code":12}"#, None),
+            (r#"{"code":"two words"}"#, None),
+            (r#"{"code":""}"#, None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(error_code(body.as_bytes()).as_deref(), code, "{body}");
+        }
+        assert_eq!(error_code(format!(r#"{{"code":"{}"}}"#, "a".repeat(65)).as_bytes()), None);
+    }
+
+    #[test]
+    fn no_rate_means_no_limit() {
+        assert!([0.0, -1.0, f64::NAN, f64::INFINITY, 1e-30].into_iter().all(|rate| rate_limiter(rate).is_none()));
+        assert!([0.01, 5.0, 1e6].into_iter().all(|rate| rate_limiter(rate).is_some()));
+    }
+}

@@ -1,0 +1,239 @@
+//! The bytes of an answer, read. Each event keeps its own bytes exactly as served (but for secrets): they are slices of
+//! the body, found by scanning, never parsed and written again.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
+
+use super::contract::{BillingSnapshot, Page, TeamView};
+use super::json::{self, Object};
+use super::{redact, served_time};
+
+/// A longer plan span than this is not believed.
+const PLAN_SPAN_SECONDS_MAX: u64 = 100 * 366 * 86_400;
+
+/// The answer is not what the interface describes. The text holds nothing of the body.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct WireError(pub(super) String);
+
+/// One page of a windowed stream. With `device`, the deprecated history of that computer.
+///
+/// # Errors
+/// When the body is not an object with the stream's list in it. What stands in the list is never an error.
+pub fn page(stream: Stream, device: Option<&DeviceId>, body: &Bytes) -> Result<Page, WireError> {
+    let list = if stream == Stream::Connections && device.is_none() { "deviceEvents" } else { "events" };
+    let mut page = read_list(stream, list, body)?;
+    if let Some(device) = device {
+        page.events.iter_mut().for_each(|event| event.device = Some(device.clone()));
+    }
+    Ok(page)
+}
+
+/// The newest billing entries.
+///
+/// # Errors
+/// When the body is not an object with a list `events` in it.
+pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
+    let page = read_list(Stream::Billing, "events", body)?;
+    Ok(BillingSnapshot { events: page.events })
+}
+
+/// The ids of the teams that the token sees.
+///
+/// # Errors
+/// When the body is not a list of strings.
+pub fn teams(body: &[u8]) -> Result<Vec<TeamId>, WireError> {
+    let ids: Vec<String> = parse(utf8(body)?, "a list of team ids")?;
+    Ok(ids.into_iter().map(TeamId::new).collect())
+}
+
+/// What reading needs to know of a team; invites, installers and their secrets are read past.
+///
+/// # Errors
+/// When the body is not an object.
+pub fn team(body: &[u8]) -> Result<TeamView, WireError> {
+    let team: Object<'_> = parse(utf8(body)?, "an object with a team")?;
+    let span = team.object("planFeatures").and_then(|plan| plan.get("deviceEventsMaxRetrievalDuration"));
+    let seconds = span.and_then(|text| text.parse::<u64>().ok()).filter(|s| (1..=PLAN_SPAN_SECONDS_MAX).contains(s));
+    Ok(TeamView { name: team.string("name").map(|s| s.into_owned()), plan_span: seconds.map(Duration::from_secs) })
+}
+
+/// The ids of the team's computers.
+///
+/// # Errors
+/// When the body is not an object with a list `devices` of objects with an `id`: a computer that is overlooked would
+/// look like a removed one.
+pub fn devices(body: &[u8]) -> Result<Vec<DeviceId>, WireError> {
+    let expected = "an object with a list `devices`";
+    let answer: Object<'_> = parse(utf8(body)?, expected)?;
+    let list = answer.get("devices").ok_or_else(|| WireError("the list `devices` is missing".into()))?;
+    let devices: Vec<Object<'_>> = parse(list, expected)?;
+    let id = |device: &Object<'_>| device.string("id").map(|id| DeviceId::new(id.as_ref()));
+    devices.iter().map(|d| id(d).ok_or_else(|| WireError("a computer without an id".into()))).collect()
+}
+
+fn utf8(body: &[u8]) -> Result<&str, WireError> {
+    std::str::from_utf8(body).map_err(|e| WireError(format!("not UTF-8 at byte {}", e.valid_up_to())))
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str, expected: &str) -> Result<T, WireError> {
+    serde_json::from_str(text).map_err(|error| wire_error(text, &error, expected))
+}
+
+/// The texts of serde's own errors quote the body; these do not.
+fn wire_error(text: &str, error: &serde_json::Error, expected: &str) -> WireError {
+    let (line, column) = (error.line(), error.column());
+    WireError(match (text.trim_start().bytes().next(), error.classify()) {
+        (None, _) => "the body is empty".into(),
+        (Some(b'<'), _) => "an HTML or XML page".into(),
+        (_, Category::Eof) => format!("JSON that breaks off at line {line} column {column}"),
+        (_, Category::Data) => format!("not {expected}"),
+        _ => format!("not JSON at line {line} column {column}"),
+    })
+}
+
+/// Reads the answer as it is, or, where bytes in it are not UTF-8 or not allowed in JSON, a copy of the same length in
+/// which they are masked: one bad event does not spoil the page, and offsets are the same in both.
+fn read_list(stream: Stream, list: &'static str, body: &Bytes) -> Result<Page, WireError> {
+    let first = match std::str::from_utf8(body) {
+        Ok(text) => match read_answer(list, text) {
+            Ok(answer) => return page_of(stream, list, body, text, answer),
+            Err(error) => error,
+        },
+        Err(error) => WireError(format!("not UTF-8 at byte {}", error.valid_up_to())),
+    };
+    let Some(masked) = masked(body) else { return Err(first) };
+    let answer = read_answer(list, &masked)?;
+    page_of(stream, list, body, &masked, answer)
+}
+
+fn read_answer<'a>(list: &'static str, text: &'a str) -> Result<Answer<'a>, WireError> {
+    let expected = format!("an object with a list `{list}`");
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let answer = AnswerSeed { list }.deserialize(&mut deserializer).map_err(|e| wire_error(text, &e, &expected))?;
+    deserializer.end().map_err(|e| wire_error(text, &e, &expected))?;
+    Ok(answer)
+}
+
+fn page_of(stream: Stream, list: &str, body: &Bytes, text: &str, answer: Answer<'_>) -> Result<Page, WireError> {
+    let mut lists = answer.lists.into_iter();
+    let events = match (lists.next(), lists.next()) {
+        (Some(events), None) => events,
+        (None, _) => return Err(WireError(format!("the list `{list}` is missing"))),
+        (Some(_), Some(_)) => return Err(WireError(format!("the list `{list}` stands there twice"))),
+    };
+    let events = events.iter().map(|event| {
+        let range = json::range_in(text, event.get());
+        read_event(stream, body.slice(range), event.get())
+    });
+    Ok(Page {
+        events: events.collect(),
+        has_more: answer.has_more.and_then(|text| text.parse().ok()),
+        next_offset: answer.next_offset.and_then(|text| text.parse().ok()),
+    })
+}
+
+/// One event. `text` is `served`, or `served` masked: valid JSON of the same length.
+fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
+    let (time, id) = match Object::parse(text) {
+        Some(event) => {
+            // An id that was masked is not the service's id.
+            let whole = event.get("id").is_none_or(|id| served[json::range_in(text, id)] == *id.as_bytes());
+            let id = if whole { served_time::id(stream, &event) } else { None };
+            (served_time::of(stream, &event), id)
+        }
+        None => (ServedTime::Unusable(format!("not_an_object: the event is {}", json::kind(text))), None),
+    };
+    let secrets = redact::secrets(text);
+    if secrets.is_empty() {
+        return RawEvent::new(served, false, id, time);
+    }
+    RawEvent::new(redact::replace(&served, &secrets).into(), true, id, time)
+}
+
+/// A copy of the same length in which bytes that are not UTF-8, and control characters inside strings, are `?`.
+/// `None` when there are none.
+fn masked(body: &[u8]) -> Option<String> {
+    let mut copy = Vec::with_capacity(body.len());
+    for chunk in body.utf8_chunks() {
+        copy.extend_from_slice(chunk.valid().as_bytes());
+        copy.resize(copy.len() + chunk.invalid().len(), b'?');
+    }
+    for range in control_characters(&copy) {
+        copy[range].fill(b'?');
+    }
+    if copy == body {
+        return None;
+    }
+    Some(String::from_utf8(copy).expect("BUG: what is not UTF-8 was masked"))
+}
+
+fn control_characters(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut inside, mut escaped, mut found) = (false, false, Vec::new());
+    for (at, &byte) in text.iter().enumerate() {
+        match byte {
+            _ if !inside => inside = byte == b'"',
+            0..0x20 => {
+                found.push(at..at + 1);
+                // `\` before the masked byte would be an escape that JSON does not know.
+                if std::mem::take(&mut escaped) {
+                    found.push(at - 1..at);
+                }
+            }
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => inside = false,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The fields of an answer that are read; each list under the list's name, to see that there is one.
+struct Answer<'a> {
+    lists: Vec<Vec<&'a RawValue>>,
+    has_more: Option<&'a str>,
+    next_offset: Option<&'a str>,
+}
+
+struct AnswerSeed {
+    list: &'static str,
+}
+
+impl<'de> DeserializeSeed<'de> for AnswerSeed {
+    type Value = Answer<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnswerSeed {
+    type Value = Answer<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut answer = Answer { lists: Vec::new(), has_more: None, next_offset: None };
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            match json::string(key.get()).as_deref() {
+                Some(key) if key == self.list => answer.lists.push(map.next_value()?),
+                Some("hasMoreEvents") => answer.has_more = Some(map.next_value::<&RawValue>()?.get()),
+                Some("nextOffset") => answer.next_offset = Some(map.next_value::<&RawValue>()?.get()),
+                _ => _ = map.next_value::<&RawValue>()?,
+            }
+        }
+        Ok(answer)
+    }
+}

@@ -1,1 +1,19 @@
-//! Room: collect.
+//! One range of event time -> all its events: walk, confirm, split, join.
+//!
+//! Plain offset paging loses and doubles events when the list changes between two requests. A range is complete only
+//! when two whole anchored walks in a row agree ([`SpanReader`]); an open window is followed by its tail
+//! ([`TailReader`]). [`walk`](Walk) decides, the readers ask.
+
+mod joined;
+mod limits;
+mod lists;
+mod span;
+mod tail;
+mod walk;
+
+pub use joined::{Counted, Joined};
+pub use limits::PageLimit;
+pub use lists::{Asked, Lists, ReadStats};
+pub use span::{Leaf, Outcome, RESTARTS_MAX, SpanReader, UNSTABLE_SECONDS_MAX};
+pub use tail::{TailChunk, TailReader};
+pub use walk::{ANCHORS_MAX, Anomalies, Step, Walk};

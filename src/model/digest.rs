@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 /// 32 bytes of SHA-256, written as 64 lower-case hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
@@ -28,6 +28,13 @@ impl Digest {
     /// The first 16 hexadecimal digits: enough for a name, not for a proof.
     pub fn short(&self) -> String {
         hex::encode(&self.0[..8])
+    }
+}
+
+impl std::hash::Hash for Digest {
+    /// A digest is uniform already: eight of its bytes are hash enough.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from_le_bytes(self.0[..8].try_into().expect("BUG: a digest has 32 bytes")));
     }
 }
 

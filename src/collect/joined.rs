@@ -1,0 +1,130 @@
+//! What several looks at a range prove together: the pointwise maximum of multiplicities.
+//!
+//! A page is one atomic look, so it contributes its own counts; only a confirmed walk contributes the sum of its
+//! pages, since on a list that moves the same event can stand on two pages.
+
+use std::collections::HashMap;
+
+use crate::model::{Digest, Multiset, Range, RawEvent};
+
+/// An event and how often it truly occurred.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    pub event: RawEvent,
+    pub count: u32,
+}
+
+/// The joined content of the looks so far.
+#[derive(Debug, Default)]
+pub struct Joined {
+    events: Vec<Counted>,
+    places: HashMap<Digest, usize>,
+    /// What [`Joined::hand_out`] gave away, so that a second look does not bring it again.
+    handed_out: Multiset<Digest>,
+}
+
+impl Joined {
+    /// Joins one page. Events that `keep` refuses belong to other readings.
+    pub fn look(&mut self, page: &[RawEvent], keep: impl Fn(&RawEvent) -> bool) {
+        let mut counts = Multiset::default();
+        for event in page.iter().filter(|event| keep(event)) {
+            let count = counts.add(event.digest);
+            if self.handed_out.count(&event.digest) >= count {
+                continue;
+            }
+            match self.places.get(&event.digest) {
+                Some(&place) => self.events[place].raise(count),
+                None => {
+                    self.places.insert(event.digest, self.events.len());
+                    self.events.push(Counted { event: event.clone(), count: 1 });
+                }
+            }
+        }
+    }
+
+    /// Joins a confirmed walk: its sums are true multiplicities.
+    pub fn confirm(&mut self, walk: &Multiset<Digest>) {
+        for (digest, count) in walk.iter() {
+            if let Some(&place) = self.places.get(digest) {
+                self.events[place].raise(count);
+            }
+        }
+    }
+
+    /// Takes out what `range` owns; with `rest`, also what no range owns (unusable times, events outside what was asked).
+    pub fn take(&mut self, range: Range, whole: Range) -> Vec<Counted> {
+        let leaves = |event: &RawEvent| event.at().is_none_or(|at| range.owns(at) || !whole.owns(at));
+        let (taken, kept) = std::mem::take(&mut self.events).into_iter().partition(|held| leaves(&held.event));
+        self.events = kept;
+        self.places = self.events.iter().enumerate().map(|(place, held)| (held.event.digest, place)).collect();
+        taken
+    }
+
+    /// Takes out everything, and remembers it as known.
+    pub fn hand_out(&mut self) -> Vec<Counted> {
+        self.places.clear();
+        for held in &self.events {
+            self.handed_out.raise(held.event.digest, held.count);
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}
+
+impl Counted {
+    /// An event with an id exists once, however often it is served.
+    fn raise(&mut self, count: u32) {
+        if self.event.id.is_none() {
+            self.count = self.count.max(count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EventId, Instant, ServedTime};
+
+    fn event(text: &str, id: Option<&str>) -> RawEvent {
+        let at = ServedTime::At(Instant::from_seconds(1_700_000_000));
+        RawEvent::new(text.to_owned().into(), false, id.map(EventId::from), at)
+    }
+
+    fn counts(joined: &mut Joined) -> Vec<u32> {
+        let range = Range::new(Instant::EARLIEST, Instant::LATEST);
+        joined.take(range, range).into_iter().map(|held| held.count).collect()
+    }
+
+    #[test]
+    fn twins_on_one_page_both_exist() {
+        let mut joined = Joined::default();
+        joined.look(&[event("twin", None), event("twin", None)], |_| true);
+        assert_eq!(counts(&mut joined), [2]);
+    }
+
+    #[test]
+    fn the_same_event_on_two_pages_exists_once_until_a_walk_confirms_it() {
+        let twin = event("twin", None);
+        let mut joined = Joined::default();
+        joined.look(std::slice::from_ref(&twin), |_| true);
+        joined.look(std::slice::from_ref(&twin), |_| true);
+        let walk = [twin.digest, twin.digest].into_iter().collect();
+        joined.confirm(&walk);
+        assert_eq!(counts(&mut joined), [2]);
+    }
+
+    #[test]
+    fn an_event_with_an_id_exists_once() {
+        let event = event("one", Some("id"));
+        let mut joined = Joined::default();
+        joined.look(&[event.clone(), event], |_| true);
+        assert_eq!(counts(&mut joined), [1]);
+    }
+}

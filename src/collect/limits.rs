@@ -1,0 +1,69 @@
+//! The page size that a service accepts, learned where it differs from the documented one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::api::{DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
+
+/// Limits tried one after another when the service refuses one.
+const STEPS: [u32; 4] = [PAGE_EVENTS_MAX, 1000, 500, 100];
+
+/// The `limit` to ask for; shared by all readings of one service.
+#[derive(Debug)]
+pub struct PageLimit {
+    steps: &'static [u32],
+    step: AtomicUsize,
+}
+
+impl PageLimit {
+    pub const fn documented() -> Self {
+        Self { steps: &STEPS, step: AtomicUsize::new(0) }
+    }
+
+    /// For tests on small lists.
+    pub const fn of(steps: &'static [u32]) -> Self {
+        Self { steps, step: AtomicUsize::new(0) }
+    }
+
+    pub fn events(&self) -> u32 {
+        self.steps[self.step.load(Ordering::Relaxed)]
+    }
+
+    /// The limit of the deprecated per-computer history.
+    pub fn device_events(&self) -> u32 {
+        self.events().min(DEVICE_PAGE_EVENTS_MAX)
+    }
+
+    /// Called when the service refused `limit`. False when there is nothing smaller to try.
+    pub fn refuse(&self, limit: u32) -> bool {
+        match self.steps.iter().position(|&step| step < limit) {
+            Some(next) => {
+                self.step.fetch_max(next, Ordering::Relaxed);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_limit_steps_down_and_is_remembered() {
+        let limit = PageLimit::documented();
+        let mut tried = vec![limit.events()];
+        while limit.refuse(limit.events()) {
+            tried.push(limit.events());
+        }
+        assert_eq!(tried, [1001, 1000, 500, 100]);
+        assert!(!limit.refuse(100));
+    }
+
+    #[test]
+    fn two_readings_refused_at_once_step_down_once() {
+        let limit = PageLimit::documented();
+        assert!(limit.refuse(1001) && limit.refuse(1001));
+        assert_eq!(limit.events(), 1000);
+    }
+}

@@ -1,0 +1,183 @@
+//! Reading a window that is still open: the events since the last look, up to now.
+//!
+//! The walk goes on from its checkpointed offset while the anchors still hold there, so that a poll costs the new
+//! pages only. Where they do not hold, something was inserted or deleted before the offset, and the window is walked
+//! again from its start, twice. All of this is provisional: the settled reading proves the window later.
+
+use crate::api::ApiError;
+use crate::model::{Digest, Instant, Multiset};
+
+use super::joined::{Counted, Joined};
+use super::lists::{Asked, Lists, PageError, ReadStats, note};
+use super::span::RESTARTS_MAX;
+use super::walk::{Step, Walk};
+
+/// New events of an open window, and where the walk stands after them.
+#[derive(Debug)]
+pub struct TailChunk {
+    pub events: Vec<Counted>,
+    /// Events passed, and the digest prefixes of the last ones; `None` when a later reading must begin at the start.
+    pub point: Option<(u64, Vec<[u8; 16]>)>,
+    pub stats: ReadStats,
+    /// The service's clock at the first page of this chunk.
+    pub began_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    /// Going on from a checkpoint.
+    Resumed,
+    /// A walk from the start; the former walk's tally to agree with, if there was one.
+    FromStart { former: Option<Multiset<Digest>> },
+    Done,
+}
+
+/// Reads an open window chunk by chunk.
+pub struct TailReader<'a> {
+    lists: Lists<'a>,
+    asked: Asked,
+    /// New events after which a chunk is handed out, to bound memory and what a crash repeats.
+    chunk_events: usize,
+    phase: Phase,
+    walk: Walk,
+    tally: Multiset<Digest>,
+    joined: Joined,
+    restarts: u32,
+    stats: ReadStats,
+    began_at: Option<Instant>,
+}
+
+impl<'a> TailReader<'a> {
+    pub fn new(
+        lists: Lists<'a>,
+        asked: Asked,
+        resume: Option<(u64, Vec<[u8; 16]>)>,
+        chunk_events: usize,
+    ) -> Self {
+        let resume = resume.filter(|_| lists.devices.len() == 1);
+        let phase = if resume.is_some() { Phase::Resumed } else { Phase::FromStart { former: None } };
+        Self {
+            lists,
+            asked,
+            chunk_events,
+            phase,
+            walk: resume.map_or_else(Walk::from_start, |(offset, anchors)| Walk::resumed(offset, anchors)),
+            tally: Multiset::default(),
+            joined: Joined::default(),
+            restarts: 0,
+            stats: ReadStats::default(),
+            began_at: None,
+        }
+    }
+
+    /// The next chunk, or `None` when the window is read up to now.
+    ///
+    /// # Errors
+    /// When the service does not answer; the chunks handed out before stand.
+    pub async fn next(&mut self) -> Result<Option<TailChunk>, ApiError> {
+        if self.phase == Phase::Done {
+            return Ok(None);
+        }
+        if self.lists.devices.len() != 1 {
+            return self.lists_in_turn().await.map(Some);
+        }
+        let list = &self.lists.devices[0];
+        while self.phase != Phase::Done && self.joined.len() < self.chunk_events {
+            let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
+                Ok(served) => served,
+                Err(PageError::LimitRefused) => {
+                    self.restart(None);
+                    continue;
+                }
+                Err(PageError::Api(error)) => return Err(error),
+            };
+            self.began_at = self.began_at.or(served.at);
+            let page = served.body;
+            match self.walk.take(&page) {
+                Step::Moved => {
+                    self.joined.look(&page.events, |event| self.asked.keeps(event));
+                    self.moved();
+                }
+                Step::Whole => self.whole(),
+                Step::More { new } => {
+                    let new = &page.events[page.events.len() - new..];
+                    let fresh: Multiset<Digest> = new.iter().map(|event| event.digest).collect();
+                    let keeps = |e: &crate::model::RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
+                    self.joined.look(&page.events, keeps);
+                    for event in new {
+                        self.tally.add(event.digest);
+                    }
+                }
+            }
+        }
+        Ok(Some(self.chunk()))
+    }
+
+    fn chunk(&mut self) -> TailChunk {
+        // A second walk is behind the first: only a walk's end, or the first walk's progress, is a place to go on from.
+        let second = matches!(self.phase, Phase::FromStart { former: Some(_) });
+        TailChunk {
+            events: self.joined.hand_out(),
+            point: (!second).then(|| self.walk.point()),
+            stats: std::mem::take(&mut self.stats),
+            began_at: self.began_at.take(),
+        }
+    }
+
+    fn moved(&mut self) {
+        self.stats.restarts += 1;
+        self.restarts += 1;
+        if self.restarts > RESTARTS_MAX {
+            self.walk = Walk::from_start();
+            self.phase = Phase::Done;
+        } else {
+            self.restart(None);
+        }
+    }
+
+    fn restart(&mut self, former: Option<Multiset<Digest>>) {
+        note(&mut self.stats, &self.walk);
+        self.walk = Walk::from_start();
+        self.tally = Multiset::default();
+        self.phase = Phase::FromStart { former };
+    }
+
+    fn whole(&mut self) {
+        self.stats.walks += 1;
+        let tally = std::mem::take(&mut self.tally);
+        match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::FromStart { former } if former.as_ref() != Some(&tally) => {
+                self.restarts += u32::from(former.is_some());
+                if self.restarts <= RESTARTS_MAX {
+                    self.restart(Some(tally));
+                }
+            }
+            Phase::FromStart { .. } | Phase::Resumed | Phase::Done => note(&mut self.stats, &self.walk),
+        }
+    }
+
+    /// Many lists (the deprecated history): one plain look at each, no place to go on from.
+    async fn lists_in_turn(&mut self) -> Result<TailChunk, ApiError> {
+        self.phase = Phase::Done;
+        let lists = self.lists;
+        for list in lists.devices {
+            let mut walk = Walk::from_start();
+            for _ in 0..self.chunk_events {
+                let served = match self.lists.page(list, self.asked, walk.next_offset(), &mut self.stats).await {
+                    Ok(served) => served,
+                    Err(PageError::LimitRefused) => continue,
+                    Err(PageError::Api(error)) => return Err(error),
+                };
+                self.began_at = self.began_at.or(served.at);
+                self.joined.look(&served.body.events, |event| self.asked.keeps(event));
+                if !matches!(walk.take(&served.body), Step::More { .. }) {
+                    break;
+                }
+            }
+        }
+        self.stats.walks += 1;
+        let mut chunk = self.chunk();
+        chunk.point = None;
+        Ok(chunk)
+    }
+}

@@ -1,0 +1,216 @@
+//! One anchored walk over one list: offsets that start a few events early, so that a list that moved is noticed.
+//!
+//! Pure: it says what to ask for and takes the answers. The service's `hasMoreEvents`, `nextOffset` and order are
+//! compared with what the walk saw and counted; no decision rests on them.
+
+use std::collections::VecDeque;
+
+use crate::api::Page;
+use crate::model::{Digest, Instant, RawEvent};
+
+/// How many events before an offset are asked for again with the next page.
+pub const ANCHORS_MAX: usize = 8;
+
+/// What the service claimed and did not keep to. Counted for the record, never acted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Anomalies {
+    /// `hasMoreEvents` said the opposite of what the next page showed.
+    pub has_more: u64,
+    /// `nextOffset` was not the number of events passed.
+    pub next_offset: u64,
+    /// An event older than the one before it, though oldest first was asked for.
+    pub order: u64,
+    /// An event outside the range asked for.
+    pub outside: u64,
+}
+
+impl Anomalies {
+    pub fn add(&mut self, other: Anomalies) {
+        self.has_more += other.has_more;
+        self.next_offset += other.next_offset;
+        self.order += other.order;
+        self.outside += other.outside;
+    }
+
+    pub fn total(&self) -> u64 {
+        self.has_more + self.next_offset + self.order + self.outside
+    }
+}
+
+/// What an answered page means for the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Step {
+    /// The anchors came back in their places, and so many events at the end of the page are new.
+    More { new: usize },
+    /// The page brought the anchors and nothing more: the walk is whole.
+    Whole,
+    /// The anchors did not come back: the list moved under the walk.
+    Moved,
+}
+
+/// The state of one walk.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    /// Events of the list that were passed.
+    offset: u64,
+    /// Digest prefixes of the last events before `offset`, oldest first.
+    tail: VecDeque<[u8; 16]>,
+    /// How many of `tail` the next page must begin with.
+    anchors: usize,
+    page_max: usize,
+    last_time: Option<Instant>,
+    claimed_more: Option<bool>,
+    pub anomalies: Anomalies,
+}
+
+impl Walk {
+    pub fn from_start() -> Self {
+        Self {
+            offset: 0,
+            tail: VecDeque::with_capacity(ANCHORS_MAX + 1),
+            anchors: 0,
+            page_max: 0,
+            last_time: None,
+            claimed_more: None,
+            anomalies: Anomalies::default(),
+        }
+    }
+
+    /// Goes on where a former walk stood. `anchors` are the digest prefixes of the last events before `offset`.
+    pub fn resumed(offset: u64, anchors: Vec<[u8; 16]>) -> Self {
+        let mut walk = Self::from_start();
+        walk.offset = offset;
+        walk.anchors = anchors.len();
+        walk.tail = anchors.into();
+        walk
+    }
+
+    /// The offset of the next page.
+    pub fn next_offset(&self) -> u64 {
+        self.offset - self.anchors as u64
+    }
+
+    /// How many anchors the next page must begin with.
+    pub fn anchors(&self) -> usize {
+        self.anchors
+    }
+
+    /// Where the walk stands: events passed, and the anchors for a later walk to go on from.
+    pub fn point(&self) -> (u64, Vec<[u8; 16]>) {
+        (self.offset, self.tail.iter().skip(self.tail.len() - self.anchors).copied().collect())
+    }
+
+    /// Takes the answer to the page at [`Walk::next_offset`].
+    pub fn take(&mut self, page: &Page) -> Step {
+        let expected = self.tail.iter().skip(self.tail.len() - self.anchors);
+        let anchored = page.events.len() >= self.anchors
+            && expected.zip(&page.events).all(|(anchor, event)| *anchor == prefix(&event.digest));
+        if !anchored {
+            return Step::Moved;
+        }
+        let new = &page.events[self.anchors..];
+        self.check_claims(page, new.is_empty());
+        if new.is_empty() {
+            return Step::Whole;
+        }
+        self.pass(new);
+        self.page_max = self.page_max.max(page.events.len());
+        // Anchors take at most half a page: were the service to cap pages at eight events or fewer, a page of nothing
+        // but anchors would look like the end of the list.
+        self.anchors = ANCHORS_MAX.min(self.page_max / 2).min(self.tail.len());
+        Step::More { new: new.len() }
+    }
+
+    fn pass(&mut self, new: &[RawEvent]) {
+        self.offset += new.len() as u64;
+        for event in new {
+            if let Some(at) = event.at() {
+                self.anomalies.order += u64::from(self.last_time.is_some_and(|last| at < last));
+                self.last_time = Some(at);
+            }
+        }
+        for event in &new[new.len().saturating_sub(ANCHORS_MAX)..] {
+            self.tail.push_back(prefix(&event.digest));
+        }
+        while self.tail.len() > ANCHORS_MAX {
+            self.tail.pop_front();
+        }
+    }
+
+    fn check_claims(&mut self, page: &Page, ended: bool) {
+        if self.claimed_more.is_some_and(|claimed| claimed == ended) {
+            self.anomalies.has_more += 1;
+        }
+        self.claimed_more = page.has_more;
+        let passed = self.next_offset() + page.events.len() as u64;
+        let lied = |next: i64| u64::try_from(next).is_ok_and(|next| next != passed) || next < 0;
+        if page.has_more == Some(true) && page.next_offset.is_some_and(lied) {
+            self.anomalies.next_offset += 1;
+        }
+    }
+}
+
+fn prefix(digest: &Digest) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.0[..16]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ServedTime;
+
+    fn event(name: &str) -> RawEvent {
+        RawEvent::new(name.to_owned().into(), false, None, ServedTime::At(Instant::from_seconds(1_700_000_000)))
+    }
+
+    fn page(names: &[&str]) -> Page {
+        Page { events: names.iter().map(|n| event(n)).collect(), ..Page::default() }
+    }
+
+    #[test]
+    fn a_walk_ends_when_a_page_brings_the_anchors_and_nothing_more() {
+        let mut walk = Walk::from_start();
+        assert_eq!(walk.take(&page(&["a", "b", "c", "d"])), Step::More { new: 4 });
+        assert_eq!((walk.next_offset(), walk.anchors()), (2, 2));
+        assert_eq!(walk.take(&page(&["c", "d", "e"])), Step::More { new: 1 });
+        assert_eq!(walk.take(&page(&["d", "e"])), Step::Whole);
+    }
+
+    #[test]
+    fn an_empty_list_is_whole_at_once() {
+        assert_eq!(Walk::from_start().take(&page(&[])), Step::Whole);
+    }
+
+    #[test]
+    fn anchors_out_of_place_mean_the_list_moved() {
+        for moved in [&["b", "c", "d", "e"][..], &["d"], &[], &["d", "c", "e"]] {
+            let mut walk = Walk::from_start();
+            let _ = walk.take(&page(&["a", "b", "c", "d"]));
+            assert_eq!(walk.take(&page(moved)), Step::Moved, "{moved:?}");
+        }
+    }
+
+    #[test]
+    fn a_resumed_walk_asks_for_its_anchors_first() {
+        let mut walk = Walk::from_start();
+        let _ = walk.take(&page(&["a", "b", "c", "d"]));
+        let (offset, anchors) = walk.point();
+        let mut resumed = Walk::resumed(offset, anchors);
+        assert_eq!(resumed.next_offset(), 2);
+        assert_eq!(resumed.take(&page(&["c", "d", "e"])), Step::More { new: 1 });
+    }
+
+    #[test]
+    fn false_claims_are_counted_and_change_nothing() {
+        let mut walk = Walk::from_start();
+        let lie = Page { has_more: Some(false), next_offset: Some(0), ..page(&["a", "b"]) };
+        assert_eq!(walk.take(&lie), Step::More { new: 2 });
+        let stuck = Page { has_more: Some(true), next_offset: Some(0), ..page(&["b", "c"]) };
+        assert_eq!(walk.take(&stuck), Step::More { new: 1 });
+        assert_eq!(walk.take(&page(&["c"])), Step::Whole);
+        assert_eq!(walk.anomalies, Anomalies { has_more: 2, next_offset: 1, order: 0, outside: 0 });
+    }
+}

@@ -7,9 +7,13 @@
 mod joined;
 mod limits;
 mod lists;
+mod planted;
 mod span;
 mod tail;
 mod walk;
+
+#[cfg(test)]
+mod exhaustive;
 
 pub use joined::{Counted, Joined};
 pub use limits::PageLimit;

@@ -5,6 +5,7 @@ use crate::model::{DeviceId, Digest, Instant, Multiset, Range};
 
 use super::joined::{Counted, Joined};
 use super::lists::{Asked, Lists, PageError, ReadStats, note};
+use super::planted::{self, Bug};
 use super::walk::{Step, Walk};
 
 /// Restarts of one range before it is read as two halves.
@@ -116,7 +117,7 @@ impl<'a> SpanReader<'a> {
             match self.walk(range).await? {
                 WalkEnd::Whole(tally) => {
                     self.stats.walks += 1;
-                    if last.as_ref() == Some(&tally) {
+                    if last.as_ref() == Some(&tally) || planted::is(Bug::SingleWalk) {
                         self.joined.confirm(&tally);
                         return Ok(true);
                     }

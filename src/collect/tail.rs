@@ -28,7 +28,9 @@ enum Phase {
     /// Going on from a checkpoint.
     Resumed,
     /// A walk from the start; the former walk's tally to agree with, if there was one.
-    FromStart { former: Option<Multiset<Digest>> },
+    FromStart {
+        former: Option<Multiset<Digest>>,
+    },
     Done,
 }
 
@@ -48,12 +50,7 @@ pub struct TailReader<'a> {
 }
 
 impl<'a> TailReader<'a> {
-    pub fn new(
-        lists: Lists<'a>,
-        asked: Asked,
-        resume: Option<(u64, Vec<[u8; 16]>)>,
-        chunk_events: usize,
-    ) -> Self {
+    pub fn new(lists: Lists<'a>, asked: Asked, resume: Option<(u64, Vec<[u8; 16]>)>, chunk_events: usize) -> Self {
         let resume = resume.filter(|_| lists.devices.len() == 1);
         let phase = if resume.is_some() { Phase::Resumed } else { Phase::FromStart { former: None } };
         Self {

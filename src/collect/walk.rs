@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use crate::api::Page;
 use crate::model::{Digest, Instant, RawEvent};
 
+use super::planted::{self, Bug};
+
 /// How many events before an offset are asked for again with the next page.
 pub const ANCHORS_MAX: usize = 8;
 
@@ -111,7 +113,7 @@ impl Walk {
         }
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
-        if new.is_empty() {
+        if new.is_empty() || (planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0) {
             return Step::Whole;
         }
         self.pass(new);
@@ -119,6 +121,9 @@ impl Walk {
         // Anchors take at most half a page: were the service to cap pages at eight events or fewer, a page of nothing
         // but anchors would look like the end of the list.
         self.anchors = ANCHORS_MAX.min(self.page_max / 2).min(self.tail.len());
+        if planted::is(Bug::NoAnchors) {
+            self.anchors = 0;
+        }
         Step::More { new: new.len() }
     }
 

@@ -12,7 +12,7 @@ mod window;
 pub use digest::Digest;
 pub use event::{EventIdentity, RawEvent, ServedTime};
 pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
-pub use instant::{Instant, TimeError, TimeUnit};
+pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use multiset::Multiset;
 pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
 pub use stream::Stream;

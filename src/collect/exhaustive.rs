@@ -1,0 +1,344 @@
+//! Exhaustive small-scope check of the real reading code.
+//!
+//! Every interleaving of up to two insertions or deletions between any two requests is tried, under sixteen readings of
+//! the bounds (exact, floor, ceil, round; each end open or closed), with and without a silent cap, in time order and in
+//! a stable order that is not time, with claims that lie either way, with events that have ids and with twins that have
+//! none. Times are in half seconds, so that an event can lie inside the last second.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use futures::FutureExt;
+
+use super::planted::{Bug, CURRENT};
+use super::*;
+use crate::api::{Answer, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use crate::model::{DeviceId, Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
+
+/// Page size, and the size that a silent cap makes of it.
+const LIMIT: u32 = 4;
+const WINDOW: (i64, i64) = (0, 4);
+/// Half seconds are counted from here, so that event times are believable.
+const EPOCH_SECONDS: i64 = 1_700_000_000;
+/// More than any finite reading of these lists needs.
+const REQUESTS_MAX: u32 = 300;
+
+/// Half seconds since the epoch, and which of several events at that time.
+type Event = (i64, u32);
+
+const HISTORIES: [&[Event]; 4] = [
+    &[(0, 1), (1, 2), (1, 3), (4, 4), (7, 5)],
+    &[(-1, 1), (0, 2), (3, 3), (7, 4), (8, 5)],
+    &[(1, 1), (1, 2), (1, 3), (1, 4), (1, 5)],
+    &[(6, 1), (7, 2), (7, 3), (7, 4), (7, 5)],
+];
+const ROUNDINGS: [fn(i64) -> f64; 4] = [
+    |t| t as f64 / 2.0,
+    |t| t.div_euclid(2) as f64,
+    |t| -((-t).div_euclid(2)) as f64,
+    |t| (t + 1).div_euclid(2) as f64,
+];
+
+#[derive(Clone, Copy)]
+struct Case {
+    rounding: fn(i64) -> f64,
+    low_closed: bool,
+    high_closed: bool,
+    cap: usize,
+    time_order: bool,
+    /// What `hasMoreEvents` always says; `None`: the truth.
+    claim: Option<bool>,
+    ids: bool,
+    history: &'static [Event],
+}
+
+impl Case {
+    fn serves(&self, at: i64, start: i64, stop: i64) -> bool {
+        let at = (self.rounding)(at);
+        let (start, stop) = (start as f64, stop as f64);
+        (if self.low_closed { start <= at } else { start < at })
+            && (if self.high_closed { at <= stop } else { at < stop })
+    }
+
+    fn every() -> Vec<Case> {
+        let mut cases = Vec::new();
+        for &history in &HISTORIES {
+            for bits in 0..64_u32 {
+                let bit = |n: u32| bits >> n & 1 == 1;
+                cases.push(Case {
+                    rounding: ROUNDINGS[(bits & 3) as usize],
+                    low_closed: bit(2),
+                    high_closed: bit(3),
+                    cap: if bit(4) { LIMIT as usize } else { LIMIT as usize - 1 },
+                    time_order: bit(5),
+                    claim: None,
+                    ids: false,
+                    history,
+                });
+            }
+        }
+        cases
+    }
+}
+
+/// One run's service. The adversary's choices are enumerated: `prefix` is given, the rest are first choices.
+struct Service {
+    case: Case,
+    events: Vec<Event>,
+    deleted: Vec<Event>,
+    changes_left: u32,
+    next_instance: u32,
+    requests: u32,
+    prefix: Vec<usize>,
+    /// What was chosen, out of how many.
+    trace: Vec<(usize, usize)>,
+    /// How often each content truly existed at one time.
+    peak: BTreeMap<Digest, u32>,
+}
+
+impl Service {
+    fn new(case: Case, changes: u32, prefix: Vec<usize>) -> Self {
+        let mut service = Self {
+            case,
+            events: case.history.to_vec(),
+            deleted: Vec::new(),
+            changes_left: changes,
+            next_instance: 100,
+            requests: 0,
+            prefix,
+            trace: Vec::new(),
+            peak: BTreeMap::new(),
+        };
+        service.note_peak();
+        service
+    }
+
+    fn choose(&mut self, options: usize) -> usize {
+        let choice = self.prefix.get(self.trace.len()).copied().unwrap_or(0);
+        self.trace.push((choice, options));
+        choice
+    }
+
+    fn change(&mut self) {
+        if self.changes_left == 0 {
+            return;
+        }
+        let choice = self.choose(1 + self.events.len() + 3);
+        if choice == 0 {
+            return;
+        }
+        self.changes_left -= 1;
+        if choice <= self.events.len() {
+            self.deleted.push(self.events.remove(choice - 1));
+        } else {
+            let at = [0, 1, 7][choice - 1 - self.events.len()];
+            self.events.push((at, self.next_instance));
+            self.next_instance += 1;
+            self.note_peak();
+        }
+    }
+
+    fn note_peak(&mut self) {
+        for (digest, count) in contents(self.events.iter().filter(|event| owned(event)), self.case.ids) {
+            let peak = self.peak.entry(digest).or_default();
+            *peak = (*peak).max(count);
+        }
+    }
+
+    fn page(&mut self, query: &PageQuery) -> Page {
+        if self.requests > 0 {
+            self.change();
+        }
+        self.requests += 1;
+        assert!(self.requests < REQUESTS_MAX, "an endless reading");
+        let (start, stop) = (query.start - EPOCH_SECONDS, query.stop - EPOCH_SECONDS);
+        let mut rows: Vec<Event> = self.events.iter().copied().filter(|e| self.case.serves(e.0, start, stop)).collect();
+        match self.case.time_order {
+            true => rows.sort(),
+            false => rows.sort_by_key(|event| event.1 * 7919 % 101),
+        }
+        let from = (query.offset as usize).min(rows.len());
+        let to = (from + self.case.cap).min(rows.len());
+        Page {
+            events: rows[from..to].iter().map(|event| raw(*event, self.case.ids)).collect(),
+            has_more: Some(self.case.claim.unwrap_or(to < rows.len())),
+            next_offset: Some(if self.case.claim == Some(true) { 0 } else { to as i64 }),
+        }
+    }
+}
+
+fn owned(event: &Event) -> bool {
+    (WINDOW.0 * 2..WINDOW.1 * 2).contains(&event.0)
+}
+
+fn contents<'a>(events: impl Iterator<Item = &'a Event>, ids: bool) -> BTreeMap<Digest, u32> {
+    let mut counts = BTreeMap::new();
+    for event in events {
+        *counts.entry(raw(*event, ids).digest).or_default() += 1;
+    }
+    counts
+}
+
+/// The event as served. Without ids, events at the same time are byte-identical twins.
+fn raw(event: Event, ids: bool) -> RawEvent {
+    thread_local! {
+        static MADE: RefCell<HashMap<(Event, bool), RawEvent>> = RefCell::default();
+    }
+    MADE.with_borrow_mut(|made| {
+        made.entry((event, ids))
+            .or_insert_with(|| {
+                let at = Instant::from_nanos(EPOCH_SECONDS * NANOS_PER_SECOND + event.0 * NANOS_PER_SECOND / 2);
+                let text = if ids { format!("{event:?}") } else { format!("{}", event.0) };
+                let id = ids.then(|| EventId::new(text.clone()));
+                RawEvent::new(text.into(), false, id, ServedTime::At(at))
+            })
+            .clone()
+    })
+}
+
+struct Source(Mutex<Service>);
+
+impl EventSource for Source {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        let body = self.0.lock().unwrap().page(query);
+        Box::pin(std::future::ready(Ok(Served { body, at: None })))
+    }
+
+    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        unreachable!("reading a range asks for pages alone")
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Tally {
+    runs: u64,
+    lost: u64,
+    doubled: u64,
+}
+
+/// One run of the real reader under one sequence of choices; returns the choices that were open.
+fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(usize, usize)> {
+    let source = Source(Mutex::new(Service::new(case, changes, prefix)));
+    let (team, limit) = (TeamId::from("t"), PageLimit::of(&[LIMIT]));
+    let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
+    let lists = Lists { source: &source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
+    let asked = Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 };
+    let mut reader = SpanReader::new(lists, asked, u64::MAX, None);
+    let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
+    while let Some(leaf) = reader.next().now_or_never().expect("the source is always ready").expect("no request fails")
+    {
+        assert_eq!(leaf.outcome, Outcome::Confirmed);
+        for held in leaf.events {
+            *got.entry(held.event.digest).or_default() += held.count;
+        }
+    }
+    drop(reader);
+    let service = source.0.into_inner().unwrap();
+    let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
+    let lost = contents(kept, case.ids).iter().any(|(digest, count)| got.get(digest).copied().unwrap_or(0) < *count);
+    let doubled = got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);
+    tally.runs += 1;
+    tally.lost += u64::from(lost);
+    tally.doubled += u64::from(doubled);
+    service.trace
+}
+
+/// Every sequence of choices of the adversary.
+fn explore(case: Case, changes: u32, tally: &mut Tally) {
+    let mut stack = vec![Vec::new()];
+    while let Some(prefix) = stack.pop() {
+        let given = prefix.len();
+        let trace = run(case, changes, prefix, tally);
+        for depth in given..trace.len() {
+            for choice in 1..trace[depth].1 {
+                let mut next: Vec<usize> = trace[..depth].iter().map(|(chosen, _)| *chosen).collect();
+                next.push(choice);
+                stack.push(next);
+            }
+        }
+    }
+}
+
+/// Two threads share the cases, as CI has two cores.
+fn explore_all(cases: &[Case], changes: u32, bug: Option<Bug>) -> Tally {
+    let halves: Vec<Vec<Case>> = (0..2).map(|n| cases.iter().skip(n).step_by(2).copied().collect()).collect();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = halves
+            .iter()
+            .map(|half| {
+                scope.spawn(move || {
+                    CURRENT.set(bug);
+                    let mut tally = Tally::default();
+                    half.iter().for_each(|case| explore(*case, changes, &mut tally));
+                    tally
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a run failed")).fold(Tally::default(), |sum, one| {
+            Tally { runs: sum.runs + one.runs, lost: sum.lost + one.lost, doubled: sum.doubled + one.doubled }
+        })
+    })
+}
+
+fn with(change: impl Fn(&mut Case)) -> Vec<Case> {
+    let mut cases = Case::every();
+    cases.iter_mut().for_each(change);
+    cases
+}
+
+#[test]
+fn two_changes_anywhere_lose_nothing_and_double_nothing() {
+    let mut runs = 0;
+    for (name, cases) in [
+        ("twins", Case::every()),
+        ("ids", with(|case| case.ids = true)),
+        ("hasMoreEvents always false", with(|case| case.claim = Some(false))),
+        ("hasMoreEvents always true, nextOffset stuck", with(|case| case.claim = Some(true))),
+    ] {
+        let tally = explore_all(&cases, 2, None);
+        println!("exhaustive paging, up to two changes, {name}: {tally:?}");
+        assert_eq!((tally.lost, tally.doubled), (0, 0), "{name}");
+        runs += tally.runs;
+    }
+    assert!(runs >= 1_000_000, "only {runs} interleavings");
+}
+
+/// Without anchors, two equal walks still lose where three changes conspire among twins; with them, nothing is lost.
+#[test]
+fn anchors_are_needed_where_three_changes_meet_twins() {
+    let cases: Vec<Case> =
+        Case::every().into_iter().filter(|case| case.time_order && case.history[0] == (0, 1)).collect();
+    let anchored = explore_all(&cases[..2], 3, None);
+    let planted = explore_all(&cases[..2], 3, Some(Bug::NoAnchors));
+    println!("three changes: anchored {anchored:?}, planted {planted:?}");
+    assert_eq!(anchored.lost, 0);
+    assert!(planted.lost > 0, "planted NoAnchors was not caught in {} runs", planted.runs);
+}
+
+#[test]
+fn every_planted_bug_is_caught() {
+    let lying = with(|case| case.claim = Some(false));
+    for (bug, cases, changes) in [
+        (Bug::NoPad, Case::every(), 0),
+        (Bug::TrustHasMore, lying, 0),
+        (Bug::SetDedupe, Case::every(), 0),
+        (Bug::SingleWalk, Case::every(), 1),
+    ] {
+        let tally = explore_all(&cases, changes, Some(bug));
+        println!("planted {bug:?}: {tally:?}");
+        assert!(tally.lost + tally.doubled > 0, "planted {bug:?} was not caught in {} runs", tally.runs);
+    }
+}

@@ -1,5 +1,7 @@
 //! What the client sends, and what it makes of orderly answers.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The bytes of an answer, read. Each event keeps its own bytes exactly as served (but for secrets): they are slices of
 //! the body, found by scanning, never parsed and written again.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -64,7 +65,7 @@ pub fn team(body: &[u8]) -> Result<TeamView, WireError> {
     let team: Object<'_> = parse(utf8(body)?, "an object with a team")?;
     let span = team.object("planFeatures").and_then(|plan| plan.get("deviceEventsMaxRetrievalDuration"));
     let seconds = span.and_then(|text| text.parse::<u64>().ok()).filter(|s| (1..=PLAN_SPAN_SECONDS_MAX).contains(s));
-    Ok(TeamView { name: team.string("name").map(|s| s.into_owned()), plan_span: seconds.map(Duration::from_secs) })
+    Ok(TeamView { name: team.string("name").map(Cow::into_owned), plan_span: seconds.map(Duration::from_secs) })
 }
 
 /// The ids of the team's computers.

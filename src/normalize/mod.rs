@@ -1,1 +1,80 @@
-//! Room: normalize.
+//! Wire to rows: one event becomes a typed row, or a reject with its reason. Pure. What an event does not say stays
+//! empty; what it says twice or wrongly never panics. Unknown types and fields are normal.
+
+mod activity;
+mod billing;
+mod connections;
+mod reject;
+
+use crate::api::json::Object;
+use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId};
+
+use reject::Reject;
+
+/// Digits of the content hash in the id of an event that has none of its own.
+const CONTENT_ID_DIGITS: usize = 32;
+
+/// The id under which an event is kept: the service's own, else `<32 digits of the content hash>-<occurrence>`.
+/// `occurrence` counts equal events of one window from 1.
+pub fn event_id(event: &RawEvent, occurrence: u32) -> EventId {
+    match &event.id {
+        Some(id) => id.clone(),
+        None => EventId::new(format!("{}-{occurrence}", &event.digest.to_string()[..CONTENT_ID_DIGITS])),
+    }
+}
+
+/// The row of an event, or the reject that is kept in its place.
+///
+/// `revision` is 1 for the first content seen under an id; `first_seen_at` is the moment of the answer that brought it.
+///
+/// # Errors
+/// When the event is not UTF-8, not an object, has no usable time, or not exactly one event field.
+pub fn normalize(
+    team: &TeamId,
+    stream: Stream,
+    event: &RawEvent,
+    occurrence: u32,
+    revision: u32,
+    first_seen_at: Instant,
+) -> Result<EventRow, Box<RejectRow>> {
+    let event_id = event_id(event, occurrence);
+    match read(stream, event) {
+        Ok((time, event_type, detail)) => Ok(EventRow {
+            team_id: team.clone(),
+            event_id,
+            time,
+            event_type,
+            revision,
+            first_seen_at,
+            redacted: event.redacted,
+            raw: event.text.clone(),
+            detail,
+        }),
+        Err(Reject { reason, detail }) => Err(Box::new(RejectRow {
+            team_id: team.clone(),
+            stream,
+            event_id,
+            time: event.at(),
+            reason,
+            detail,
+            first_seen_at,
+            redacted: event.redacted,
+            raw: event.text.clone(),
+        })),
+    }
+}
+
+fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, String, Detail), Reject> {
+    let text = std::str::from_utf8(&event.text).map_err(|error| reject::not_utf8(&error))?;
+    let time = match &event.time {
+        ServedTime::At(at) => *at,
+        ServedTime::Unusable(why) => return Err(reject::unusable_time(why)),
+    };
+    let object = Object::parse(text).ok_or_else(reject::not_json)?;
+    let (event_type, detail) = match stream {
+        Stream::Activity => activity::read(&object)?,
+        Stream::Connections => connections::read(&object, event.device.as_ref())?,
+        Stream::Billing => billing::read(&object)?,
+    };
+    Ok((time, event_type, detail))
+}

@@ -1,4 +1,5 @@
 //! What the outside tests share.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod quick_clock;

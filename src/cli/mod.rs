@@ -1,1 +1,2 @@
 //! Room: cli.
+pub mod sandbox;

@@ -4,3 +4,4 @@
 
 pub mod quick_clock;
 pub mod scripted_server;
+pub mod sandbox_client;

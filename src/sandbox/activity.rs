@@ -1,0 +1,135 @@
+//! Activity events: changes to people, computers and settings. They have no id, and some are told twice.
+
+use super::cast::{Cast, opaque_id, secret};
+use super::json::{push_escaped_string, push_int, push_string};
+use super::seed::{Dice, mix2};
+use super::sessions::DAY_MS;
+use super::words::{GROUP_NAMES, HOSTILE_NAMES};
+
+const DAY_NANOS: i64 = DAY_MS * 1_000_000;
+/// Numbers from here on belong to a dense second.
+const DENSE_FROM: u64 = 1 << 30;
+
+/// One activity event: its time in nanoseconds, and the name that all else is drawn from. Equal records are twins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ActivityRecord {
+    pub at_nanos: i64,
+    pub name: u64,
+}
+
+/// All activity of a day, in no order. `mean` is the connections a day: a busy team changes more.
+pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ActivityRecord>) {
+    if mean == 0 {
+        return;
+    }
+    let name_of = |number: u64| day.unsigned_abs() << 32 | number;
+    let mut dice = Dice::new(mix2(mix2(cast.seed, 0xac71), day.unsigned_abs()));
+    for number in 0..10 + u64::from(mean) / 5 {
+        let at_nanos = day * DAY_NANOS + dice.below(DAY_NANOS as u64) as i64;
+        let record = ActivityRecord { at_nanos, name: name_of(number) };
+        out.push(record);
+        if dice.per_mille(15) {
+            out.push(record);
+        }
+    }
+    let rarity = u64::from(dense_every_days) * 3;
+    if rarity > 0 && mix2(cast.seed ^ 0xac71, day.unsigned_abs()) % rarity == 0 {
+        plan_dense_second(day, &mut dice, &name_of, out);
+    }
+}
+
+/// An identity provider pushes its people: more than a page of additions in one second, some at the same nanosecond,
+/// some of them twins.
+fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, out: &mut Vec<ActivityRecord>) {
+    let second = day * DAY_NANOS + dice.below(86_400) as i64 * 1_000_000_000;
+    for number in 0..dice.between(1_010, 1_300) {
+        let at_nanos = second + dice.below(1_000) as i64 * 1_000_000;
+        let record = ActivityRecord { at_nanos, name: name_of(DENSE_FROM + number) };
+        out.push(record);
+        if dice.per_mille(20) {
+            out.push(record);
+        }
+    }
+}
+
+/// The event's text as it is served, without a separator.
+pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
+    let mut dice = Dice::new(mix2(cast.seed ^ 0xac72, record.name));
+    let actor = cast.person_at(dice.below(cast.people.len() as u64) as usize);
+    out.extend_from_slice(b"{\"header\":{\"eventTimestampUnixNano\":");
+    push_int(out, record.at_nanos);
+    if dice.per_mille(700) {
+        out.extend_from_slice(b",\"tokenInfo\":{\"userID\":");
+        push_string(out, &actor.id);
+        out.extend_from_slice(b",\"email\":");
+        push_string(out, &actor.email);
+        out.extend_from_slice(b",\"title\":\"dashboard session\"}");
+    }
+    out.extend_from_slice(b"},\"");
+    if record.name & DENSE_FROM != 0 {
+        push_newcomer(cast, record, out);
+    } else {
+        push_change(cast, record, &mut dice, out);
+    }
+    out.extend_from_slice(b"}");
+}
+
+fn push_newcomer(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"teamUserAddedEvent\":{");
+    push_field(out, "userID", &opaque_id(cast.seed, record.name));
+    out.extend_from_slice(b",\"source\":\"scim\",\"role\":\"user\"}");
+}
+
+/// One of many kinds of change. Ids of computers that never were on the team stand where one is said to be removed,
+/// for a computer that is still there was not removed.
+fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut Vec<u8>) {
+    let person = cast.person_at(dice.below(cast.people.len() as u64) as usize);
+    let stranger = opaque_id(cast.seed ^ 0x9057, record.name);
+    let kind = dice.below(1000);
+    let (name, fields): (&str, Vec<(&str, String)>) = match kind {
+        0..560 => ("teamUserLoggedInEvent", vec![("userID", person.id.clone()), ("provider", "password".to_owned())]),
+        560..650 => (
+            "teamSettingsChangedEvent",
+            vec![("setting", "sessionTimeout".to_owned()), ("value", "\"8h\" <b>".to_owned())],
+        ),
+        650..720 => (
+            "teamUserRemoteAccessChangedEvent",
+            vec![("userID", person.id.clone()), ("remoteAccess", "enabled".to_owned())],
+        ),
+        720..780 => ("teamUserRoleChangedEvent", vec![("userID", person.id.clone()), ("role", person.role.to_owned())]),
+        780..830 => ("teamGroupRenamedEvent", vec![("name", (*dice.pick(&GROUP_NAMES)).to_owned())]),
+        830..870 => ("teamUserAddedEvent", vec![("userID", stranger), ("role", "user".to_owned())]),
+        870..900 => {
+            ("teamDeviceRemovedEvent", vec![("deviceID", stranger), ("name", (*dice.pick(&HOSTILE_NAMES)).to_owned())])
+        }
+        900..940 => {
+            ("teamDeviceRenamedEvent", vec![("deviceID", stranger), ("name", (*dice.pick(&HOSTILE_NAMES)).to_owned())])
+        }
+        940..970 => {
+            ("teamUserInvitedEvent", vec![("name", "newcomers".to_owned()), ("secret", secret(cast.seed, record.name))])
+        }
+        970..994 => {
+            ("teamDeviceInviteCreatedEvent", vec![("id", stranger), ("secret", secret(cast.seed, record.name))])
+        }
+        _ => ("teamQuantumPolicyChangedEvent", vec![("entanglement", "maximal".to_owned())]),
+    };
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":{");
+    for (place, (key, value)) in fields.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        push_field(out, key, value);
+    }
+    if dice.per_mille(20) {
+        out.extend_from_slice(b", \"note\" : ");
+        push_escaped_string(out, "Größe > 10 \u{1f600}");
+    }
+    out.push(b'}');
+}
+
+fn push_field(out: &mut Vec<u8>, key: &str, value: &str) {
+    push_string(out, key);
+    out.push(b':');
+    push_string(out, value);
+}

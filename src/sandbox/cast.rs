@@ -1,0 +1,223 @@
+//! Who is on a team: people, computers, groups, invites and installers, all by seed.
+
+use std::collections::HashMap;
+
+use crate::model::{DeviceId, TeamId};
+
+use super::json::{push_escaped_string, push_string};
+use super::seed::{Dice, mix2};
+use super::words::{
+    CLIENT_SYSTEMS, COMPUTER_KINDS, FIRST_NAMES, GROUP_NAMES, HOSTILE_NAMES, LAST_NAMES, TEAM_NAMES, ZONES_MINUTES,
+};
+
+/// Every secret that the sandbox makes up begins so: a reader's files, logs and pages must hold it nowhere.
+pub const SECRET_PREFIX: &str = "planted-secret-";
+
+const NAME_CHARS_MAX: usize = 64;
+/// Far longer than any name may be; on the computer that is used least.
+const LONG_HOST_REPEATS: usize = 270;
+const HOST_FIELD: &[u8] = b",\"computerHostName\":";
+
+pub(super) struct Person {
+    pub id: String,
+    pub email: String,
+    pub first_name: String,
+    pub last_name: String,
+    pub role: &'static str,
+    pub remote_access: bool,
+    pub totp: bool,
+    pub sso: bool,
+    pub scim: bool,
+    pub zone_minutes: i64,
+    pub home_address: u32,
+    /// `"peerInfo":{"email":…,"ipAddress":"`, to be followed by an address and `"}`.
+    pub peer_json: Vec<u8>,
+    /// `,"localUserName":…`
+    pub local_user_json: Vec<u8>,
+}
+
+pub(super) struct Computer {
+    pub id: DeviceId,
+    pub name: String,
+    pub system: &'static str,
+    pub address: u32,
+    pub users: Vec<usize>,
+    pub groups: Vec<usize>,
+    /// `,"deviceID":…`
+    pub id_json: Vec<u8>,
+    /// `,"computerHostName":…`; empty where the computer tells none.
+    pub host_json: Vec<u8>,
+}
+
+pub(super) struct Group {
+    pub id: String,
+    pub name: String,
+    pub users: Vec<usize>,
+    pub scim: bool,
+}
+
+pub(super) struct Invite {
+    pub id: String,
+    pub secret: String,
+    pub name: String,
+    pub sent_to: Option<String>,
+}
+
+pub(super) struct Cast {
+    pub id: TeamId,
+    pub name: String,
+    pub seed: u64,
+    pub people: Vec<Person>,
+    pub computers: Vec<Computer>,
+    pub groups: Vec<Group>,
+    pub user_invites: Vec<Invite>,
+    pub installers: Vec<Invite>,
+    computer_places: HashMap<DeviceId, u32>,
+}
+
+/// Twenty-four hexadecimal digits: the form of the sandbox's opaque ids.
+pub(super) fn opaque_id(seed: u64, what: u64) -> String {
+    let high = mix2(seed, what);
+    format!("{high:016x}{:08x}", mix2(high, seed) & 0xffff_ffff)
+}
+
+pub(super) fn secret(seed: u64, what: u64) -> String {
+    format!("{SECRET_PREFIX}{:016x}", mix2(mix2(seed, what), 0x5ec3))
+}
+
+impl Cast {
+    pub(super) fn new(seed: u64, number: u32, people: u32, computers: u32) -> Self {
+        let seed = mix2(seed, u64::from(number));
+        let mut dice = Dice::new(mix2(seed, 1));
+        let people: Vec<Person> = (0..people.max(1)).map(|place| person(seed, place, number, &mut dice)).collect();
+        let groups: Vec<Group> =
+            (0..GROUP_NAMES.len()).map(|place| group(seed, place, people.len(), &mut dice)).collect();
+        let mut computers = (0..computers.max(1))
+            .map(|place| computer(seed, place, people.len(), groups.len(), &mut dice))
+            .collect::<Vec<_>>();
+        if let Some(rarest) = computers.last_mut() {
+            rarest.host_json = long_host_json();
+        }
+        let computer_places = computers.iter().zip(0..).map(|(computer, place)| (computer.id.clone(), place)).collect();
+        let round = number as usize / TEAM_NAMES.len();
+        let name = TEAM_NAMES[number as usize % TEAM_NAMES.len()];
+        Self {
+            id: TeamId::new(opaque_id(seed, 0x7ea4)),
+            name: if round == 0 { name.to_owned() } else { format!("{name} {}", round + 1) },
+            seed,
+            people,
+            computers,
+            groups,
+            user_invites: (0..3).map(|place| invite(seed, 0x10 + place, "invite", place == 0)).collect(),
+            installers: (0..2).map(|place| invite(seed, 0x20 + place, "installer", false)).collect(),
+            computer_places,
+        }
+    }
+
+    pub(super) fn computer_place(&self, id: &DeviceId) -> Option<u32> {
+        self.computer_places.get(id).copied()
+    }
+
+    pub(super) fn person_at(&self, place: usize) -> &Person {
+        &self.people[place % self.people.len()]
+    }
+}
+
+fn person(seed: u64, place: u32, team: u32, dice: &mut Dice) -> Person {
+    let first_name = (*dice.pick(&FIRST_NAMES)).to_owned();
+    let last_name = (*dice.pick(&LAST_NAMES)).to_owned();
+    let plain = |name: &str| name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
+    let email = format!("{}.{}{}@team{}.example", plain(&first_name), plain(&last_name), place, team + 1);
+    let role = match place {
+        0 => "admin",
+        1 => "admin-read-only",
+        _ if dice.per_mille(60) => "admin",
+        _ => "user",
+    };
+    let mut peer_json = b"\"peerInfo\":{\"email\":".to_vec();
+    push_string(&mut peer_json, &email);
+    peer_json.extend_from_slice(b",\"ipAddress\":\"");
+    let mut local_user_json = b",\"localUserName\":".to_vec();
+    if dice.per_mille(100) {
+        push_escaped_string(&mut local_user_json, &format!("ÉCRAN\\{first_name}"));
+    } else {
+        push_string(&mut local_user_json, &format!("{}{}", plain(&first_name), place));
+    }
+    Person {
+        id: opaque_id(seed, 0x0100_0000 + u64::from(place)),
+        email,
+        first_name,
+        last_name,
+        role,
+        remote_access: place < 2 || !dice.per_mille(80),
+        totp: dice.per_mille(600),
+        sso: place == 0 || dice.per_mille(400),
+        scim: dice.per_mille(200),
+        zone_minutes: *dice.pick(&ZONES_MINUTES),
+        // 198.18.0.0/15 is set aside for tests of networks.
+        home_address: 0xC612_0000 | (dice.roll() as u32 & 0x0001_FFFF),
+        peer_json,
+        local_user_json,
+    }
+}
+
+fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice) -> Computer {
+    let id = DeviceId::new(opaque_id(seed, 0x0200_0000 + u64::from(place)));
+    let name = computer_name(place, dice);
+    let mut id_json = b",\"deviceID\":".to_vec();
+    push_string(&mut id_json, id.as_str());
+    let mut host_json = HOST_FIELD.to_vec();
+    match place % 16 {
+        5 => push_escaped_string(&mut host_json, &name),
+        9 => host_json.clear(),
+        _ => push_string(&mut host_json, &name),
+    }
+    let members = 1 + dice.below(4);
+    let mut users: Vec<usize> = (0..members).map(|_| dice.below(people as u64) as usize).collect();
+    users.sort_unstable();
+    users.dedup();
+    let groups = if dice.per_mille(700) { vec![dice.below(groups as u64) as usize] } else { Vec::new() };
+    Computer {
+        id,
+        name,
+        system: *dice.pick::<&str>(&CLIENT_SYSTEMS),
+        address: 0xC633_6400 | (dice.roll() as u32 & 0xff),
+        users,
+        groups,
+        id_json,
+        host_json,
+    }
+}
+
+fn long_host_json() -> Vec<u8> {
+    let mut json = HOST_FIELD.to_vec();
+    push_string(&mut json, &"long-host-name-".repeat(LONG_HOST_REPEATS));
+    json
+}
+
+fn computer_name(place: u32, dice: &mut Dice) -> String {
+    let name = match place % 8 {
+        3 => HOSTILE_NAMES[(place as usize / 8) % HOSTILE_NAMES.len()].to_owned(),
+        _ => format!("{}-{:03}", dice.pick(&COMPUTER_KINDS), place + 1),
+    };
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+fn group(seed: u64, place: usize, people: usize, dice: &mut Dice) -> Group {
+    let users = (0..people).filter(|_| dice.per_mille(300)).collect();
+    Group {
+        id: opaque_id(seed, 0x0300_0000 + place as u64),
+        name: GROUP_NAMES[place].to_owned(),
+        users,
+        scim: place % 3 == 2,
+    }
+}
+
+fn invite(seed: u64, what: u64, kind: &str, sent: bool) -> Invite {
+    Invite {
+        id: opaque_id(seed, 0x0400_0000 + what),
+        secret: secret(seed, what),
+        name: format!("{kind} {}", what & 0xf),
+        sent_to: sent.then(|| "newcomer@elsewhere.example".to_owned()),
+    }
+}

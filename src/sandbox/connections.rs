@@ -1,0 +1,135 @@
+//! The JSON text of a connection event, made from its record each time it is served.
+
+use super::cast::{Cast, Computer, Person};
+use super::json::{push_grouped_id, push_hex, push_int, push_ipv4, push_string};
+use super::seed::{Dice, index, mix2};
+use super::sessions::{ConnectionKind, ConnectionRecord, Traits, traits};
+use super::words::FAILURE_REASONS;
+
+/// Where a connection event is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionForm {
+    Team,
+    /// The deprecated per-computer history, which does not say `deviceID`.
+    Computer,
+}
+
+/// A connection as its events tell of it.
+struct Scene<'a> {
+    who: Traits,
+    person: &'a Person,
+    computer: &'a Computer,
+    source: &'static str,
+    peer_address: Option<u32>,
+    names_local_user: bool,
+    extra_field: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn draw(cast: &'a Cast, who: Traits) -> Self {
+        let person = &cast.people[who.person as usize];
+        let mut dice = Dice::new(mix2(who.seed, 0x1007));
+        let source = match dice.below(100) {
+            0..70 => "cloud",
+            70..96 => "directip",
+            _ => "unknown",
+        };
+        // Fields of one roll, not a roll each: this runs for every event served.
+        let bits = dice.roll();
+        let roams = bits & 0x7 == 0;
+        let address = if roams { 0xC612_0000 | (bits >> 32) as u32 & 0x0001_FFFF } else { person.home_address };
+        Self {
+            who,
+            person,
+            computer: &cast.computers[who.computer as usize],
+            source,
+            peer_address: (bits >> 3 & 0x3f != 0).then_some(address),
+            names_local_user: bits >> 9 & 0x3 != 0,
+            extra_field: bits >> 11 & 0xff == 0,
+        }
+    }
+
+    /// A request or an established connection holds its details itself.
+    fn push_own(&self, name: &[u8], out: &mut Vec<u8>) {
+        push_name(name, out);
+        self.push_details(out);
+    }
+
+    /// Authentication and close events hold the connection's details one level down.
+    fn push_associated(&self, name: &[u8], reason: Option<&str>, out: &mut Vec<u8>) {
+        push_name(name, out);
+        out.push(b'{');
+        if let Some(reason) = reason {
+            out.extend_from_slice(b"\"reason\":");
+            push_string(out, reason);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"associatedIncomingConnectionEvent\":");
+        self.push_details(out);
+        out.push(b'}');
+    }
+
+    fn push_details(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"connectionID\":\"");
+        push_grouped_id(out, mix2(self.who.seed, 0xc1), mix2(self.who.seed, 0xc2));
+        out.extend_from_slice(b"\",\"tunnelID\":\"");
+        out.extend_from_slice(self.who.tunnel.name().as_bytes());
+        out.extend_from_slice(b"\",\"sourceType\":\"");
+        out.extend_from_slice(self.source.as_bytes());
+        out.push(b'"');
+        if let Some(address) = self.peer_address {
+            out.push(b',');
+            out.extend_from_slice(&self.person.peer_json);
+            push_ipv4(out, address);
+            out.extend_from_slice(b"\"}");
+        }
+        if self.source == "directip" {
+            out.extend_from_slice(b",\"directConnectionInfo\":{\"ipaddress\":\"");
+            push_ipv4(out, self.computer.address);
+            out.extend_from_slice(b"\"}");
+        }
+        if self.names_local_user {
+            out.extend_from_slice(&self.person.local_user_json);
+        }
+        out.push(b'}');
+    }
+}
+
+fn push_name(name: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name);
+    out.extend_from_slice(b"\":");
+}
+
+/// The event's text as it is served, without a separator.
+pub(super) fn push_connection(cast: &Cast, record: ConnectionRecord, form: ConnectionForm, out: &mut Vec<u8>) {
+    let scene = Scene::draw(cast, traits(cast, record.session));
+    let seed = scene.who.seed;
+    let event_seed = mix2(seed, 0x100 + record.step());
+    out.extend_from_slice(b"{\"id\":\"");
+    push_grouped_id(out, event_seed, mix2(event_seed, seed));
+    out.extend_from_slice(b"\",\"timestamp\":");
+    push_int(out, record.at_ms());
+    if form == ConnectionForm::Team {
+        out.extend_from_slice(&scene.computer.id_json);
+    }
+    out.extend_from_slice(&scene.computer.host_json);
+    if scene.extra_field {
+        // Spaces and number forms that a reader must hand on as they are.
+        out.extend_from_slice(b",\"agentTrace\": { \"hops\" : [1, 2.50, 1e3], \"build\": \"");
+        push_hex(out, seed, 8);
+        out.extend_from_slice(b"\" }");
+    }
+    match record.kind() {
+        ConnectionKind::Requested => scene.push_own(b"incomingConnectionRequest", out),
+        ConnectionKind::Established => scene.push_own(b"incomingConnectionEvent", out),
+        ConnectionKind::AuthSucceeded => scene.push_associated(b"authSucceededEvent", None, out),
+        ConnectionKind::AuthFailed => {
+            let reason = FAILURE_REASONS[index(event_seed, FAILURE_REASONS.len())];
+            scene.push_associated(b"authFailedEvent", Some(reason), out);
+        }
+        ConnectionKind::Unknown => scene.push_associated(b"clipboardSharedEvent", None, out),
+        ConnectionKind::Closed => scene.push_associated(b"connectionClosedEvent", None, out),
+    }
+    out.push(b'}');
+}

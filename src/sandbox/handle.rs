@@ -1,0 +1,127 @@
+//! What tests and demonstrations may do to a running sandbox, and ask of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::model::{DeviceId, Instant, Stream, TeamId};
+
+use super::config::{Choices, FaultHook};
+use super::overlay::Extra;
+use super::team::Team;
+use super::truth::Truth;
+use super::world::World;
+
+/// An event put in by hand: whatever bytes a test wants to see served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsertedEvent {
+    /// Served as they are, between two commas: JSON, or deliberately not.
+    pub raw: Bytes,
+    /// Its place in the stream; the bytes may say otherwise.
+    pub at: Instant,
+    /// The computer whose history holds it, for a connection event.
+    pub device: Option<DeviceId>,
+    /// From when on it is served; `None`: from now on.
+    pub visible_from: Option<Instant>,
+}
+
+/// A running sandbox seen from inside. Clones are the same sandbox.
+#[derive(Clone)]
+pub struct SandboxHandle(Arc<World>);
+
+impl SandboxHandle {
+    pub(super) fn new(world: Arc<World>) -> Self {
+        Self(world)
+    }
+
+    pub(super) fn world(&self) -> &World {
+        &self.0
+    }
+
+    /// The sandbox's clock, which `Date` headers tell.
+    pub fn now(&self) -> Instant {
+        self.0.clock.now()
+    }
+
+    /// Moves the clock on: events ahead of it become visible, late ones are born.
+    pub fn advance(&self, by: Duration) {
+        self.0.clock.advance(by);
+    }
+
+    /// Sets the clock, also back.
+    pub fn set_now(&self, now: Instant) {
+        self.0.clock.set(now);
+    }
+
+    /// No event made by seed is younger, unless the sandbox was given days ahead.
+    pub fn end(&self) -> Instant {
+        self.0.end
+    }
+
+    pub fn choices(&self) -> Choices {
+        self.0.choices()
+    }
+
+    pub fn set_choices(&self, choices: Choices) {
+        self.0.set_choices(choices);
+    }
+
+    pub fn set_faults(&self, faults: Option<FaultHook>) {
+        self.0.set_faults(faults);
+    }
+
+    /// How many requests came so far, refused ones too.
+    pub fn requests(&self) -> u64 {
+        self.0.requests()
+    }
+
+    /// The team's computers as of now; none for an unknown team.
+    pub fn devices(&self, team: &TeamId) -> Vec<DeviceId> {
+        let Some(team) = self.team(team) else { return Vec::new() };
+        team.computers().map(|place| team.cast.computers[place as usize].id.clone()).collect()
+    }
+
+    /// How many events of a stream are there to be read now; of billing, all and not only the ten newest.
+    pub fn visible(&self, team: &TeamId, stream: Stream) -> u64 {
+        let (Some(team), now) = (self.team(team), self.now()) else { return 0 };
+        match stream {
+            Stream::Activity => team.activity.visible(now),
+            Stream::Connections => team.connections.visible(now),
+            Stream::Billing => team.billing().iter().filter(|entry| entry.is_visible(now)).count() as u64,
+        }
+    }
+
+    /// Every event of a stream that ever existed up to now. An unknown team has none.
+    pub fn truth(&self, team: &TeamId, stream: Stream) -> impl Iterator<Item = super::TruthEvent> + use<> {
+        self.team(team).map(|team| Truth::new(Arc::clone(team), stream, self.now())).into_iter().flatten()
+    }
+
+    /// Puts an event in its place in time. Returns false for an unknown team.
+    pub fn insert(&self, team: &TeamId, stream: Stream, event: InsertedEvent) -> bool {
+        let Some(team) = self.team(team) else { return false };
+        let visible_from = event.visible_from.unwrap_or_else(|| self.now());
+        team.insert(stream, Extra::new(event.raw, event.at, event.device, visible_from));
+        true
+    }
+
+    /// Removes a computer: its connection history is gone at once, and the activity says so. Returns false when it is
+    /// not on the team.
+    pub fn remove_device(&self, team: &TeamId, device: &DeviceId) -> bool {
+        self.team(team).is_some_and(|team| team.remove_computer(device, self.now()))
+    }
+
+    /// Takes the events of `[from, end)` away without a word. Returns how many; billing entries stay.
+    pub fn withdraw(&self, team: &TeamId, stream: Stream, from: Instant, end: Instant) -> u64 {
+        let Some(team) = self.team(team) else { return 0 };
+        match stream {
+            Stream::Activity => team.activity.withdraw(from, end, self.now()),
+            Stream::Connections => team.connections.withdraw(from, end, self.now()),
+            Stream::Billing => 0,
+        }
+    }
+
+    fn team(&self, id: &TeamId) -> Option<&Arc<Team>> {
+        self.0.team(id.as_str())
+    }
+}

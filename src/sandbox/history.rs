@@ -1,0 +1,266 @@
+//! `history`, `history/devices`, the deprecated per-computer history, and `billing/events`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+
+use crate::model::{DeviceId, Instant};
+
+use super::activity::push_activity;
+use super::answer::{Refusal, json_text};
+use super::config::{Choices, HasMore, NextOffset, Order};
+use super::connections::{ConnectionForm, push_connection};
+use super::json::push_int;
+use super::shelf::{Cut, Item, Listing, Record, Shelf};
+use super::team::Team;
+use super::world::World;
+
+const BILLING_ENTRIES: usize = 10;
+/// Room for a page of events of the usual size, so that the buffer rarely grows.
+const EVENT_BYTES: usize = 420;
+
+type Answer = Result<Response, Refusal>;
+
+/// The query of a history request as sent.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    desc: Option<bool>,
+    limit: Option<u64>,
+    offset: u64,
+    start: Option<i64>,
+    stop: Option<i64>,
+    ids: Vec<String>,
+}
+
+impl Asked {
+    /// Unknown parameters are passed over.
+    fn parse(query: Option<String>) -> Result<Self, Refusal> {
+        let mut asked = Self::default();
+        for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match name.as_ref() {
+                "desc" => asked.desc = Some(number(&name, &value)?),
+                "limit" => asked.limit = Some(number(&name, &value)?),
+                "offset" => asked.offset = number(&name, &value)?,
+                "startTime" => asked.start = Some(number(&name, &value)?),
+                "stopTime" => asked.stop = Some(number(&name, &value)?),
+                "ids" => asked.ids.push(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(asked)
+    }
+
+    fn listing(&self, choices: &Choices, earliest: Option<Instant>, computers: Option<Computers>) -> Listing {
+        let from = self.start.map_or(i64::MIN, |start| choices.bounds.first_nano(start));
+        let from = from.max(earliest.map_or(i64::MIN, Instant::nanos));
+        let end = self.stop.map_or(i64::MAX, |stop| choices.bounds.end_nano(stop));
+        Listing { from: Instant::from_nanos(from), end: Instant::from_nanos(end.max(from)), computers }
+    }
+
+    fn cut(&self, choices: &Choices, limit_max: usize, default_desc: bool) -> Result<Cut, Refusal> {
+        let limit = match self.limit {
+            None => choices.default_limit.min(limit_max),
+            Some(0) => return Err(Refusal::invalid("limit must be at least 1")),
+            Some(limit) => match usize::try_from(limit) {
+                Ok(limit) if limit <= limit_max => limit,
+                _ => return Err(Refusal::limit_too_large(limit, limit_max)),
+            },
+        };
+        Ok(Cut {
+            offset: self.offset,
+            limit: choices.page_cap.map_or(limit, |cap| limit.min(cap)),
+            newest_first: self.desc.unwrap_or(default_desc),
+            neighbours_swapped: choices.order == Order::NeighboursSwapped,
+        })
+    }
+}
+
+type Computers = Vec<(Option<u32>, DeviceId)>;
+
+fn number<T: std::str::FromStr>(name: &Cow<'_, str>, value: &str) -> Result<T, Refusal> {
+    value.parse().map_err(|_| Refusal::invalid(format!("{name} {value:?} is not what {name} takes")))
+}
+
+fn find_team<'a>(world: &'a World, id: &str) -> Result<&'a Arc<Team>, Refusal> {
+    world.team(id).ok_or_else(|| Refusal::not_found("team"))
+}
+
+pub(super) async fn activity(
+    State(world): State<Arc<World>>,
+    Path(team): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let team = find_team(&world, &team)?;
+    let (asked, choices) = (Asked::parse(query)?, world.choices());
+    let cut = asked.cut(&choices, choices.limit_max, choices.default_desc)?;
+    let listing = asked.listing(&choices, None, None);
+    let mut out = start_list("events", cut.limit);
+    let served = push_page(&team.activity, world.clock.now(), &listing, cut, &mut out, |record, out| {
+        push_activity(&team.cast, record, out);
+    });
+    push_paging(&choices, cut, served, &mut out);
+    Ok(json_text(out))
+}
+
+pub(super) async fn connections(
+    State(world): State<Arc<World>>,
+    Path(team): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let team = find_team(&world, &team)?;
+    let (asked, choices) = (Asked::parse(query)?, world.choices());
+    let cut = asked.cut(&choices, choices.limit_max, choices.default_desc)?;
+    let named = |id: &String| (team.cast.computer_place(&DeviceId::from(id.as_str())), DeviceId::from(id.as_str()));
+    let computers = (!asked.ids.is_empty()).then(|| asked.ids.iter().map(named).collect());
+    let now = world.clock.now();
+    let listing = asked.listing(&choices, earliest(&world, now), computers);
+    let mut out = start_list("deviceEvents", cut.limit);
+    let served = push_page(&team.connections, now, &listing, cut, &mut out, |record, out| {
+        push_connection(&team.cast, record, ConnectionForm::Team, out);
+    });
+    push_paging(&choices, cut, served, &mut out);
+    Ok(json_text(out))
+}
+
+/// The deprecated form: its own limit, no paging fields, and no `deviceID` in the events.
+pub(super) async fn computer_connections(
+    State(world): State<Arc<World>>,
+    Path((team, computer)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let team = find_team(&world, &team)?;
+    let id = DeviceId::from(computer.as_str());
+    let place = team.computer(&id).ok_or_else(|| Refusal::not_found("computer"))?;
+    let (asked, choices) = (Asked::parse(query)?, world.choices());
+    let cut = asked.cut(&choices, choices.device_limit_max, false)?;
+    let now = world.clock.now();
+    let listing = asked.listing(&choices, earliest(&world, now), Some(vec![(Some(place), id)]));
+    let mut out = start_list("events", cut.limit);
+    push_page(&team.connections, now, &listing, cut, &mut out, |record, out| {
+        push_connection(&team.cast, record, ConnectionForm::Computer, out);
+    });
+    out.extend_from_slice(b"]}");
+    Ok(json_text(out))
+}
+
+/// The ten newest entries, newest first.
+pub(super) async fn billing(State(world): State<Arc<World>>, Path(team): Path<String>) -> Answer {
+    let team = find_team(&world, &team)?;
+    let now = world.clock.now();
+    let mut out = start_list("events", BILLING_ENTRIES);
+    let entries = team.billing();
+    let newest = entries.iter().rev().filter(|entry| entry.is_visible(now)).take(BILLING_ENTRIES);
+    for (number, entry) in newest.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&entry.raw);
+    }
+    out.extend_from_slice(b"]}");
+    Ok(json_text(out))
+}
+
+/// Connection events before this moment are withheld.
+fn earliest(world: &World, now: Instant) -> Option<Instant> {
+    world.config.enforce_plan_span.then(|| now.minus(world.config.plan_span()))
+}
+
+fn start_list(name: &str, limit: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + limit * EVENT_BYTES);
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":[");
+    out
+}
+
+/// What a page turned out to be.
+#[derive(Clone, Copy)]
+struct Served {
+    events: usize,
+    total: u64,
+}
+
+fn push_page<R: Record>(
+    shelf: &Shelf<R>,
+    now: Instant,
+    listing: &Listing,
+    cut: Cut,
+    out: &mut Vec<u8>,
+    render: impl Fn(R, &mut Vec<u8>),
+) -> Served {
+    let (items, total) = shelf.page(now, listing, cut);
+    for (number, item) in items.iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        match item {
+            Item::Made(record) => render(*record, out),
+            Item::Extra(raw) => out.extend_from_slice(raw),
+        }
+    }
+    Served { events: items.len(), total }
+}
+
+/// Closes the list and adds what the service claims about the rest.
+fn push_paging(choices: &Choices, cut: Cut, served: Served, out: &mut Vec<u8>) {
+    let next = cut.offset.saturating_add(served.events as u64);
+    let more = match choices.has_more {
+        HasMore::Honest => Some(next < served.total),
+        HasMore::AlwaysTrue => Some(true),
+        HasMore::AlwaysFalse => Some(false),
+        HasMore::Missing => None,
+    };
+    let claimed = match choices.next_offset {
+        NextOffset::Honest => (more == Some(true)).then_some(next),
+        NextOffset::Missing => None,
+        NextOffset::Zero => Some(0),
+        NextOffset::Stuck => Some(cut.offset),
+        NextOffset::Backwards => Some(cut.offset / 2),
+    };
+    out.push(b']');
+    if let Some(more) = more {
+        out.extend_from_slice(b",\"hasMoreEvents\":");
+        out.extend_from_slice(if more { "true" } else { "false" }.as_bytes());
+    }
+    if let Some(offset) = claimed {
+        out.extend_from_slice(b",\"nextOffset\":");
+        push_int(out, i64::try_from(offset).unwrap_or(i64::MAX));
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_in_full_or_refused() {
+        let read = |query: &str| Asked::parse(Some(query.to_owned()));
+        let asked = read("desc=false&limit=1001&offset=5&startTime=-1&stopTime=9&ids=a&ids=b%20c&else=1").unwrap();
+        let whole = Asked {
+            desc: Some(false),
+            limit: Some(1001),
+            offset: 5,
+            start: Some(-1),
+            stop: Some(9),
+            ids: vec!["a".to_owned(), "b c".to_owned()],
+        };
+        assert_eq!(asked, whole);
+        for wrong in ["limit=x", "limit=-1", "offset=-1", "startTime=1.5", "desc=1", "stopTime="] {
+            assert_eq!(read(wrong).unwrap_err().code, "invalid-parameter", "{wrong}");
+        }
+        assert_eq!(Asked::parse(None).unwrap(), Asked::default());
+    }
+
+    #[test]
+    fn a_limit_over_the_maximum_is_refused_and_a_silent_cap_is_not_told() {
+        let asked = |limit| Asked { limit: Some(limit), ..Asked::default() };
+        let choices = Choices { page_cap: Some(7), ..Choices::default() };
+        assert_eq!(asked(1001).cut(&choices, 1001, true).unwrap().limit, 7);
+        assert_eq!(asked(1002).cut(&choices, 1001, true).unwrap_err().code, "limit-too-large");
+        assert_eq!(asked(0).cut(&choices, 1001, true).unwrap_err().code, "invalid-parameter");
+        assert_eq!(Asked::default().cut(&Choices::default(), 1001, true).unwrap().limit, 100);
+    }
+}

@@ -1,0 +1,82 @@
+//! Chance that is the same on every machine: everything the sandbox makes up is a function of the seed.
+
+/// Scatters the bits of `x`: equal inputs give equal outputs, near inputs give far ones.
+pub(super) const fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// One number made of two, order mattering.
+pub(super) const fn mix2(a: u64, b: u64) -> u64 {
+    mix(mix(a) ^ b)
+}
+
+/// A stream of numbers that starts at one number.
+#[derive(Debug, Clone)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn roll(&mut self) -> u64 {
+        let rolled = mix(self.0);
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        rolled
+    }
+
+    /// A number in `0..bound`; 0 when `bound` is 0.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        scale(self.roll(), bound)
+    }
+
+    /// A number in `low..high`.
+    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low))
+    }
+
+    /// True in `share` of 1000 rolls.
+    pub(super) fn per_mille(&mut self, share: u64) -> bool {
+        self.below(1000) < share
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[index(self.roll(), from.len())]
+    }
+}
+
+/// Maps a roll onto `0..bound`.
+pub(super) fn scale(roll: u64, bound: u64) -> u64 {
+    let wide = (u128::from(roll) * u128::from(bound)) >> 64;
+    u64::try_from(wide).expect("BUG: the upper half of a product fits 64 bits")
+}
+
+/// Maps a roll onto the places of a list of `len`.
+pub(super) fn index(roll: u64, len: usize) -> usize {
+    scale(roll, len as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_never_change() {
+        // The first outputs of SplitMix64 for this seed, as its authors publish them.
+        let mut dice = Dice::new(1_234_567);
+        assert_eq!(dice.roll(), 6_457_827_717_110_365_317);
+        assert_eq!(dice.roll(), 3_203_168_211_198_807_973);
+        assert_eq!(dice.roll(), 9_817_491_932_198_370_423);
+    }
+
+    #[test]
+    fn a_bounded_roll_stays_in_its_bounds_and_reaches_them() {
+        let mut dice = Dice::new(7);
+        let rolled: Vec<u64> = (0..1000).map(|_| dice.between(3, 8)).collect();
+        assert_eq!((rolled.iter().min(), rolled.iter().max()), (Some(&3), Some(&7)));
+        assert_eq!(Dice::new(7).below(0), 0);
+    }
+}

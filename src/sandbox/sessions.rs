@@ -1,0 +1,217 @@
+//! One connection from its request to its close, planned by seed: what happens when, without a word of JSON.
+//!
+//! A connection is named by its day and its number in the day, so a day's events do not depend on where the history
+//! begins or ends: two sandboxes of one seed agree wherever they overlap.
+
+use super::cast::Cast;
+use super::seed::{Dice, index, mix, mix2, scale};
+
+pub(super) const DAY_MS: i64 = 86_400_000;
+/// Numbers from here on belong to a dense second.
+const DENSE_FROM: u64 = 1 << 30;
+const ATTEMPTS_MAX: u64 = 5;
+
+/// The name of a connection within its team: day since the epoch, and number in the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SessionKey(u64);
+
+impl SessionKey {
+    fn new(day: i64, number: u64) -> Self {
+        let day = u64::try_from(day).expect("BUG: the sandbox's days lie after 1970");
+        Self(day << 32 | number)
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
+    fn is_dense(self) -> bool {
+        self.0 & DENSE_FROM != 0
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionKind {
+    Requested = 0,
+    Established = 1,
+    AuthFailed = 2,
+    AuthSucceeded = 3,
+    /// A type that the document does not name.
+    Unknown = 4,
+    Closed = 5,
+}
+
+/// One connection event in sixteen bytes: time, kind and attempt, and the connection. Sorted by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConnectionRecord {
+    when: u64,
+    pub session: SessionKey,
+}
+
+impl ConnectionRecord {
+    fn new(at_ms: i64, kind: ConnectionKind, attempt: u64, session: SessionKey) -> Self {
+        let at = u64::try_from(at_ms).expect("BUG: the sandbox's days lie after 1970");
+        Self { when: at << 8 | (kind as u64) << 4 | attempt, session }
+    }
+
+    pub(super) fn at_ms(self) -> i64 {
+        (self.when >> 8) as i64
+    }
+
+    pub(super) fn kind(self) -> ConnectionKind {
+        match (self.when >> 4) & 0xf {
+            0 => ConnectionKind::Requested,
+            1 => ConnectionKind::Established,
+            2 => ConnectionKind::AuthFailed,
+            3 => ConnectionKind::AuthSucceeded,
+            4 => ConnectionKind::Unknown,
+            _ => ConnectionKind::Closed,
+        }
+    }
+
+    /// What makes this event another than the others of its connection.
+    pub(super) fn step(self) -> u64 {
+        self.when & 0xff
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tunnel {
+    Fluid,
+    Rdp,
+    Vnc,
+    Unknown,
+}
+
+impl Tunnel {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tunnel::Fluid => "fluid",
+            Tunnel::Rdp => "rdp",
+            Tunnel::Vnc => "vnc",
+            Tunnel::Unknown => "unknown",
+        }
+    }
+}
+
+/// What stays the same over all events of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traits {
+    /// All other draws about the connection start here.
+    pub seed: u64,
+    pub computer: u32,
+    pub person: u32,
+    pub tunnel: Tunnel,
+}
+
+pub(super) fn traits(cast: &Cast, key: SessionKey) -> Traits {
+    let seed = mix2(cast.seed, key.0);
+    let computers = cast.computers.len() as u64;
+    if key.is_dense() {
+        let day = mix2(cast.seed, key.0 >> 32);
+        let person = index(mix(day), cast.people.len()) as u32;
+        return Traits { seed, computer: scale(day, computers) as u32, person, tunnel: Tunnel::Fluid };
+    }
+    let mut dice = Dice::new(seed);
+    // The lower of two rolls: some computers are far busier than others.
+    let computer = dice.below(computers).min(dice.below(computers)) as u32;
+    let users = &cast.computers[computer as usize].users;
+    let person = if dice.per_mille(850) { *dice.pick(users) } else { dice.below(cast.people.len() as u64) as usize };
+    let tunnel = match dice.below(100) {
+        0..66 => Tunnel::Fluid,
+        66..84 => Tunnel::Rdp,
+        84..96 => Tunnel::Vnc,
+        _ => Tunnel::Unknown,
+    };
+    Traits { seed, computer, person: person as u32, tunnel }
+}
+
+/// How many connections begin on a day: fewer at weekends, the week's mean being `mean`.
+fn sessions_on(day: i64, mean: u32) -> u64 {
+    let weekday = (day + 4).rem_euclid(7);
+    let eighths = if weekday == 0 || weekday == 6 { 3 } else { 10 };
+    let exact = u64::from(mean) * eighths;
+    // 5 * 10 + 2 * 3 eighths are seven days' worth.
+    exact.div_ceil(8)
+}
+
+/// All events of the connections that begin on `day`, in no order.
+pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ConnectionRecord>) {
+    for number in 0..sessions_on(day, mean) {
+        plan_session(cast, SessionKey::new(day, number), day, out);
+    }
+    if dense_every_days > 0 && mean > 0 && mix2(cast.seed, day.unsigned_abs()) % u64::from(dense_every_days) == 0 {
+        plan_dense_second(cast, day, out);
+    }
+}
+
+/// Someone tries passwords by machine: a request and two failures each time, all within one second.
+fn plan_dense_second(cast: &Cast, day: i64, out: &mut Vec<ConnectionRecord>) {
+    let mut dice = Dice::new(mix2(mix2(cast.seed, 0xde5e), day.unsigned_abs()));
+    let second = day * DAY_MS + dice.below(86_400) as i64 * 1000;
+    for number in 0..dice.between(380, 560) {
+        let key = SessionKey::new(day, DENSE_FROM + number);
+        let at = second + dice.below(1000) as i64;
+        out.push(ConnectionRecord::new(at, ConnectionKind::Requested, 0, key));
+        for attempt in 0..2 {
+            let later = (at + dice.below(20) as i64).min(second + 999);
+            out.push(ConnectionRecord::new(later, ConnectionKind::AuthFailed, attempt, key));
+        }
+    }
+}
+
+fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<ConnectionRecord>) {
+    use ConnectionKind::{AuthFailed, AuthSucceeded, Closed, Established, Requested, Unknown};
+    let who = traits(cast, key);
+    let mut dice = Dice::new(mix2(who.seed, 0x91a4));
+    let mut at = day * DAY_MS + start_of_day_ms(cast.people[who.person as usize].zone_minutes, &mut dice);
+    let mut push = |at: i64, kind, attempt| out.push(ConnectionRecord::new(at, kind, attempt, key));
+    if !dice.per_mille(40) {
+        push(at, Requested, 0);
+    }
+    if dice.per_mille(55) {
+        return; // never answered
+    }
+    at += dice.between(80, 6_000) as i64;
+    push(at, Established, 0);
+    let refused = who.tunnel == Tunnel::Fluid && dice.per_mille(45);
+    if who.tunnel == Tunnel::Fluid {
+        let failures = if refused { dice.between(1, ATTEMPTS_MAX + 1) } else { dice.below(12).saturating_sub(9) };
+        for attempt in 0..failures {
+            at += dice.between(900, 20_000) as i64;
+            push(at, AuthFailed, attempt);
+        }
+        at += dice.between(300, 9_000) as i64;
+        if !refused {
+            push(at, AuthSucceeded, 0);
+        }
+    }
+    let length = if refused { dice.between(1, 900) as i64 } else { length_ms(&mut dice) };
+    if dice.per_mille(2) {
+        push(at + length / 2, Unknown, 0);
+    }
+    if !dice.per_mille(30) {
+        push(at + length, Closed, 0);
+    }
+}
+
+/// Mostly in the person's working hours, folded into the UTC day.
+fn start_of_day_ms(zone_minutes: i64, dice: &mut Dice) -> i64 {
+    if dice.per_mille(120) {
+        return dice.below(DAY_MS as u64) as i64;
+    }
+    let local = 8 * 3_600_000 + dice.below(5 * 3_600_000) as i64 + dice.below(5 * 3_600_000) as i64;
+    (local - zone_minutes * 60_000).rem_euclid(DAY_MS)
+}
+
+/// From seconds to three weeks.
+fn length_ms(dice: &mut Dice) -> i64 {
+    let (low, high) = match dice.below(100) {
+        0..10 => (800, 40_000),
+        10..66 => (60_000, 45 * 60_000),
+        66..94 => (45 * 60_000, 9 * 3_600_000),
+        94..99 => (9 * 3_600_000, 3 * 86_400_000),
+        _ => (3 * 86_400_000, 21 * 86_400_000),
+    };
+    dice.between(low, high) as i64
+}

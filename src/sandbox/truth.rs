@@ -1,0 +1,161 @@
+//! Every event that ever existed, whether or not it is still served: what a reader's archive is held against.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::model::{DeviceId, Instant, Stream};
+
+use super::activity::push_activity;
+use super::connections::{ConnectionForm, push_connection};
+use super::json::{push_hex, push_int, push_string};
+use super::overlay::{Extra, Withdrawal};
+use super::shelf::{Record, Shelf};
+use super::team::Team;
+
+/// One event and its life. It was served from `visible_from` on, and no more from `visible_until` on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TruthEvent {
+    pub stream: Stream,
+    /// The bytes that `history`, `history/devices` or `billing/events` serve.
+    pub raw: Bytes,
+    pub at: Instant,
+    /// The computer of a connection event.
+    pub device: Option<DeviceId>,
+    pub visible_from: Instant,
+    /// `None`: it is still served.
+    pub visible_until: Option<Instant>,
+}
+
+impl TruthEvent {
+    /// One line of JSON; the event's bytes are a string, in hexadecimal when they are not UTF-8.
+    pub(super) fn push_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"stream\":");
+        push_string(out, self.stream.as_str());
+        for (name, at) in [
+            ("time_ns", Some(self.at)),
+            ("visible_from_ns", Some(self.visible_from)),
+            ("visible_until_ns", self.visible_until),
+        ] {
+            if let Some(at) = at {
+                out.push(b',');
+                push_string(out, name);
+                out.push(b':');
+                push_int(out, at.nanos());
+            }
+        }
+        if let Some(device) = &self.device {
+            out.extend_from_slice(b",\"device\":");
+            push_string(out, device.as_str());
+        }
+        if let Ok(text) = std::str::from_utf8(&self.raw) {
+            out.extend_from_slice(b",\"raw\":");
+            push_string(out, text);
+        } else {
+            out.extend_from_slice(b",\"raw_hex\":\"");
+            self.raw.iter().for_each(|&byte| push_hex(out, u64::from(byte), 2));
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+/// The events of one stream of one team, as of the moment of asking; those made by seed in time order, then those put
+/// in by hand.
+pub struct Truth {
+    team: Arc<Team>,
+    stream: Stream,
+    now: Instant,
+    next: u32,
+    removed: HashMap<u32, Instant>,
+    withdrawals: Vec<Withdrawal>,
+    extras: std::vec::IntoIter<Extra>,
+}
+
+impl Truth {
+    pub(super) fn new(team: Arc<Team>, stream: Stream, now: Instant) -> Self {
+        let (extras, removed, withdrawals) = match stream {
+            Stream::Connections => changes(&team.connections),
+            Stream::Activity => changes(&team.activity),
+            Stream::Billing => (team.billing().clone(), HashMap::new(), Vec::new()),
+        };
+        Self { team, stream, now, next: 0, removed, withdrawals, extras: extras.into_iter() }
+    }
+
+    /// The next record by seed that existed at some time, passing over those that never did.
+    fn next_made(&mut self) -> Option<TruthEvent> {
+        match self.stream {
+            Stream::Billing => None,
+            Stream::Connections => loop {
+                let record = *self.team.connections.base.get(self.next as usize)?;
+                let born = self.team.connections.birth(record);
+                if let Some(event) = self.life(record.at(), born, |truth, out| {
+                    push_connection(&truth.team.cast, record, ConnectionForm::Team, out);
+                }) {
+                    return Some(event);
+                }
+            },
+            Stream::Activity => loop {
+                let record = *self.team.activity.base.get(self.next as usize)?;
+                let born = self.team.activity.birth(record);
+                if let Some(event) =
+                    self.life(record.at(), born, |truth, out| push_activity(&truth.team.cast, record, out))
+                {
+                    return Some(event);
+                }
+            },
+        }
+    }
+
+    /// Steps over one record; `None` when it never was served. On a clock that stands still, an event may have been
+    /// born, served and taken away at one moment.
+    fn life(&mut self, at: Instant, born: Instant, render: impl Fn(&Self, &mut Vec<u8>)) -> Option<TruthEvent> {
+        let position = self.next;
+        self.next += 1;
+        let place = match self.stream {
+            Stream::Connections => self.team.connections.by_computer.computer_at(position),
+            _ => None,
+        };
+        let removed = place.and_then(|place| self.removed.get(&place)).copied();
+        let covering = self.withdrawals.iter().filter(|withdrawal| withdrawal.positions.contains(&position));
+        let until = covering.map(|withdrawal| withdrawal.at).chain(removed).min();
+        if born > self.now || until.is_some_and(|until| until < born) {
+            return None;
+        }
+        let mut raw = Vec::with_capacity(512);
+        render(self, &mut raw);
+        let device = place.map(|place| self.team.cast.computers[place as usize].id.clone());
+        let stream = self.stream;
+        Some(TruthEvent { stream, raw: raw.into(), at, device, visible_from: born, visible_until: until })
+    }
+
+    fn next_extra(&mut self) -> Option<TruthEvent> {
+        let now = self.now;
+        let existed = |extra: &Extra| {
+            extra.visible_from <= now && extra.visible_until.is_none_or(|until| extra.visible_from <= until)
+        };
+        let extra = self.extras.find(existed)?;
+        Some(TruthEvent {
+            stream: self.stream,
+            raw: extra.raw,
+            at: extra.at,
+            device: extra.device,
+            visible_from: extra.visible_from,
+            visible_until: extra.visible_until,
+        })
+    }
+}
+
+impl Iterator for Truth {
+    type Item = TruthEvent;
+
+    fn next(&mut self) -> Option<TruthEvent> {
+        self.next_made().or_else(|| self.next_extra())
+    }
+}
+
+fn changes<R: Record>(shelf: &Shelf<R>) -> (Vec<Extra>, HashMap<u32, Instant>, Vec<Withdrawal>) {
+    let overlay = shelf.read();
+    (overlay.extras.clone(), overlay.removed.clone(), overlay.withdrawals.clone())
+}

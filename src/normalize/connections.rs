@@ -23,8 +23,11 @@ pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(Stri
     let event_type = event_type(event)?;
     let places = Places::of(event, event_type);
     let text = |key: &str| places.iter().find_map(|place| place.string(key)).map(Cow::into_owned);
-    let inner =
-        |outer: &str, key: &str| places.iter().find_map(|place| place.object(outer)?.string(key)).map(Cow::into_owned);
+    // The nearest object of each name: details of one peer are not mixed with those of another.
+    let peer = places.object("peerInfo");
+    let direct = places.object("directConnectionInfo");
+    let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
+    let inner = |object: &Option<Object<'_>>, key: &str| object.as_ref()?.string(key).map(Cow::into_owned);
     let device_id = event.string("deviceID").map(|id| DeviceId::new(id.as_ref()));
     let detail = ConnectionDetail {
         connection_id: text("connectionID").map(ConnectionId::new),
@@ -32,11 +35,11 @@ pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(Stri
         computer_host_name: event.string("computerHostName").map(Cow::into_owned),
         tunnel_id: text("tunnelID"),
         source_type: text("sourceType"),
-        peer_email: inner("peerInfo", "email"),
-        peer_ip: inner("peerInfo", "ipAddress"),
-        direct_ip: inner("directConnectionInfo", "ipaddress"),
+        peer_email: inner(&peer, "email"),
+        peer_ip: inner(&peer, "ipAddress"),
+        direct_ip: inner(&direct, "ipaddress"),
         local_user_name: text("localUserName"),
-        failure_reason: event.object("authFailedEvent").and_then(|f| f.string("reason")).map(Cow::into_owned),
+        failure_reason: inner(&failed, "reason"),
     };
     Ok((event_type.to_owned(), Detail::Connections(Box::new(detail))))
 }
@@ -78,6 +81,10 @@ impl<'e, 'a> Places<'e, 'a> {
             inner.extend(nested);
         }
         Self { inner, top: event }
+    }
+
+    fn object(&self, key: &str) -> Option<Object<'a>> {
+        self.iter().find_map(|place| place.object(key))
     }
 
     fn iter(&self) -> impl Iterator<Item = &Object<'a>> {

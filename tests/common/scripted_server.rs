@@ -56,6 +56,8 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     connections: AtomicU64,
     bytes_written: AtomicU64,
+    at_once: AtomicU64,
+    at_once_max: AtomicU64,
     over: AtomicBool,
     ended: Mutex<bool>,
     bell: Condvar,
@@ -94,6 +96,11 @@ impl ScriptedServer {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
+    /// The most requests that were under way together.
+    pub fn at_once_max(&self) -> u64 {
+        self.shared.at_once_max.load(Ordering::SeqCst)
+    }
+
     /// What the other side took from us, in bytes on the wire.
     pub fn bytes_written(&self) -> u64 {
         self.shared.bytes_written.load(Ordering::SeqCst)
@@ -120,9 +127,13 @@ impl Shared {
             self.requests.lock().unwrap().push(parse_request(&head));
             let act = self.script.lock().unwrap().pop_front();
             let act = act.unwrap_or_else(|| Act::Answer(response(410, &[], b"the script is used up")));
+            let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
             // A socket that is closed with unread bytes in it sends a reset.
             let resets = matches!(act, Act::Reset(_));
-            if (!resets && stream.read_exact(&mut head).is_err()) || !self.perform(&mut stream, act) {
+            let goes_on = (resets || stream.read_exact(&mut head).is_ok()) && self.perform(&mut stream, act);
+            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            if !goes_on {
                 return;
             }
         }

@@ -1,1 +1,303 @@
-//! Configuration.
+//! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
+
+mod duration;
+mod file;
+mod token;
+mod when;
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+use url::{Host, Url};
+
+use crate::api::TokenSource;
+use crate::model::TeamId;
+
+pub use duration::parse_duration;
+pub use file::Partition;
+pub use token::open_to_others;
+pub use when::When;
+
+use file::File;
+
+/// The file that is read when none is named, if it is there.
+pub const DEFAULT_FILE: &str = "annals.toml";
+/// Where the archive lies when nothing says otherwise.
+pub const DEFAULT_ARCHIVE: &str = "archive";
+const CONCURRENCY_MAX: usize = 64;
+const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
+const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
+const RESCANS_MAX: usize = 8;
+const DAY_SECONDS: u64 = 86_400;
+/// A month is sealed as a whole, so no window is longer than the shortest month.
+const WINDOW_DAYS_MAX: u64 = 28;
+const LAG_MAX: Duration = Duration::from_secs(7 * DAY_SECONDS);
+
+/// Why the configuration cannot be used.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("cannot read {path}")]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{path}: line {line}: {message}")]
+    Malformed { path: PathBuf, line: usize, message: String },
+    #[error("{place}: {message}")]
+    Invalid { place: String, message: String },
+    #[error("no address of the service is known: give --base-url or ANNALS_BASE_URL, or api.base_url in annals.toml")]
+    NoBaseUrl,
+    #[error("no token is known: set ANNALS_TOKEN or ANNALS_TOKEN_FILE, or api.token_file in annals.toml")]
+    NoToken,
+}
+
+impl ConfigError {
+    fn invalid(place: impl Into<String>, message: impl Into<String>) -> Self {
+        ConfigError::Invalid { place: place.into(), message: message.into() }
+    }
+}
+
+/// What flags and environment say; `None` where they are silent.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    pub config: Option<PathBuf>,
+    pub archive: Option<PathBuf>,
+    pub base_url: Option<String>,
+    /// 0: no limit.
+    pub requests_per_second: Option<f64>,
+    /// `ANNALS_TOKEN` or `ANNALS_TOKEN_FILE`.
+    pub token: Option<TokenSource>,
+}
+
+/// How events are divided and re-read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windows {
+    /// Divides a day, or is a whole number of days.
+    pub length: Duration,
+    pub lag: Duration,
+    /// Ages at which a settled window is read again, growing; sealed after the last.
+    pub rescan: Vec<Duration>,
+    pub partition: Partition,
+}
+
+/// When the daemon polls: cron expressions in UTC, of 5 fields, or 6 with seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    pub connections: String,
+    pub activity: String,
+    pub billing: String,
+    pub inventory: String,
+}
+
+/// Everything that can be set, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file that was read, if one was.
+    pub file: Option<PathBuf>,
+    pub archive: PathBuf,
+    base_url: Option<Url>,
+    token: Option<TokenSource>,
+    /// Empty: all teams that the token sees.
+    pub teams: Vec<TeamId>,
+    /// `None`: no limit.
+    pub requests_per_second: Option<f64>,
+    pub concurrency: NonZeroUsize,
+    pub windows: Windows,
+    pub schedule: Schedule,
+    pub listen: SocketAddr,
+    /// What is allowed but unwise, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file named by `overrides`, or [`DEFAULT_FILE`] in the working directory if it is there, and checks all.
+    ///
+    /// # Errors
+    /// When a file is not readable or not TOML, a key is unknown, or a value does not make sense.
+    pub fn load(overrides: Overrides) -> Result<Self, ConfigError> {
+        let (path, file) = match &overrides.config {
+            Some(path) => (Some(path.clone()), File::read(path)?),
+            None => match File::read_if_there(Path::new(DEFAULT_FILE))? {
+                Some(file) => (Some(PathBuf::from(DEFAULT_FILE)), file),
+                None => (None, File::default()),
+            },
+        };
+        Self::merge(path, file, overrides)
+    }
+
+    fn merge(path: Option<PathBuf>, file: File, overrides: Overrides) -> Result<Self, ConfigError> {
+        let place = |key: &str| match &path {
+            Some(path) => format!("{}: {key}", path.display()),
+            None => key.to_owned(),
+        };
+        // Paths in the file are relative to the file, so that it means the same from every directory.
+        let directory = path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
+        let mut warnings = Vec::new();
+        let archive = match overrides.archive {
+            Some(archive) => archive,
+            None => {
+                let text = file.archive.as_deref().unwrap_or(DEFAULT_ARCHIVE);
+                check_archive(&place("archive"), Path::new(text))?;
+                directory.join(text)
+            }
+        };
+        check_archive("--archive", &archive)?;
+        let base_url = match (overrides.base_url, &file.api.base_url) {
+            (Some(text), _) => Some(check_base_url("--base-url", &text, &mut warnings)?),
+            (None, Some(text)) => Some(check_base_url(&place("api.base_url"), text, &mut warnings)?),
+            (None, None) => None,
+        };
+        let token = overrides.token.or(file.api.token_file.map(|path| TokenSource::File(directory.join(path))));
+        let requests_per_second = match overrides.requests_per_second {
+            Some(rate) => check_rate("--requests-per-second", rate)?,
+            None => check_rate(&place("api.requests_per_second"), file.api.requests_per_second)?,
+        };
+        let windows = check_windows(&file.windows, &place)?;
+        let schedule = check_schedule(file.schedule, &place)?;
+        let listen = (file.http.listen.parse()).map_err(|_| {
+            ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", file.http.listen))
+        })?;
+        Ok(Self {
+            archive,
+            base_url,
+            token,
+            teams: check_teams(&file.api.teams, &place)?,
+            requests_per_second,
+            concurrency: check_concurrency(file.api.concurrency, &place)?,
+            windows,
+            schedule,
+            listen,
+            warnings,
+            file: path,
+        })
+    }
+
+    /// The service's address; its path ends without a slash.
+    ///
+    /// # Errors
+    /// When none was given.
+    pub fn base_url(&self) -> Result<&Url, ConfigError> {
+        self.base_url.as_ref().ok_or(ConfigError::NoBaseUrl)
+    }
+
+    /// Where the token is to be read from: at the moment of use, so that a rotated file is seen.
+    ///
+    /// # Errors
+    /// When none was given.
+    pub fn token_source(&self) -> Result<&TokenSource, ConfigError> {
+        self.token.as_ref().ok_or(ConfigError::NoToken)
+    }
+}
+
+fn check_archive(place: &str, archive: &Path) -> Result<(), ConfigError> {
+    let text = archive.to_string_lossy();
+    if text.is_empty() {
+        return Err(ConfigError::invalid(place, "the path is empty"));
+    }
+    if text.contains("://") {
+        return Err(ConfigError::invalid(
+            place,
+            format!("{text}: this version keeps archives in local directories only"),
+        ));
+    }
+    Ok(())
+}
+
+fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result<Url, ConfigError> {
+    let mut url = Url::parse(text).map_err(|e| ConfigError::invalid(place, format!("not a URL: {e}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(ConfigError::invalid(place, "the address must begin with https:// or http:// and a host"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(ConfigError::invalid(place, "the address must not hold a user or a password: use a token"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(ConfigError::invalid(place, "the address must not hold a query or a fragment"));
+    }
+    let local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    if url.scheme() == "http" && !local {
+        warnings.push(format!("{place}: over http:// the token can be read on the way: use https://"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<TeamId>, ConfigError> {
+    if teams.iter().any(|team| team.trim().is_empty()) {
+        return Err(ConfigError::invalid(place("api.teams"), "a team's id is empty"));
+    }
+    Ok(teams.iter().map(|team| TeamId::from(team.as_str())).collect())
+}
+
+/// 0 is no limit.
+fn check_rate(place: &str, rate: f64) -> Result<Option<f64>, ConfigError> {
+    if rate == 0.0 {
+        return Ok(None);
+    }
+    if !(REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&rate) {
+        let range = format!("{REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX}");
+        return Err(ConfigError::invalid(place, format!("{rate} is neither 0, for no limit, nor in {range}")));
+    }
+    Ok(Some(rate))
+}
+
+fn check_concurrency(value: usize, place: &impl Fn(&str) -> String) -> Result<NonZeroUsize, ConfigError> {
+    NonZeroUsize::new(value).filter(|value| value.get() <= CONCURRENCY_MAX).ok_or_else(|| {
+        ConfigError::invalid(place("api.concurrency"), format!("{value} is not in 1 to {CONCURRENCY_MAX}"))
+    })
+}
+
+fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Result<Windows, ConfigError> {
+    let span =
+        |key: &str, text: &str| parse_duration(text).map_err(|message| ConfigError::invalid(place(key), message));
+    let length = span("windows.length", &section.length)?;
+    let seconds = length.as_secs();
+    let fits = seconds > 0 && (DAY_SECONDS.is_multiple_of(seconds) || seconds.is_multiple_of(DAY_SECONDS));
+    if !fits || seconds > WINDOW_DAYS_MAX * DAY_SECONDS {
+        return Err(ConfigError::invalid(
+            place("windows.length"),
+            format!("{} neither divides a day nor is 1 to {WINDOW_DAYS_MAX} whole days", section.length),
+        ));
+    }
+    let lag = span("windows.lag", &section.lag)?;
+    if lag > LAG_MAX {
+        return Err(ConfigError::invalid(place("windows.lag"), format!("{} is more than 7d", section.lag)));
+    }
+    let rescan = section.rescan.iter().map(|text| span("windows.rescan", text)).collect::<Result<Vec<_>, _>>()?;
+    if rescan.len() > RESCANS_MAX || !rescan.is_sorted_by(|earlier, later| earlier < later) {
+        return Err(ConfigError::invalid(
+            place("windows.rescan"),
+            format!("{:?} is not at most {RESCANS_MAX} growing ages", section.rescan),
+        ));
+    }
+    Ok(Windows { length, lag, rescan, partition: section.partition })
+}
+
+fn check_schedule(section: file::Schedule, place: &impl Fn(&str) -> String) -> Result<Schedule, ConfigError> {
+    for (key, text) in [
+        ("schedule.connections", &section.connections),
+        ("schedule.activity", &section.activity),
+        ("schedule.billing", &section.billing),
+        ("schedule.inventory", &section.inventory),
+    ] {
+        let fields = text.split_whitespace().count();
+        if !matches!(fields, 5 | 6) {
+            return Err(ConfigError::invalid(place(key), format!("{text:?} has {fields} fields, not 5 or 6")));
+        }
+    }
+    Ok(Schedule {
+        connections: section.connections,
+        activity: section.activity,
+        billing: section.billing,
+        inventory: section.inventory,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,149 @@
-//! Error families.
+//! The error families, and the exit codes that they become: the one place where that is decided.
+
+use std::error::Error as StdError;
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use crate::api::{ApiError, SetupError};
+use crate::config::ConfigError;
+use crate::report::ReportError;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Something was not done, or a fault was found.
+    Fault = 1,
+    /// Wrong use or configuration.
+    Usage = 2,
+    /// Done, but a gap was recorded or a check is weaker than asked.
+    Weaker = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Who has to do something about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// The world failed: the same may work later.
+    World,
+    /// The state refuses: going on would break a promise.
+    State,
+    /// What was asked for is wrong.
+    Input,
+}
+
+/// Any error that ends a command.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Report(ReportError),
+    #[error("{what}")]
+    Io { what: String, source: std::io::Error },
+    /// Who read standard output has gone: nothing to say, and nobody to say it to.
+    #[error("standard output was closed")]
+    OutputClosed,
+}
+
+impl From<ReportError> for Error {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Output(source) => Error::output(source),
+            other => Error::Report(other),
+        }
+    }
+}
+
+impl Error {
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        Error::Io { what: what.into(), source }
+    }
+
+    /// An error while writing to standard output: a closed pipe is not a fault of ours.
+    pub fn output(source: std::io::Error) -> Self {
+        match source.kind() {
+            std::io::ErrorKind::BrokenPipe => Error::OutputClosed,
+            _ => Error::io("cannot write to standard output", source),
+        }
+    }
+
+    pub fn family(&self) -> Family {
+        match self {
+            Error::Usage(_) | Error::Config(_) | Error::Setup(_) => Family::Input,
+            Error::Api(error) if error.is_transient() => Family::World,
+            Error::Api(_) => Family::State,
+            Error::Report(error) if error.is_wrong_use() => Family::Input,
+            Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
+        }
+    }
+
+    pub fn exit(&self) -> Exit {
+        match (self, self.family()) {
+            (Error::OutputClosed, _) => Exit::Done,
+            (_, Family::Input) => Exit::Usage,
+            (_, Family::World | Family::State) => Exit::Fault,
+        }
+    }
+
+    /// The message for a person: one or two lines; with `verbose`, every cause beneath.
+    pub fn render(&self, verbose: bool) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        // Without the first cause, "cannot read x" would not say why.
+        let mut depth = 0;
+        while let Some(error) = cause {
+            if verbose {
+                text.push_str(&format!("\n  because: {error}"));
+            } else if depth == 0 {
+                text.push_str(&format!(": {error}"));
+            }
+            cause = error.source();
+            depth += 1;
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_its_exit_code() {
+        let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let slow = ApiError::Throttled { what: "teams".into(), retry_after: None };
+        let refused = ApiError::Refused { what: "teams".into(), status: 401 };
+        for (error, family, exit) in [
+            (Error::Usage("no".into()), Family::Input, Exit::Usage),
+            (Error::from(ConfigError::NoToken), Family::Input, Exit::Usage),
+            (Error::from(slow), Family::World, Exit::Fault),
+            (Error::from(refused), Family::State, Exit::Fault),
+            (Error::io("cannot read x", gone()), Family::World, Exit::Fault),
+            (Error::output(std::io::ErrorKind::BrokenPipe.into()), Family::World, Exit::Done),
+            (Error::output(gone()), Family::World, Exit::Fault),
+        ] {
+            assert_eq!((error.family(), error.exit()), (family, exit), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn verbose_shows_the_chain() {
+        let error = Error::io("cannot read annals.toml", std::io::Error::other("disk on fire"));
+        assert_eq!(error.render(false), "cannot read annals.toml: disk on fire");
+        assert_eq!(error.render(true), "cannot read annals.toml\n  because: disk on fire");
+    }
+}

@@ -17,7 +17,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline"]),
-    ("config", &["model"]),
+    ("config", &["model", "api"]),
     ("api", &["model", "clock"]),
     ("collect", &["model", "clock", "api"]),
     ("normalize", &["model", "api"]),

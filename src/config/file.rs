@@ -1,0 +1,126 @@
+//! `annals.toml` as it stands: every key, its default, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// How sealed rows are divided into files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Partition {
+    #[default]
+    Month,
+    /// For very busy teams.
+    Day,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct File {
+    pub archive: Option<String>,
+    pub api: Api,
+    pub windows: Windows,
+    pub schedule: Schedule,
+    pub http: Http,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Api {
+    pub base_url: Option<String>,
+    pub token_file: Option<PathBuf>,
+    pub teams: Vec<String>,
+    pub requests_per_second: f64,
+    pub concurrency: usize,
+}
+
+impl Default for Api {
+    fn default() -> Self {
+        Self { base_url: None, token_file: None, teams: Vec::new(), requests_per_second: 5.0, concurrency: 4 }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Windows {
+    pub length: String,
+    pub lag: String,
+    pub rescan: Vec<String>,
+    pub partition: Partition,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            length: "1d".into(),
+            lag: "15m".into(),
+            rescan: ["1h", "24h", "72h"].map(String::from).into(),
+            partition: Partition::Month,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Schedule {
+    pub connections: String,
+    pub activity: String,
+    pub billing: String,
+    pub inventory: String,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            connections: "* * * * *".into(),
+            activity: "*/5 * * * *".into(),
+            billing: "*/15 * * * *".into(),
+            inventory: "0 3 * * *".into(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Http {
+    pub listen: String,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:9464".into() }
+    }
+}
+
+impl File {
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// `None` when there is no such file; any other failure to read it is an error.
+    pub fn read_if_there(path: &Path) -> Result<Option<Self>, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, &text).map(Some),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+        }
+    }
+
+    /// The parser's own rendering quotes the line, which may hold a token put there by mistake: only its message and the
+    /// line's number are passed on.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|e| {
+            let before = e.span().map_or("", |span| &text[..span.start.min(text.len())]);
+            let line = 1 + before.matches('\n').count();
+            ConfigError::Malformed { path: path.to_owned(), line, message: one_line(e.message()) }
+        })
+    }
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,135 @@
+use super::*;
+
+fn load(text: &str, overrides: Overrides) -> Result<Config, String> {
+    let path = PathBuf::from("/etc/annals/annals.toml");
+    File::parse(&path, text).and_then(|file| Config::merge(Some(path), file, overrides)).map_err(|e| e.to_string())
+}
+
+fn refused(text: &str) -> String {
+    load(text, Overrides::default()).expect_err(text)
+}
+
+#[test]
+fn an_empty_file_gives_the_documented_defaults() {
+    let config = load("", Overrides::default()).unwrap();
+    assert_eq!(config.archive, PathBuf::from("/etc/annals/archive"));
+    assert_eq!(config.requests_per_second, Some(5.0));
+    assert_eq!(config.concurrency.get(), 4);
+    assert_eq!(config.windows.length, Duration::from_secs(86_400));
+    assert_eq!(config.windows.lag, Duration::from_secs(900));
+    assert_eq!(config.windows.rescan, [3_600, 86_400, 259_200].map(Duration::from_secs));
+    assert_eq!(config.windows.partition, Partition::Month);
+    assert_eq!(config.schedule.activity, "*/5 * * * *");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:9464");
+    assert!(config.teams.is_empty() && config.warnings.is_empty());
+    assert!(matches!(config.base_url(), Err(ConfigError::NoBaseUrl)));
+    assert!(matches!(config.token_source(), Err(ConfigError::NoToken)));
+}
+
+#[test]
+fn the_documented_file_is_read() {
+    let config = load(
+        r#"
+            archive = "./archive"
+            [api]
+            base_url = "https://service.example/api/"
+            token_file = "/run/credentials/annals/token"
+            teams = ["t1"]
+            requests_per_second = 5
+            concurrency = 4
+            [windows]
+            length = "1h"
+            lag = "15m"
+            rescan = ["1h", "24h", "72h"]
+            partition = "day"
+            [schedule]
+            connections = "* * * * *"
+            activity = "*/5 * * * *"
+            billing = "*/15 * * * *"
+            inventory = "0 3 * * *"
+            [http]
+            listen = "127.0.0.1:9464"
+        "#,
+        Overrides::default(),
+    )
+    .unwrap();
+    assert_eq!(config.base_url().unwrap().as_str(), "https://service.example/api");
+    assert_eq!(config.teams, [TeamId::from("t1")]);
+    let TokenSource::File(path) = config.token_source().unwrap() else { panic!("the token comes from a file") };
+    assert_eq!(path, Path::new("/run/credentials/annals/token"));
+}
+
+#[test]
+fn flags_stand_over_the_file() {
+    let overrides = Overrides {
+        archive: Some("elsewhere".into()),
+        base_url: Some("http://127.0.0.1:8080".into()),
+        requests_per_second: Some(0.0),
+        token: Some(TokenSource::File("other".into())),
+        ..Overrides::default()
+    };
+    let text = "archive = \"a\"\n[api]\nbase_url = \"https://x.example\"\ntoken_file = \"t\"\nrequests_per_second = 9";
+    let config = load(text, overrides).unwrap();
+    assert_eq!(config.archive, PathBuf::from("elsewhere"));
+    assert_eq!(config.base_url().unwrap().host_str(), Some("127.0.0.1"));
+    assert_eq!(config.requests_per_second, None);
+    assert!(matches!(config.token_source(), Ok(TokenSource::File(path)) if path == Path::new("other")));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_file_and_line() {
+    let message = refused("archive = \"a\"\n[api]\ntoken = \"hunter2\"\n");
+    assert!(message.starts_with("/etc/annals/annals.toml: line 3: unknown field `token`"), "{message}");
+    assert!(!message.contains("hunter2"), "{message}");
+    assert!(refused("archvie = \"a\"").contains("unknown field `archvie`"));
+    assert!(refused("[windows]\nlenght = \"1d\"").contains("unknown field `lenght`"));
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_named_with_its_key() {
+    for (text, key, part) in [
+        ("[windows]\nlength = \"7h\"", "windows.length", "7h"),
+        ("[windows]\nlength = \"0s\"", "windows.length", "0s"),
+        ("[windows]\nlength = \"36h\"", "windows.length", "36h"),
+        ("[windows]\nlength = \"29d\"", "windows.length", "28"),
+        ("[windows]\nlag = \"8d\"", "windows.lag", "8d"),
+        ("[windows]\nlag = \"soon\"", "windows.lag", "soon"),
+        ("[windows]\nrescan = [\"2h\", \"1h\"]", "windows.rescan", "growing"),
+        ("[api]\nconcurrency = 0", "api.concurrency", "0"),
+        ("[api]\nbase_url = \"ftp://x\"", "api.base_url", "https://"),
+        ("[api]\nbase_url = \"https://u:p@x.example\"", "api.base_url", "password"),
+        ("[api]\nbase_url = \"https://x.example?a=b\"", "api.base_url", "query"),
+        ("[api]\nteams = [\"\"]", "api.teams", "empty"),
+        ("archive = \"s3://bucket/x\"", "archive", "local"),
+        ("archive = \"\"", "archive", "empty"),
+        ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
+        ("[http]\nlisten = \"nine\"", "http.listen", "nine"),
+        ("[api]\nrequests_per_second = -1", "api.requests_per_second", "-1"),
+        ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
+        ("[api]\nconcurrency = -1", "line 2", "-1"),
+        ("[windows]\npartition = \"week\"", "line 2", "week"),
+    ] {
+        let message = refused(text);
+        assert!(message.contains(key) && message.contains(part), "{text}: {message}");
+    }
+}
+
+#[test]
+fn http_to_another_machine_is_warned_of() {
+    for (address, warned) in [
+        ("http://service.example", true),
+        ("https://service.example", false),
+        ("http://localhost:1", false),
+        ("http://127.0.0.1:1", false),
+        ("http://[::1]:1", false),
+    ] {
+        let config = load("", Overrides { base_url: Some(address.into()), ..Overrides::default() }).unwrap();
+        assert_eq!(!config.warnings.is_empty(), warned, "{address}");
+    }
+}
+
+#[test]
+fn a_named_file_that_is_not_there_is_an_error() {
+    let overrides = Overrides { config: Some("/nowhere/annals.toml".into()), ..Overrides::default() };
+    assert!(matches!(Config::load(overrides), Err(ConfigError::Unreadable { .. })));
+}

@@ -1,0 +1,35 @@
+//! What the configuration knows of the token: the file that others could read.
+
+use crate::api::TokenSource;
+
+/// A sentence of warning when every user of this machine can read the token's file.
+#[cfg(unix)]
+pub fn open_to_others(source: &TokenSource) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let TokenSource::File(path) = source else { return None };
+    let mode = std::fs::metadata(path).ok()?.permissions().mode();
+    let open = mode & 0o004 != 0;
+    open.then(|| format!("{}: every user of this machine can read the token: chmod 600 it", path.display()))
+}
+
+/// Permissions are not looked at here.
+#[cfg(not(unix))]
+pub fn open_to_others(_: &TokenSource) -> Option<String> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_readable_file_is_warned_of() {
+        use std::os::unix::fs::PermissionsExt;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, warned) in [(0o600, false), (0o640, false), (0o644, true)] {
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+            let source = TokenSource::File(file.path().to_owned());
+            assert_eq!(open_to_others(&source).is_some(), warned, "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! One value of a result as text.
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serde_json::Value;
+
+/// The text of a value, or `None` for NULL. Times are `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
+/// stand as `\xNN`.
+pub(super) fn text(array: &dyn Array, row: usize) -> Result<Option<String>, ArrowError> {
+    if is_null(array, row) {
+        return Ok(None);
+    }
+    let text = match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
+        DataType::Binary => escaped(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => escaped(array.as_binary::<i64>().value(row)),
+        kind if kind.is_nested() => {
+            let mut json = String::new();
+            push_json(&mut json, array, row)?;
+            json
+        }
+        _ => ArrayFormatter::try_new(array, &FormatOptions::default())?.value(row).try_to_string()?,
+    };
+    Ok(Some(text))
+}
+
+/// Appends the value as JSON: whole and decimal numbers with every digit, and as text what JSON has no form for.
+pub(super) fn push_json(out: &mut String, array: &dyn Array, row: usize) -> Result<(), ArrowError> {
+    if is_null(array, row) {
+        out.push_str("null");
+        return Ok(());
+    }
+    let kind = array.data_type();
+    match kind {
+        DataType::Boolean => out.push_str(if array.as_boolean().value(row) { "true" } else { "false" }),
+        DataType::Float32 => push_float(out, f64::from(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => push_float(out, array.as_primitive::<Float64Type>().value(row)),
+        DataType::List(_) => push_list(out, array.as_list::<i32>().value(row).as_ref())?,
+        DataType::LargeList(_) => push_list(out, array.as_list::<i64>().value(row).as_ref())?,
+        DataType::FixedSizeList(..) => push_list(out, array.as_fixed_size_list().value(row).as_ref())?,
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let members = fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), column, row));
+            push_members(out, members)?;
+        }
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let (keys, values) = (entries.column(0), entries.column(1));
+            let names = (0..entries.len()).map(|at| text(keys, at).map(Option::unwrap_or_default));
+            let names = names.collect::<Result<Vec<_>, _>>()?;
+            push_members(out, names.into_iter().enumerate().map(|(at, name)| (name, values, at)))?;
+        }
+        _ => {
+            let text = text(array, row)?.unwrap_or_default();
+            if is_exact_number(kind) { out.push_str(&text) } else { push_string(out, &text) }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn push_string(out: &mut String, text: &str) {
+    out.push_str(&Value::from(text).to_string());
+}
+
+pub(super) fn is_number(kind: &DataType) -> bool {
+    kind.is_floating() || is_exact_number(kind)
+}
+
+fn is_exact_number(kind: &DataType) -> bool {
+    kind.is_integer() || matches!(kind, DataType::Decimal128(..) | DataType::Decimal256(..))
+}
+
+fn is_null(array: &dyn Array, row: usize) -> bool {
+    array.is_null(row) || matches!(array.data_type(), DataType::Null)
+}
+
+/// JSON has no infinity and no NaN: null stands for them.
+fn push_float(out: &mut String, value: f64) {
+    out.push_str(&Value::from(value).to_string());
+}
+
+fn push_list(out: &mut String, items: &dyn Array) -> Result<(), ArrowError> {
+    out.push('[');
+    for at in 0..items.len() {
+        if at > 0 {
+            out.push(',');
+        }
+        push_json(out, items, at)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn push_members<'a>(
+    out: &mut String,
+    members: impl Iterator<Item = (String, &'a arrow::array::ArrayRef, usize)>,
+) -> Result<(), ArrowError> {
+    out.push('{');
+    for (position, (name, values, at)) in members.enumerate() {
+        if position > 0 {
+            out.push(',');
+        }
+        push_string(out, &name);
+        out.push(':');
+        push_json(out, values, at)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b' '..=b'~' if byte != b'\\' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+    text
+}

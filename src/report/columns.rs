@@ -1,0 +1,130 @@
+//! The views and their columns: what users may rely on.
+
+/// A view's column, and its type in the SQL engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    pub sql_type: &'static str,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum View {
+    Activity,
+    Connections,
+    Billing,
+    Quarantine,
+    Coverage,
+    Findings,
+}
+
+const fn text(name: &'static str) -> Column {
+    Column { name, sql_type: "VARCHAR" }
+}
+
+const fn time(name: &'static str) -> Column {
+    Column { name, sql_type: "TIMESTAMP" }
+}
+
+const fn count(name: &'static str) -> Column {
+    Column { name, sql_type: "BIGINT" }
+}
+
+const fn flag(name: &'static str) -> Column {
+    Column { name, sql_type: "BOOLEAN" }
+}
+
+/// What every event row has, `raw` last of all.
+const EVENT: [Column; 8] = [
+    text("team_id"),
+    text("event_id"),
+    time("event_time"),
+    count("event_time_ns"),
+    text("event_type"),
+    Column { name: "revision", sql_type: "INTEGER" },
+    time("first_seen_at"),
+    flag("redacted"),
+];
+
+const CONNECTION: [Column; 10] = [
+    text("connection_id"),
+    text("device_id"),
+    text("computer_host_name"),
+    text("tunnel_id"),
+    text("source_type"),
+    text("peer_email"),
+    text("peer_ip"),
+    text("direct_ip"),
+    text("local_user_name"),
+    text("failure_reason"),
+];
+
+const QUARANTINE: [Column; 10] = [
+    text("team_id"),
+    text("stream"),
+    text("event_id"),
+    time("event_time"),
+    count("event_time_ns"),
+    text("reason"),
+    text("detail"),
+    time("first_seen_at"),
+    flag("redacted"),
+    Column { name: "raw", sql_type: "BLOB" },
+];
+
+const COVERAGE: [Column; 12] = [
+    text("team_id"),
+    text("stream"),
+    time("window_start"),
+    time("window_end"),
+    text("state"),
+    count("reads"),
+    count("requests"),
+    count("events"),
+    count("new"),
+    count("late"),
+    count("gaps"),
+    time("settled_at"),
+];
+
+const FINDINGS: [Column; 10] = [
+    text("team_id"),
+    text("stream"),
+    text("kind"),
+    text("subject"),
+    time("from_time"),
+    time("to_time"),
+    text("reason"),
+    count("count"),
+    time("found_at"),
+    count("ledger_seq"),
+];
+
+impl View {
+    pub const ALL: [View; 6] =
+        [View::Activity, View::Connections, View::Billing, View::Quarantine, View::Coverage, View::Findings];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            View::Activity => "activity",
+            View::Connections => "connections",
+            View::Billing => "billing",
+            View::Quarantine => "quarantine",
+            View::Coverage => "coverage",
+            View::Findings => "findings",
+        }
+    }
+
+    /// In the order in which the view shows them.
+    pub fn columns(self) -> Vec<Column> {
+        let event = |own: &[Column]| [&EVENT, own, &[text("raw")]].concat();
+        match self {
+            View::Activity => event(&[text("token_info"), text("payload")]),
+            View::Connections => event(&CONNECTION),
+            View::Billing => event(&[text("payload")]),
+            View::Quarantine => QUARANTINE.to_vec(),
+            View::Coverage => COVERAGE.to_vec(),
+            View::Findings => FINDINGS.to_vec(),
+        }
+    }
+}

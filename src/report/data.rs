@@ -1,0 +1,76 @@
+//! What the archive holds, as the views show it.
+
+use std::collections::BTreeMap;
+
+use crate::archive::{Dataset, Finding, FindingKind, WindowRecord};
+use crate::model::{Instant, LedgerSeq, TeamId};
+
+/// A live file of the ledger's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveFile {
+    /// Absolute, UTF-8.
+    pub path: String,
+    /// Event times of the first and the last row, as the commit recorded them; none where no row has one.
+    pub span: Option<(Instant, Instant)>,
+}
+
+/// One window of one team, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoverageRow {
+    pub team_id: TeamId,
+    pub window: WindowRecord,
+    /// Standing gaps of the stream that touch the window.
+    pub gaps: u64,
+}
+
+/// One finding, and the commit that recorded it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindingRow {
+    pub team_id: TeamId,
+    pub finding: Finding,
+    pub ledger_seq: LedgerSeq,
+}
+
+/// Everything that the views are made of: one consistent look at the archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ViewData {
+    pub files: BTreeMap<Dataset, Vec<LiveFile>>,
+    pub coverage: Vec<CoverageRow>,
+    pub findings: Vec<FindingRow>,
+}
+
+impl ViewData {
+    /// Adds one team's windows and findings, and counts the standing gaps of each window.
+    pub fn add_team(
+        &mut self,
+        team_id: &TeamId,
+        windows: impl IntoIterator<Item = WindowRecord>,
+        findings: impl IntoIterator<Item = (LedgerSeq, Finding)>,
+    ) {
+        let findings: Vec<_> = findings.into_iter().collect();
+        let standing: Vec<&Finding> = findings
+            .iter()
+            .map(|(_, finding)| finding)
+            .filter(|gap| gap.kind == FindingKind::Gap && !findings.iter().any(|(_, other)| other.closes(gap)))
+            .collect();
+        for window in windows {
+            let touches = |gap: &&&Finding| {
+                gap.stream == Some(window.stream)
+                    && gap.from.is_none_or(|from| from < window.range.end)
+                    && gap.to.is_none_or(|to| window.range.start < to)
+            };
+            let gaps = standing.iter().filter(touches).count() as u64;
+            self.coverage.push(CoverageRow { team_id: team_id.clone(), window, gaps });
+        }
+        self.findings.extend(findings.into_iter().map(|(ledger_seq, finding)| FindingRow {
+            team_id: team_id.clone(),
+            finding,
+            ledger_seq,
+        }));
+    }
+
+    /// Whether `text` names a live file.
+    pub fn names_a_file(&self, text: &str) -> bool {
+        text.contains(".parquet") && self.files.values().flatten().any(|file| text.contains(&file.path))
+    }
+}

@@ -1,0 +1,83 @@
+//! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
+
+use std::thread::available_parallelism;
+
+use arrow::array::RecordBatch;
+use duckdb::{Config, Connection};
+use tempfile::TempDir;
+
+use super::ReportError;
+use super::data::ViewData;
+use super::sink::{Flow, Sink};
+use super::views::views_sql;
+use super::zone::{LocalTime, ZONE_FUNCTION};
+
+/// What the engine may use. Beyond the memory it spills to a temporary directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub memory_mib: u32,
+    pub threads: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let threads = available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
+        Self { memory_mib: 1_024, threads: threads.min(8) }
+    }
+}
+
+/// An engine over one consistent look at an archive.
+pub struct Engine {
+    connection: Connection,
+    data: ViewData,
+    _spill: TempDir,
+}
+
+impl Engine {
+    /// Makes the views of `data`.
+    ///
+    /// # Errors
+    /// When the engine cannot start or a live file cannot be read.
+    pub fn open(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
+        let spill = tempfile::Builder::new().prefix("annals-sql-").tempdir()?;
+        let spill_path =
+            spill.path().to_str().ok_or_else(|| ReportError::Path { path: spill.path().display().to_string() })?;
+        let failed = |e: duckdb::Error| match ReportError::of_engine(&e, |text| data.names_a_file(text)) {
+            ReportError::Query(message) => ReportError::Engine(message),
+            other => other,
+        };
+        let config = Config::default()
+            .enable_autoload_extension(false)
+            .and_then(|config| config.with("autoinstall_known_extensions", "false"))
+            .and_then(|config| config.with("allow_community_extensions", "false"))
+            .and_then(|config| config.with("temp_directory", spill_path))
+            .and_then(|config| config.max_memory(&format!("{}MiB", limits.memory_mib)))
+            .and_then(|config| config.threads(i64::from(limits.threads.max(1))))
+            .map_err(failed)?;
+        let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
+        connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
+        connection.execute_batch(&views_sql(&data)).map_err(failed)?;
+        Ok(Self { connection, data, _spill: spill })
+    }
+
+    /// Answers `sql`, streaming the rows into `sink`; of several statements the last one's.
+    ///
+    /// # Errors
+    /// When the query is wrong, the engine fails, or the sink does.
+    pub fn query(&self, sql: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
+        let failed = |e: duckdb::Error| ReportError::of_engine(&e, |text| self.data.names_a_file(text));
+        if sql.trim().is_empty() {
+            return Err(ReportError::Query("the query is empty".into()));
+        }
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let schema = statement.stream_arrow([]).map_err(failed)?.get_schema();
+        sink.begin(schema)?;
+        // The iterator of the crate panics where a later batch fails; stepping does not.
+        while let Some(rows) = statement.step().map_err(failed)? {
+            if sink.batch(&RecordBatch::from(rows))? == Flow::Enough {
+                break;
+            }
+        }
+        sink.finish()
+    }
+}

@@ -1,0 +1,56 @@
+//! What can go wrong between a question and its answer.
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The query is wrong, or asks for what cannot be computed.
+    #[error("the query cannot be answered: {0}")]
+    Query(String),
+    /// The engine, or a file that it read, failed.
+    #[error("the SQL engine failed: {0}")]
+    Engine(String),
+    #[error("cannot write the result as {format}: {detail}")]
+    Format { format: &'static str, detail: String },
+    #[error("cannot write the result")]
+    Output(#[from] std::io::Error),
+    #[error("{path}: the path is not UTF-8, which the SQL engine cannot read")]
+    Path { path: String },
+}
+
+impl ReportError {
+    /// Whether the question is at fault, not the world.
+    pub fn is_wrong_use(&self) -> bool {
+        matches!(self, ReportError::Query(_) | ReportError::Format { .. })
+    }
+
+    /// Sorts an error of the engine. `names_our_file` tells whether its text names a file of the archive: then it is not
+    /// the query that is wrong.
+    pub(super) fn of_engine(error: &duckdb::Error, names_our_file: impl Fn(&str) -> bool) -> Self {
+        let full = match error {
+            duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
+            other => other.to_string(),
+        };
+        let world = ["IO Error", "Out of Memory Error", "INTERNAL Error", "FATAL Error", "Permission Error"];
+        let is_world = world.iter().any(|kind| full.starts_with(kind)) || names_our_file(&full);
+        let message = short(&full);
+        if is_world { ReportError::Engine(message) } else { ReportError::Query(message) }
+    }
+}
+
+/// The engine's message without the drawing of where in the query it points, on one line.
+fn short(message: &str) -> String {
+    let told = message.lines().map(str::trim).take_while(|line| !line.starts_with("LINE "));
+    told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drawing_is_left_out() {
+        let message = "Binder Error: Referenced column \"x\" not found!\nCandidate bindings: \"y\"\n\nLINE 1: SELECT x\n               ^";
+        assert_eq!(short(message), "Binder Error: Referenced column \"x\" not found!; Candidate bindings: \"y\"");
+    }
+}

@@ -1,0 +1,264 @@
+//! How a result is written: one sink a format.
+
+use std::io::Write;
+use std::str::FromStr;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+
+use super::ReportError;
+use super::cell;
+use super::sink::{Flow, Sink};
+
+mod columnar;
+mod table;
+
+use columnar::Columnar;
+use table::Table;
+
+/// How rows are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Table,
+    Csv,
+    Json,
+    Ndjson,
+    Parquet,
+    Markdown,
+}
+
+impl Format {
+    pub const ALL: [Format; 6] =
+        [Format::Table, Format::Csv, Format::Json, Format::Ndjson, Format::Parquet, Format::Markdown];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Format::Table => "table",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Ndjson => "ndjson",
+            Format::Parquet => "parquet",
+            Format::Markdown => "markdown",
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Format::ALL.into_iter().find(|format| format.as_str() == text);
+        found.ok_or_else(|| format!("unknown format {text:?}: expected table, csv, json, ndjson, parquet or markdown"))
+    }
+}
+
+/// Where the result is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Look {
+    /// The terminal's width in characters, when the output is one: tables fit it, and wide cells are cut.
+    pub terminal_width: Option<u16>,
+}
+
+/// A sink that writes `format` to `out`.
+pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Look) -> Box<dyn Sink + 'a> {
+    match format {
+        Format::Table => Box::new(Table::new(out, look)),
+        Format::Csv => Box::new(Lines { out, schema: None, rows: 0, style: &Csv }),
+        Format::Json => Box::new(Lines { out, schema: None, rows: 0, style: &Json { lines: false } }),
+        Format::Ndjson => Box::new(Lines { out, schema: None, rows: 0, style: &Json { lines: true } }),
+        Format::Markdown => Box::new(Lines { out, schema: None, rows: 0, style: &Markdown }),
+        Format::Parquet => Box::new(Columnar::new(out)),
+    }
+}
+
+fn unprintable(format: Format) -> impl Fn(ArrowError) -> ReportError {
+    move |error| ReportError::Format { format: format.as_str(), detail: error.to_string() }
+}
+
+/// A format that writes row by row.
+trait Style {
+    fn format(&self) -> Format;
+    fn head(&self, schema: &SchemaRef) -> String;
+    fn row(&self, batch: &RecordBatch, names: &[String], row: usize, nth: u64) -> Result<String, ArrowError>;
+    fn tail(&self, rows: u64) -> &'static str;
+}
+
+struct Lines<'a> {
+    out: &'a mut (dyn Write + Send),
+    schema: Option<Vec<String>>,
+    rows: u64,
+    style: &'a (dyn Style + Sync),
+}
+
+impl Sink for Lines<'_> {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.out.write_all(self.style.head(&schema).as_bytes())?;
+        self.schema = Some(unique_names(&schema));
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let names = self.schema.as_deref().expect("BUG: begun before rows come");
+        for row in 0..batch.num_rows() {
+            let line = self.style.row(batch, names, row, self.rows).map_err(unprintable(self.style.format()))?;
+            self.out.write_all(line.as_bytes())?;
+            self.rows += 1;
+        }
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.out.write_all(self.style.tail(self.rows).as_bytes())?;
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Column names, a repeated one with its number: `a`, `a_2`.
+fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for field in schema.fields() {
+        let mut name = field.name().clone();
+        let mut nth = 2_usize;
+        while names.contains(&name) {
+            name = format!("{}_{nth}", field.name());
+            nth += 1;
+        }
+        names.push(name);
+    }
+    names
+}
+
+struct Csv;
+
+impl Style for Csv {
+    fn format(&self) -> Format {
+        Format::Csv
+    }
+
+    fn head(&self, schema: &SchemaRef) -> String {
+        let names = schema.fields().iter().map(|field| csv_field(field.name(), false));
+        format!("{}\n", names.collect::<Vec<_>>().join(","))
+    }
+
+    fn row(&self, batch: &RecordBatch, _: &[String], row: usize, _: u64) -> Result<String, ArrowError> {
+        let mut line = String::new();
+        for (at, column) in batch.columns().iter().enumerate() {
+            if at > 0 {
+                line.push(',');
+            }
+            if let Some(text) = cell::text(column, row)? {
+                line.push_str(&csv_field(&text, cell::is_number(column.data_type())));
+            }
+        }
+        line.push('\n');
+        Ok(line)
+    }
+
+    fn tail(&self, _: u64) -> &'static str {
+        ""
+    }
+}
+
+/// Quoted where it must be; the empty text always, which tells it from NULL. A spreadsheet takes a cell that begins
+/// with one of these characters for a formula: an apostrophe before it makes it text. A number stays a number.
+fn csv_field(text: &str, is_number: bool) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let guard = if formula && !is_number && text.parse::<f64>().is_err() { "'" } else { "" };
+    if text.is_empty() || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
+        format!("\"{guard}{}\"", text.replace('"', "\"\""))
+    } else {
+        format!("{guard}{text}")
+    }
+}
+
+struct Json {
+    /// One object a line, instead of one list.
+    lines: bool,
+}
+
+impl Style for Json {
+    fn format(&self) -> Format {
+        if self.lines { Format::Ndjson } else { Format::Json }
+    }
+
+    fn head(&self, _: &SchemaRef) -> String {
+        if self.lines { String::new() } else { "[".into() }
+    }
+
+    fn row(&self, batch: &RecordBatch, names: &[String], row: usize, nth: u64) -> Result<String, ArrowError> {
+        let mut line = String::from(match (self.lines, nth) {
+            (true, _) => "",
+            (false, 0) => "\n",
+            (false, _) => ",\n",
+        });
+        for (at, (column, name)) in batch.columns().iter().zip(names).enumerate() {
+            line.push(if at == 0 { '{' } else { ',' });
+            cell::push_string(&mut line, name);
+            line.push(':');
+            cell::push_json(&mut line, column, row)?;
+        }
+        line.push_str(if self.lines { "}\n" } else { "}" });
+        Ok(line)
+    }
+
+    fn tail(&self, rows: u64) -> &'static str {
+        match (self.lines, rows) {
+            (true, _) => "",
+            (false, 0) => "]\n",
+            (false, _) => "\n]\n",
+        }
+    }
+}
+
+struct Markdown;
+
+impl Style for Markdown {
+    fn format(&self) -> Format {
+        Format::Markdown
+    }
+
+    fn head(&self, schema: &SchemaRef) -> String {
+        let names = schema.fields().iter().map(|field| markdown_cell(field.name())).collect::<Vec<_>>().join(" | ");
+        let rules = schema.fields().iter().map(|field| if cell::is_number(field.data_type()) { "---:" } else { "---" });
+        format!("| {names} |\n| {} |\n", rules.collect::<Vec<_>>().join(" | "))
+    }
+
+    fn row(&self, batch: &RecordBatch, _: &[String], row: usize, _: u64) -> Result<String, ArrowError> {
+        let cells =
+            batch.columns().iter().map(|column| Ok(markdown_cell(&cell::text(column, row)?.unwrap_or_default())));
+        Ok(format!("| {} |\n", cells.collect::<Result<Vec<_>, ArrowError>>()?.join(" | ")))
+    }
+
+    fn tail(&self, _: u64) -> &'static str {
+        ""
+    }
+}
+
+fn markdown_cell(text: &str) -> String {
+    let mut cell = String::new();
+    for c in printable(text).chars() {
+        match c {
+            '\\' | '|' | '`' | '*' | '_' | '[' | ']' => cell.extend(['\\', c]),
+            '<' => cell.push_str("&lt;"),
+            '&' => cell.push_str("&amp;"),
+            c => cell.push(c),
+        }
+    }
+    cell
+}
+
+/// Without what could move a terminal's cursor or turn the reading direction; line ends and tabs become spaces.
+fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => Some(' '),
+        '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' => None,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
+        c if c.is_control() => None,
+        c => Some(c),
+    };
+    text.chars().filter_map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests;

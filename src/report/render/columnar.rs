@@ -1,0 +1,72 @@
+//! A result as a Parquet file.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use crate::report::ReportError;
+use crate::report::sink::{Flow, Sink};
+
+use super::unique_names;
+
+/// Rows are encoded in memory up to this many bytes, then written as one row group.
+const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
+
+/// The writer takes the output when the columns are known.
+pub(super) struct Columnar<'a> {
+    out: Option<&'a mut (dyn Write + Send)>,
+    writer: Option<ArrowWriter<&'a mut (dyn Write + Send)>>,
+}
+
+impl<'a> Columnar<'a> {
+    pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
+        Self { out: Some(out), writer: None }
+    }
+
+    fn writer(&mut self) -> &mut ArrowWriter<&'a mut (dyn Write + Send)> {
+        self.writer.as_mut().expect("BUG: begun before rows come")
+    }
+}
+
+fn failed(error: ParquetError) -> ReportError {
+    let detail = error.to_string();
+    match error {
+        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+            Ok(error) => ReportError::Output(*error),
+            Err(_) => ReportError::Format { format: "parquet", detail },
+        },
+        _ => ReportError::Format { format: "parquet", detail },
+    }
+}
+
+impl Sink for Columnar<'_> {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        let names = unique_names(&schema);
+        let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        let out = self.out.take().expect("BUG: begun once");
+        self.writer = Some(ArrowWriter::try_new(out, schema, Some(properties)).map_err(failed)?);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let writer = self.writer();
+        writer.write(batch).map_err(failed)?;
+        if writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
+            writer.flush().map_err(failed)?;
+        }
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.writer().finish().map_err(failed)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+use crate::report::{Engine, Limits, ViewData};
+
+use super::*;
+
+fn print(sql: &str, format: Format, look: Look) -> String {
+    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let mut out = Vec::new();
+    let mut sink = sink_for(format, &mut out, look);
+    engine.query(sql, sink.as_mut()).unwrap();
+    drop(sink);
+    String::from_utf8(out).unwrap()
+}
+
+fn plain(sql: &str, format: Format) -> String {
+    print(sql, format, Look::default())
+}
+
+#[test]
+fn json_keeps_every_digit_every_type_and_the_order_of_columns() {
+    for (sql, expected) in [
+        ("9223372036854775807 AS z, -9223372036854775808 AS a", r#""z":9223372036854775807,"a":-9223372036854775808"#),
+        ("sum(i) AS s FROM (VALUES (9223372036854775807), (1)) t(i)", r#""s":9223372036854775808"#),
+        ("12345678901234567.890::DECIMAL(20,3) AS d", r#""d":12345678901234567.890"#),
+        ("0.1::DOUBLE AS d, 'nan'::DOUBLE AS n, 1e300::DOUBLE AS e", r#""d":0.1,"n":null,"e":1e+300"#),
+        ("TIMESTAMP '2026-11-20 08:00:00.123456' AS t", r#""t":"2026-11-20T08:00:00.123456""#),
+        (
+            "TIMESTAMP '2026-11-20 08:00:00' AS t, DATE '2026-11-20' AS d",
+            r#""t":"2026-11-20T08:00:00","d":"2026-11-20""#,
+        ),
+        ("NULL AS n, NULL::VARCHAR AS v, true AS b, '' AS e", r#""n":null,"v":null,"b":true,"e":"""#),
+        ("'\u{1}\"\\\n\u{e9}\u{1f600}' AS s", "\"s\":\"\\u0001\\\"\\\\\\n\u{e9}\u{1f600}\""),
+        ("'\\x00{a}\\xFF'::BLOB AS b", r#""b":"\\x00{a}\\xFF""#),
+        ("[1, NULL, 3] AS l, {'x': 1, 'y': ['a']} AS s", r#""l":[1,null,3],"s":{"x":1,"y":["a"]}"#),
+        ("MAP {'k': 1} AS m", r#""m":{"k":1}"#),
+        ("1 AS a, 2 AS a", r#""a":1,"a_2":2"#),
+        ("18446744073709551615::UBIGINT AS u, 'b'::ENUM('a', 'b') AS e", r#""u":18446744073709551615,"e":"b""#),
+    ] {
+        assert_eq!(plain(&format!("SELECT {sql}"), Format::Ndjson), format!("{{{expected}}}\n"), "{sql}");
+    }
+}
+
+#[test]
+fn json_is_one_list() {
+    assert_eq!(plain("SELECT 1 AS a WHERE false", Format::Json), "[]\n");
+    assert_eq!(plain("SELECT unnest([1, 2]) AS a", Format::Json), "[\n{\"a\":1},\n{\"a\":2}\n]\n");
+    assert_eq!(plain("SELECT 1 AS a WHERE false", Format::Ndjson), "");
+}
+
+#[test]
+fn csv_disarms_formulas_and_leaves_numbers() {
+    for (value, expected) in [
+        ("'=1+1'", "'=1+1"),
+        ("'@SUM(A1)'", "'@SUM(A1)"),
+        ("'+cmd'", "'+cmd"),
+        ("'-x'", "'-x"),
+        ("chr(9) || 'x'", "\"'\tx\""),
+        ("chr(13) || 'x'", "\"'\rx\""),
+        ("-5", "-5"),
+        ("-5.5::DOUBLE", "-5.5"),
+        ("-5.50::DECIMAL(5,2)", "-5.50"),
+        ("'-5.5'", "-5.5"),
+        ("'a,b'", "\"a,b\""),
+        ("'say \"x\"'", "\"say \"\"x\"\"\""),
+        ("'=\"x\",1'", "\"'=\"\"x\"\",1\""),
+        ("''", "\"\""),
+        ("NULL", ""),
+        ("'plain'", "plain"),
+    ] {
+        assert_eq!(plain(&format!("SELECT {value} AS v"), Format::Csv), format!("v\n{expected}\n"), "{value}");
+    }
+    assert_eq!(plain("SELECT 1 AS \"=a\"", Format::Csv), "'=a\n1\n");
+}
+
+#[test]
+fn markdown_keeps_its_table() {
+    let sql = "SELECT 'a|b' AS text, 3 AS n, '<b>' || chr(10) || '`x`' AS m, NULL AS z";
+    let expected = "| text | n | m | z |\n| --- | ---: | --- | ---: |\n| a\\|b | 3 | &lt;b> \\`x\\` |  |\n";
+    assert_eq!(plain(sql, Format::Markdown), expected);
+}
+
+#[test]
+fn a_table_shows_no_control_characters_and_cuts_only_on_a_terminal() {
+    let sql = format!("SELECT chr(27) || '[31mred' || chr(8238) || 'x' AS v, '{}' AS w", "y".repeat(200));
+    let whole = plain(&sql, Format::Table);
+    assert!(!whole.contains('\u{1b}') && !whole.contains('\u{202e}') && whole.contains("[31mredx"), "{whole}");
+    assert!(whole.contains(&"y".repeat(200)));
+    let look = Look { terminal_width: Some(200) };
+    let cut = print(&sql, Format::Table, look);
+    assert!(!cut.contains(&"y".repeat(100)) && cut.contains('…'), "{cut}");
+}
+
+#[test]
+fn a_long_table_says_that_it_is_cut() {
+    let printed = plain("SELECT * FROM range(20000)", Format::Table);
+    assert!(printed.ends_with("the first 10000 rows; another --format gives all\n"));
+    assert_eq!(plain("SELECT * FROM range(20000)", Format::Csv).lines().count(), 20_001);
+}
+
+#[test]
+fn parquet_reads_back_equal() {
+    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let sql = "SELECT i AS id, TIMESTAMP '2026-11-20' + to_seconds(i) AS t, 'row ' || i AS text, 1 AS id FROM range(5000) t(i)";
+    let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().unwrap();
+    let mut sink = sink_for(Format::Parquet, file.as_file_mut(), Look::default());
+    engine.query(sql, sink.as_mut()).unwrap();
+    drop(sink);
+    let back =
+        format!("SELECT count(*) AS n, sum(id) AS s, max(t) AS t, sum(id_2) AS o FROM '{}'", file.path().display());
+    assert_eq!(plain(&back, Format::Csv), "n,s,t,o\n5000,12497500,2026-11-20T01:23:19,5000\n");
+}
+
+#[test]
+fn formats_are_named_as_they_print() {
+    for format in Format::ALL {
+        assert_eq!(format.as_str().parse(), Ok(format));
+    }
+    assert!("xlsx".parse::<Format>().unwrap_err().contains("ndjson"));
+}

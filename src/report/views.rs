@@ -1,0 +1,173 @@
+//! The SQL text that makes the views: one function for the engine inside and for clients outside.
+
+use serde_json::{Value, json};
+
+use crate::archive::Dataset;
+use crate::model::{Instant, Stream};
+
+use super::columns::{Column, View};
+use super::data::{CoverageRow, FindingRow, LiveFile, ViewData};
+use super::zone::ZONE_FUNCTION;
+
+/// Files that one branch of a view reads. Naming a file in a query costs its footer, unless the branch's range of event
+/// times shows that no row fits; a branch costs one footer and some planning. Measured best for 84 monthly files.
+const BRANCH_FILES_MIN: usize = 12;
+
+/// The statements that make all views of `data`.
+pub fn views_sql(data: &ViewData) -> String {
+    let mut sql = String::new();
+    for (view, dataset) in [
+        (View::Activity, Dataset::Activity),
+        (View::Connections, Dataset::Connections),
+        (View::Billing, Dataset::Billing),
+        (View::Quarantine, Dataset::Quarantine),
+    ] {
+        let files = data.files.get(&dataset).map_or(&[][..], Vec::as_slice);
+        push_view(&mut sql, view, &over_files(view, files));
+    }
+    push_view(&mut sql, View::Coverage, &over_rows(View::Coverage, data.coverage.iter().map(coverage_values)));
+    push_view(&mut sql, View::Findings, &over_rows(View::Findings, data.findings.iter().map(finding_values)));
+    sql
+}
+
+/// The same views for any DuckDB client, with the zone function by the name that it has inside.
+pub fn client_sql(data: &ViewData) -> String {
+    format!(
+        "-- The views of an Annals archive, as it stood when this text was made: make it anew to see later commits.\n\
+         -- {ZONE_FUNCTION}(utc_time, zone) is the only statement here that needs the icu extension.\n\
+         CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{}",
+        views_sql(data)
+    )
+}
+
+fn push_view(sql: &mut String, view: View, body: &str) {
+    sql.push_str(&format!("CREATE OR REPLACE VIEW {} AS\n{body};\n", view.as_str()));
+}
+
+/// The columns by name and type, whatever the source has beside them.
+fn typed(columns: &[Column]) -> String {
+    let each = columns.iter().map(|column| format!("{0}::{1} AS {0}", quoted_name(column.name), column.sql_type));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn empty(view: View) -> String {
+    let nulls =
+        view.columns().iter().map(|c| format!("NULL::{} AS {}", c.sql_type, quoted_name(c.name))).collect::<Vec<_>>();
+    format!("SELECT {} WHERE false", nulls.join(", "))
+}
+
+fn over_files(view: View, files: &[LiveFile]) -> String {
+    let (mut timed, timeless): (Vec<&LiveFile>, Vec<&LiveFile>) = files.iter().partition(|file| file.span.is_some());
+    timed.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
+    let columns = typed(&view.columns());
+    // Rows of the quarantine may lack a time, so that no range holds them all.
+    let ranged = view != View::Quarantine;
+    let branch_files = BRANCH_FILES_MIN.max(timed.len().isqrt());
+    let mut branches: Vec<String> = Vec::new();
+    for files in timed.chunks(branch_files) {
+        branches.push(branch(&columns, files, ranged.then(|| common_span(files)).flatten()));
+    }
+    for files in timeless.chunks(branch_files) {
+        branches.push(branch(&columns, files, None));
+    }
+    if branches.is_empty() { empty(view) } else { branches.join("\nUNION ALL\n") }
+}
+
+/// The range is true of every row, and is there for the planner: a question about another time leaves the branch out.
+fn branch(columns: &str, files: &[&LiveFile], span: Option<(Instant, Instant)>) -> String {
+    let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
+    let range = span.map_or_else(String::new, |(first, last)| {
+        format!(" WHERE event_time BETWEEN {} AND {}", timestamp(first), timestamp(last))
+    });
+    format!("SELECT {columns} FROM read_parquet([\n  {paths}], hive_partitioning = false){range}")
+}
+
+fn common_span(files: &[&LiveFile]) -> Option<(Instant, Instant)> {
+    let first = files.iter().filter_map(|file| file.span).map(|(first, _)| first).min()?;
+    let last = files.iter().filter_map(|file| file.span).map(|(_, last)| last).max()?;
+    Some((first, last))
+}
+
+/// Rows as one JSON text: the engine's parser takes tens of times longer over as many literals.
+fn over_rows(view: View, rows: impl Iterator<Item = Value>) -> String {
+    let rows: Vec<Value> = rows.collect();
+    if rows.is_empty() {
+        return empty(view);
+    }
+    // Times travel as microseconds since the epoch.
+    let (mut shape, mut columns) = (Vec::new(), Vec::new());
+    for column in view.columns() {
+        let (wire_type, value) = match column.sql_type {
+            "TIMESTAMP" => ("BIGINT", format!("make_timestamp(r.{})", quoted_name(column.name))),
+            other => (other, format!("r.{}", quoted_name(column.name))),
+        };
+        shape.push(format!("\"{}\":\"{wire_type}\"", column.name));
+        columns.push(format!("{value} AS {}", quoted_name(column.name)));
+    }
+    format!(
+        "SELECT {} FROM (SELECT unnest(from_json({},\n  '[{{{}}}]')) AS r)",
+        columns.join(", "),
+        quoted_text(&Value::Array(rows).to_string()),
+        shape.join(",")
+    )
+}
+
+fn coverage_values(row: &CoverageRow) -> Value {
+    let window = &row.window;
+    json!({
+        "team_id": row.team_id.as_str(),
+        "stream": window.stream.as_str(),
+        "window_start": window.range.start.micros(),
+        "window_end": window.range.end.micros(),
+        "state": window.state.as_str(),
+        "reads": window.reads,
+        "requests": window.requests,
+        "events": window.events,
+        "new": window.events.saturating_sub(window.late),
+        "late": window.late,
+        "gaps": row.gaps,
+        "settled_at": window.settled_at.map(Instant::micros),
+    })
+}
+
+fn finding_values(row: &FindingRow) -> Value {
+    let finding = &row.finding;
+    json!({
+        "team_id": row.team_id.as_str(),
+        "stream": finding.stream.map(Stream::as_str),
+        "kind": finding.kind.as_str(),
+        "subject": finding.subject,
+        "from_time": finding.from.map(Instant::micros),
+        "to_time": finding.to.map(Instant::micros),
+        "reason": finding.reason,
+        "count": finding.count,
+        "found_at": finding.found_at.micros(),
+        "ledger_seq": row.ledger_seq.0,
+    })
+}
+
+fn timestamp(at: Instant) -> String {
+    // The files hold microseconds, rounded down.
+    let micros = Instant::from_nanos(at.micros().saturating_mul(1_000)).to_string();
+    format!("TIMESTAMP '{}'", micros.trim_end_matches('Z').replace('T', " "))
+}
+
+fn quoted_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A path as the file itself, not as a pattern.
+fn quoted_path(path: &str) -> String {
+    let mut plain = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '*' | '?' | '[' => plain.extend(['[', c, ']']),
+            c => plain.push(c),
+        }
+    }
+    quoted_text(&plain)
+}

@@ -1,5 +1,7 @@
 //! The sandbox from outside: every documented endpoint that it has, and every rule about it.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use std::collections::HashSet;
@@ -19,7 +21,7 @@ async fn the_teams_of_a_token_are_an_array_of_ids() {
     let visitor = Visitor::of(SandboxConfig { teams: 3, ..small() }).await;
     for token in [&visitor.sandbox.admin_token, &visitor.sandbox.read_only_token] {
         let teams = visitor.get_as(token, "/v1/user/teams").await.json();
-        let expected: Vec<&str> = visitor.sandbox.teams.iter().map(|team| team.as_str()).collect();
+        let expected: Vec<&str> = visitor.sandbox.teams.iter().map(annals::model::TeamId::as_str).collect();
         assert_eq!(teams, serde_json::json!(expected));
     }
     assert_eq!(visitor.sandbox.teams.iter().collect::<HashSet<_>>().len(), 3);

@@ -1,5 +1,7 @@
 //! The sandbox's histories from outside: paging, ranges, order, live arrival, removal, and the truth kept aside.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod common;
 
 use std::collections::HashMap;
@@ -210,7 +212,7 @@ async fn removing_a_computer_deletes_its_history_and_tells_so_in_the_activity() 
     assert_eq!(newest["teamDeviceRemovedEvent"]["deviceID"], device.as_str());
     assert_eq!(newest["header"]["eventTimestampUnixNano"], removed_at.nanos());
     handle.advance(Duration::from_secs(86_400));
-    assert!(!visitor.walk("/history/devices", 1001).await.iter().any(|text| is_its(text)));
+    assert!(!visitor.walk("/history/devices", 1001).await.iter().any(is_its));
     let its: Vec<_> = handle
         .truth(visitor.team(), Stream::Connections)
         .filter(|event| event.device.as_ref() == Some(&device))
@@ -293,7 +295,7 @@ async fn the_truth_can_be_read_over_http_by_the_admin() {
         for (line, event) in told.iter().zip(&events) {
             assert_eq!(line["raw"].as_str().unwrap().as_bytes(), &event.raw[..]);
             assert_eq!(line["time_ns"], event.at.nanos());
-            assert_eq!(line["device"].as_str(), event.device.as_ref().map(|device| device.as_str()));
+            assert_eq!(line["device"].as_str(), event.device.as_ref().map(annals::model::DeviceId::as_str));
         }
         let refused = visitor.get_as(&visitor.sandbox.read_only_token, &path).await;
         assert_eq!(refused.refusal(), (403, "forbidden".to_owned()));

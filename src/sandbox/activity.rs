@@ -25,7 +25,7 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
     let name_of = |number: u64| day.unsigned_abs() << 32 | number;
     let mut dice = Dice::new(mix2(mix2(cast.seed, 0xac71), day.unsigned_abs()));
     for number in 0..10 + u64::from(mean) / 5 {
-        let at_nanos = day * DAY_NANOS + dice.below(DAY_NANOS as u64) as i64;
+        let at_nanos = day * DAY_NANOS + dice.span(0, DAY_NANOS);
         let record = ActivityRecord { at_nanos, name: name_of(number) };
         out.push(record);
         if dice.per_mille(15) {
@@ -33,7 +33,7 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
         }
     }
     let rarity = u64::from(dense_every_days) * 3;
-    if rarity > 0 && mix2(cast.seed ^ 0xac71, day.unsigned_abs()) % rarity == 0 {
+    if rarity > 0 && mix2(cast.seed ^ 0xac71, day.unsigned_abs()).is_multiple_of(rarity) {
         plan_dense_second(day, &mut dice, &name_of, out);
     }
 }
@@ -41,9 +41,9 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
 /// An identity provider pushes its people: more than a page of additions in one second, some at the same nanosecond,
 /// some of them twins.
 fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, out: &mut Vec<ActivityRecord>) {
-    let second = day * DAY_NANOS + dice.below(86_400) as i64 * 1_000_000_000;
+    let second = day * DAY_NANOS + dice.span(0, 86_400) * 1_000_000_000;
     for number in 0..dice.between(1_010, 1_300) {
-        let at_nanos = second + dice.below(1_000) as i64 * 1_000_000;
+        let at_nanos = second + dice.span(0, 1_000) * 1_000_000;
         let record = ActivityRecord { at_nanos, name: name_of(DENSE_FROM + number) };
         out.push(record);
         if dice.per_mille(20) {
@@ -55,7 +55,7 @@ fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, ou
 /// The event's text as it is served, without a separator.
 pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
     let mut dice = Dice::new(mix2(cast.seed ^ 0xac72, record.name));
-    let actor = cast.person_at(dice.below(cast.people.len() as u64) as usize);
+    let actor = &cast.people[dice.place(cast.people.len())];
     out.extend_from_slice(b"{\"header\":{\"eventTimestampUnixNano\":");
     push_int(out, record.at_nanos);
     if dice.per_mille(700) {
@@ -83,7 +83,7 @@ fn push_newcomer(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
 /// One of many kinds of change. Ids of computers that never were on the team stand where one is said to be removed,
 /// for a computer that is still there was not removed.
 fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut Vec<u8>) {
-    let person = cast.person_at(dice.below(cast.people.len() as u64) as usize);
+    let person = &cast.people[dice.place(cast.people.len())];
     let stranger = opaque_id(cast.seed ^ 0x9057, record.name);
     let kind = dice.below(1000);
     let (name, fields): (&str, Vec<(&str, String)>) = match kind {

@@ -16,7 +16,7 @@ pub(super) fn plan(cast: &Cast, first: i64, last: i64, horizon: Instant) -> Vec<
     for day in first..=last {
         let mut dice = Dice::new(mix2(mix2(cast.seed, 0xb111), day.unsigned_abs()));
         for number in 0..dice.below(4).saturating_sub(1) {
-            let at = day * DAY_SECONDS + dice.below(DAY_SECONDS as u64) as i64;
+            let at = day * DAY_SECONDS + dice.span(0, DAY_SECONDS);
             let name = day.unsigned_abs() << 8 | number;
             entries.push((at, name, ledger_event(&mut dice, day)));
         }
@@ -31,7 +31,7 @@ pub(super) fn plan(cast: &Cast, first: i64, last: i64, horizon: Instant) -> Vec<
 }
 
 fn ledger_event(dice: &mut Dice, day: i64) -> String {
-    let seats = SEATS_AT_FIRST + day.rem_euclid(17) + dice.below(4) as i64;
+    let seats = SEATS_AT_FIRST + day.rem_euclid(17) + dice.span(0, 4);
     match dice.below(100) {
         0..30 => format!("\"paymentSucceededEvent\":{{\"amount\":{},\"currency\":\"USD\"}}", seats * 990),
         30..42 => format!("\"paymentFailedEvent\":{{\"amount\":{},\"reason\":\"card_declined\"}}", seats * 990),

@@ -117,10 +117,11 @@ impl Cast {
     pub(super) fn computer_place(&self, id: &DeviceId) -> Option<u32> {
         self.computer_places.get(id).copied()
     }
+}
 
-    pub(super) fn person_at(&self, place: usize) -> &Person {
-        &self.people[place % self.people.len()]
-    }
+/// An address in the network of `base`, the host part by chance.
+pub(super) fn address(base: u32, roll: u64, hosts: u32) -> u32 {
+    base | u32::try_from(roll & u64::from(hosts)).expect("BUG: masked by 32 bits")
 }
 
 fn person(seed: u64, place: u32, team: u32, dice: &mut Dice) -> Person {
@@ -155,7 +156,7 @@ fn person(seed: u64, place: u32, team: u32, dice: &mut Dice) -> Person {
         scim: dice.per_mille(200),
         zone_minutes: *dice.pick(&ZONES_MINUTES),
         // 198.18.0.0/15 is set aside for tests of networks.
-        home_address: 0xC612_0000 | (dice.roll() as u32 & 0x0001_FFFF),
+        home_address: address(0xC612_0000, dice.roll(), 0x0001_FFFF),
         peer_json,
         local_user_json,
     }
@@ -173,15 +174,15 @@ fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice
         _ => push_string(&mut host_json, &name),
     }
     let members = 1 + dice.below(4);
-    let mut users: Vec<usize> = (0..members).map(|_| dice.below(people as u64) as usize).collect();
+    let mut users: Vec<usize> = (0..members).map(|_| dice.place(people)).collect();
     users.sort_unstable();
     users.dedup();
-    let groups = if dice.per_mille(700) { vec![dice.below(groups as u64) as usize] } else { Vec::new() };
+    let groups = if dice.per_mille(700) { vec![dice.place(groups)] } else { Vec::new() };
     Computer {
         id,
         name,
-        system: *dice.pick::<&str>(&CLIENT_SYSTEMS),
-        address: 0xC633_6400 | (dice.roll() as u32 & 0xff),
+        system: CLIENT_SYSTEMS[dice.place(CLIENT_SYSTEMS.len())],
+        address: address(0xC633_6400, dice.roll(), 0xff),
         users,
         groups,
         id_json,
@@ -196,8 +197,8 @@ fn long_host_json() -> Vec<u8> {
 }
 
 fn computer_name(place: u32, dice: &mut Dice) -> String {
-    let name = match place % 8 {
-        3 => HOSTILE_NAMES[(place as usize / 8) % HOSTILE_NAMES.len()].to_owned(),
+    let name = match place % 4 {
+        3 => HOSTILE_NAMES[(place as usize / 4) % HOSTILE_NAMES.len()].to_owned(),
         _ => format!("{}-{:03}", dice.pick(&COMPUTER_KINDS), place + 1),
     };
     name.chars().take(NAME_CHARS_MAX).collect()

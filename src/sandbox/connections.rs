@@ -1,6 +1,6 @@
 //! The JSON text of a connection event, made from its record each time it is served.
 
-use super::cast::{Cast, Computer, Person};
+use super::cast::{Cast, Computer, Person, address};
 use super::json::{push_grouped_id, push_hex, push_int, push_ipv4, push_string};
 use super::seed::{Dice, index, mix2};
 use super::sessions::{ConnectionKind, ConnectionRecord, Traits, traits};
@@ -27,7 +27,7 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn draw(cast: &'a Cast, who: Traits) -> Self {
-        let person = &cast.people[who.person as usize];
+        let person = &cast.people[usize::from(who.person)];
         let mut dice = Dice::new(mix2(who.seed, 0x1007));
         let source = match dice.below(100) {
             0..70 => "cloud",
@@ -37,13 +37,13 @@ impl<'a> Scene<'a> {
         // Fields of one roll, not a roll each: this runs for every event served.
         let bits = dice.roll();
         let roams = bits & 0x7 == 0;
-        let address = if roams { 0xC612_0000 | (bits >> 32) as u32 & 0x0001_FFFF } else { person.home_address };
+        let peer_address = if roams { address(0xC612_0000, bits >> 32, 0x0001_FFFF) } else { person.home_address };
         Self {
             who,
             person,
-            computer: &cast.computers[who.computer as usize],
+            computer: &cast.computers[usize::from(who.computer)],
             source,
-            peer_address: (bits >> 3 & 0x3f != 0).then_some(address),
+            peer_address: (bits >> 3 & 0x3f != 0).then_some(peer_address),
             names_local_user: bits >> 9 & 0x3 != 0,
             extra_field: bits >> 11 & 0xff == 0,
         }

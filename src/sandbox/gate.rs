@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 
 use crate::model::Instant;
 
@@ -115,8 +115,13 @@ async fn cut(response: Response, promised: bool) -> Response {
         return Response::from_parts(parts, Body::from(half));
     }
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
-    let broken: [Result<Bytes, std::io::Error>; 2] = [Ok(half), Err(std::io::ErrorKind::ConnectionReset.into())];
-    Response::from_parts(parts, Body::from_stream(stream::iter(broken)))
+    let sent = stream::once(async { Ok::<Bytes, std::io::Error>(half) });
+    let broken = stream::once(async {
+        // Lets the server put the half on the wire before it learns of the break.
+        tokio::task::yield_now().await;
+        Err(std::io::ErrorKind::ConnectionReset.into())
+    });
+    Response::from_parts(parts, Body::from_stream(sent.chain(broken)))
 }
 
 fn http_date(at: Instant) -> Option<HeaderValue> {

@@ -1,6 +1,5 @@
 //! `history`, `history/devices`, the deprecated per-computer history, and `billing/events`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
@@ -79,7 +78,7 @@ impl Asked {
 
 type Computers = Vec<(Option<u32>, DeviceId)>;
 
-fn number<T: std::str::FromStr>(name: &Cow<'_, str>, value: &str) -> Result<T, Refusal> {
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
     value.parse().map_err(|_| Refusal::invalid(format!("{name} {value:?} is not what {name} takes")))
 }
 

@@ -38,14 +38,30 @@ impl Dice {
         low + self.below(high.saturating_sub(low))
     }
 
+    /// A span of time in `low..high`, in whatever unit they are.
+    pub(super) fn span(&mut self, low: u32, high: i64) -> i64 {
+        let high = u64::try_from(high).unwrap_or(0);
+        i64::try_from(self.between(u64::from(low), high)).expect("BUG: a number below a positive i64 fits one")
+    }
+
+    /// A place in a list of `len`.
+    pub(super) fn place(&mut self, len: usize) -> usize {
+        index(self.roll(), len)
+    }
+
     /// True in `share` of 1000 rolls.
     pub(super) fn per_mille(&mut self, share: u64) -> bool {
         self.below(1000) < share
     }
 
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[index(self.roll(), from.len())]
+        &from[self.place(from.len())]
     }
+}
+
+/// The place in a list as the records name it; no list has more than 2^32 entries, as the start checks.
+pub(super) fn short(place: usize) -> u32 {
+    u32::try_from(place).expect("BUG: a list of the sandbox has fewer than 2^32 entries")
 }
 
 /// Maps a roll onto `0..bound`.
@@ -56,7 +72,7 @@ pub(super) fn scale(roll: u64, bound: u64) -> u64 {
 
 /// Maps a roll onto the places of a list of `len`.
 pub(super) fn index(roll: u64, len: usize) -> usize {
-    scale(roll, len as u64) as usize
+    usize::try_from(scale(roll, len as u64)).expect("BUG: a number below a length is a place")
 }
 
 #[cfg(test)]

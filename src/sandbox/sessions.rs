@@ -4,7 +4,7 @@
 //! begins or ends: two sandboxes of one seed agree wherever they overlap.
 
 use super::cast::Cast;
-use super::seed::{Dice, index, mix, mix2, scale};
+use super::seed::{Dice, index, mix, mix2};
 
 pub(super) const DAY_MS: i64 = 86_400_000;
 /// Numbers from here on belong to a dense second.
@@ -55,7 +55,7 @@ impl ConnectionRecord {
     }
 
     pub(super) fn at_ms(self) -> i64 {
-        (self.when >> 8) as i64
+        i64::try_from(self.when >> 8).expect("BUG: 56 bits fit 63")
     }
 
     pub(super) fn kind(self) -> ConnectionKind {
@@ -99,31 +99,38 @@ impl Tunnel {
 pub(super) struct Traits {
     /// All other draws about the connection start here.
     pub seed: u64,
-    pub computer: u32,
-    pub person: u32,
+    pub computer: u16,
+    pub person: u16,
     pub tunnel: Tunnel,
 }
 
 pub(super) fn traits(cast: &Cast, key: SessionKey) -> Traits {
     let seed = mix2(cast.seed, key.0);
-    let computers = cast.computers.len() as u64;
+    let computers = cast.computers.len();
     if key.is_dense() {
         let day = mix2(cast.seed, key.0 >> 32);
-        let person = index(mix(day), cast.people.len()) as u32;
-        return Traits { seed, computer: scale(day, computers) as u32, person, tunnel: Tunnel::Fluid };
+        let person = narrow(index(mix(day), cast.people.len()));
+        // Not the last computer: its host name is very long, and a dense second would serve it a thousand times.
+        let computer = narrow(index(day, computers.saturating_sub(1)));
+        return Traits { seed, computer, person, tunnel: Tunnel::Fluid };
     }
     let mut dice = Dice::new(seed);
     // The lower of two rolls: some computers are far busier than others.
-    let computer = dice.below(computers).min(dice.below(computers)) as u32;
-    let users = &cast.computers[computer as usize].users;
-    let person = if dice.per_mille(850) { *dice.pick(users) } else { dice.below(cast.people.len() as u64) as usize };
+    let computer = dice.place(computers).min(dice.place(computers));
+    let users = &cast.computers[computer].users;
+    let person = if dice.per_mille(850) { *dice.pick(users) } else { dice.place(cast.people.len()) };
     let tunnel = match dice.below(100) {
         0..66 => Tunnel::Fluid,
         66..84 => Tunnel::Rdp,
         84..96 => Tunnel::Vnc,
         _ => Tunnel::Unknown,
     };
-    Traits { seed, computer, person: person as u32, tunnel }
+    Traits { seed, computer: narrow(computer), person: narrow(person), tunnel }
+}
+
+/// A place among a team's people or computers, of which the start allows no more than 16 bits can name.
+fn narrow(place: usize) -> u16 {
+    u16::try_from(place).expect("BUG: a team has fewer than 2^16 people and computers")
 }
 
 /// How many connections begin on a day: fewer at weekends, the week's mean being `mean`.
@@ -140,7 +147,10 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
     for number in 0..sessions_on(day, mean) {
         plan_session(cast, SessionKey::new(day, number), day, out);
     }
-    if dense_every_days > 0 && mean > 0 && mix2(cast.seed, day.unsigned_abs()) % u64::from(dense_every_days) == 0 {
+    if dense_every_days > 0
+        && mean > 0
+        && mix2(cast.seed, day.unsigned_abs()).is_multiple_of(u64::from(dense_every_days))
+    {
         plan_dense_second(cast, day, out);
     }
 }
@@ -148,13 +158,13 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
 /// Someone tries passwords by machine: a request and two failures each time, all within one second.
 fn plan_dense_second(cast: &Cast, day: i64, out: &mut Vec<ConnectionRecord>) {
     let mut dice = Dice::new(mix2(mix2(cast.seed, 0xde5e), day.unsigned_abs()));
-    let second = day * DAY_MS + dice.below(86_400) as i64 * 1000;
+    let second = day * DAY_MS + dice.span(0, 86_400) * 1000;
     for number in 0..dice.between(380, 560) {
         let key = SessionKey::new(day, DENSE_FROM + number);
-        let at = second + dice.below(1000) as i64;
+        let at = second + dice.span(0, 1000);
         out.push(ConnectionRecord::new(at, ConnectionKind::Requested, 0, key));
         for attempt in 0..2 {
-            let later = (at + dice.below(20) as i64).min(second + 999);
+            let later = (at + dice.span(0, 20)).min(second + 999);
             out.push(ConnectionRecord::new(later, ConnectionKind::AuthFailed, attempt, key));
         }
     }
@@ -164,7 +174,7 @@ fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<Connection
     use ConnectionKind::{AuthFailed, AuthSucceeded, Closed, Established, Requested, Unknown};
     let who = traits(cast, key);
     let mut dice = Dice::new(mix2(who.seed, 0x91a4));
-    let mut at = day * DAY_MS + start_of_day_ms(cast.people[who.person as usize].zone_minutes, &mut dice);
+    let mut at = day * DAY_MS + start_of_day_ms(cast.people[usize::from(who.person)].zone_minutes, &mut dice);
     let mut push = |at: i64, kind, attempt| out.push(ConnectionRecord::new(at, kind, attempt, key));
     if !dice.per_mille(40) {
         push(at, Requested, 0);
@@ -172,21 +182,21 @@ fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<Connection
     if dice.per_mille(55) {
         return; // never answered
     }
-    at += dice.between(80, 6_000) as i64;
+    at += dice.span(80, 6_000);
     push(at, Established, 0);
     let refused = who.tunnel == Tunnel::Fluid && dice.per_mille(45);
     if who.tunnel == Tunnel::Fluid {
         let failures = if refused { dice.between(1, ATTEMPTS_MAX + 1) } else { dice.below(12).saturating_sub(9) };
         for attempt in 0..failures {
-            at += dice.between(900, 20_000) as i64;
+            at += dice.span(900, 20_000);
             push(at, AuthFailed, attempt);
         }
-        at += dice.between(300, 9_000) as i64;
+        at += dice.span(300, 9_000);
         if !refused {
             push(at, AuthSucceeded, 0);
         }
     }
-    let length = if refused { dice.between(1, 900) as i64 } else { length_ms(&mut dice) };
+    let length = if refused { dice.span(1, 900) } else { length_ms(&mut dice) };
     if dice.per_mille(2) {
         push(at + length / 2, Unknown, 0);
     }
@@ -198,9 +208,9 @@ fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<Connection
 /// Mostly in the person's working hours, folded into the UTC day.
 fn start_of_day_ms(zone_minutes: i64, dice: &mut Dice) -> i64 {
     if dice.per_mille(120) {
-        return dice.below(DAY_MS as u64) as i64;
+        return dice.span(0, DAY_MS);
     }
-    let local = 8 * 3_600_000 + dice.below(5 * 3_600_000) as i64 + dice.below(5 * 3_600_000) as i64;
+    let local = 8 * 3_600_000 + dice.span(0, 5 * 3_600_000) + dice.span(0, 5 * 3_600_000);
     (local - zone_minutes * 60_000).rem_euclid(DAY_MS)
 }
 
@@ -213,5 +223,5 @@ fn length_ms(dice: &mut Dice) -> i64 {
         94..99 => (9 * 3_600_000, 3 * 86_400_000),
         _ => (3 * 86_400_000, 21 * 86_400_000),
     };
-    dice.between(low, high) as i64
+    dice.span(low, high)
 }

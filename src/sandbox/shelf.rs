@@ -9,7 +9,7 @@ use crate::model::{DeviceId, Instant};
 
 use super::config::Lateness;
 use super::overlay::{Extra, Overlay, Withdrawal, insert_by_time};
-use super::seed::mix2;
+use super::seed::{mix2, short};
 use super::view::View;
 
 /// A compact record. `Ord` is the order of the stream.
@@ -184,7 +184,7 @@ impl<R: Record> Shelf<R> {
 
     /// The first position at or after a time.
     pub(super) fn position_of(&self, at: Instant) -> u32 {
-        self.base.partition_point(|record| record.at() < at) as u32
+        short(self.base.partition_point(|record| record.at() < at))
     }
 
     fn rebuild_hidden(&self, overlay: &mut Overlay, born: usize) {

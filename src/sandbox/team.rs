@@ -63,7 +63,7 @@ impl Team {
         }
         settle(&mut connections, span.horizon);
         settle(&mut activity, span.horizon);
-        let places = connections.iter().map(|record| traits(&cast, record.session).computer as u16).collect();
+        let places = connections.iter().map(|record| traits(&cast, record.session).computer).collect();
         let by_computer = ByComputer::new(places, cast.computers.len());
         let billing = billing::plan(&cast, span.first_day, span.last_day, span.horizon);
         Self {
@@ -96,7 +96,7 @@ impl Team {
         if !self.connections.remove_computer(place, id, now) {
             return false;
         }
-        let admin = self.cast.person_at(0);
+        let admin = &self.cast.people[0];
         let mut raw =
             format!("{{\"header\":{{\"eventTimestampUnixNano\":{},\"tokenInfo\":{{", now.nanos()).into_bytes();
         for (name, value) in [("\"userID\":", &admin.id), (",\"email\":", &admin.email)] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::model::Instant;
 
 use super::overlay::{Extra, Overlay};
+use super::seed::short;
 use super::shelf::{Cut, Item, Listing, Record, Shelf};
 
 pub(super) struct View<'a, R> {
@@ -71,9 +72,9 @@ impl<'a, R: Record> View<'a, R> {
     /// The events number `from..to`, oldest first.
     fn ascending(&self, from: u64, to: u64) -> Vec<Item<R>> {
         let rank_of = |number: u32| self.count_before(self.extras[number as usize].0) + u64::from(number);
-        let mut next_extra = first_where(0, self.extras.len() as u32, |number| rank_of(number) >= from) as usize;
+        let mut next_extra = first_where(0, short(self.extras.len()), |number| rank_of(number) >= from) as usize;
         let mut made = self.made_from(self.select(from - next_extra as u64)).peekable();
-        let mut items = Vec::with_capacity((to - from) as usize);
+        let mut items = Vec::with_capacity(room(to - from));
         while (items.len() as u64) < to - from {
             match (self.extras.get(next_extra), made.peek()) {
                 (Some((before, extra)), position) if position.is_none_or(|position| before <= position) => {
@@ -159,8 +160,13 @@ fn between(list: &[u32], start: u32, end: u32) -> u64 {
     past.saturating_sub(first) as u64
 }
 
+/// A number of events of one page.
+fn room(events: u64) -> usize {
+    usize::try_from(events).expect("BUG: a page fits memory")
+}
+
 /// Swaps the items 2k and 2k+1 of the whole listing, and cuts `from..to` out of it.
 fn swap_neighbours<T>(mut items: Vec<T>, whole_from: u64, from: u64, to: u64) -> Vec<T> {
     items.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
-    items.into_iter().skip((from - whole_from) as usize).take((to - from) as usize).collect()
+    items.into_iter().skip(room(from - whole_from)).take(room(to - from)).collect()
 }

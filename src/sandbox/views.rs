@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::model::Instant;
 
 use super::cast::{Computer, Group, Invite, Person};
-use super::seed::mix2;
+use super::seed::{Dice, mix2};
 use super::team::Team;
 use super::world::{Role, World};
 
@@ -21,21 +21,24 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
 
 pub(super) fn computer(team: &Team, place: u32, end: Instant) -> Value {
     let seen: &Computer = &team.cast.computers[place as usize];
-    let idle_seconds = mix2(team.cast.seed, u64::from(place)) % 400_000;
+    let idle_seconds = Dice::new(mix2(team.cast.seed, u64::from(place))).span(0, 400_000);
     object(vec![
         ("id", json!(seen.id.as_str())),
         ("name", json!(seen.name)),
-        ("lastOnlineAt", json!(end.seconds() - idle_seconds as i64)),
+        ("lastOnlineAt", json!(end.seconds() - idle_seconds)),
         ("users", seen.users.iter().map(|&user| json!(team.cast.people[user].id)).collect()),
         ("groups", seen.groups.iter().map(|&group| json!(team.cast.groups[group].id)).collect()),
-        ("annotations", if place % 4 == 0 { json!([{"key": "tag", "value": "studio,floor-2"}]) } else { Value::Null }),
+        (
+            "annotations",
+            if place.is_multiple_of(4) { json!([{"key": "tag", "value": "studio,floor-2"}]) } else { Value::Null },
+        ),
         ("clientInfo", json!({"version": "3.7.4", "os": seen.system})),
     ])
 }
 
 pub(super) fn person(seen: &Person, end: Instant) -> Value {
     let providers = if seen.sso { json!(["saml"]) } else { json!(["password"]) };
-    let age = mix2(u64::from(seen.home_address), 1) % 500_000;
+    let age = Dice::new(u64::from(seen.home_address)).span(0, 500_000);
     object(vec![
         ("id", json!(seen.id)),
         ("email", json!(seen.email)),
@@ -45,7 +48,7 @@ pub(super) fn person(seen: &Person, end: Instant) -> Value {
         ("remoteAccess", json!(if seen.remote_access { "enabled" } else { "disabled" })),
         ("totpEnabled", json!(seen.totp)),
         ("authProviders", providers),
-        ("lastUsedAt", json!(end.seconds() - age as i64)),
+        ("lastUsedAt", json!(end.seconds() - age)),
         ("scimUserInfo", scim(seen)),
     ])
 }
@@ -68,7 +71,7 @@ pub(super) fn sso_person(seen: &Person) -> Value {
 pub(super) fn authentication(seen: &Person, end: Instant) -> Value {
     let provider = if seen.sso { "saml" } else { "password" };
     let masked = format!("{}***@***", seen.email.chars().next().unwrap_or('*'));
-    let used = end.seconds() - (mix2(u64::from(seen.home_address), 2) % 90_000) as i64;
+    let used = end.seconds() - Dice::new(u64::from(seen.home_address) + 1).span(0, 90_000);
     json!({
         "totp": {"enabled": seen.totp},
         "authProviders": [{"provider": provider, "email": masked}],

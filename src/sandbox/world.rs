@@ -18,7 +18,8 @@ use super::team::{Span, Team};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY_SECONDS: i64 = DAY_MS / 1000;
 const TEAMS_MAX: u64 = 10_000;
-const COMPUTERS_MAX: u64 = 65_000;
+/// People, or computers, of one team: records name them in 16 bits.
+const MEMBERS_MAX: u64 = 65_000;
 
 /// Real time shifted, or a time of its own that only the handle moves.
 pub(super) struct SandboxClock {
@@ -139,7 +140,8 @@ fn check(config: &SandboxConfig, end: Instant) -> Result<(), SandboxError> {
     let sessions = u64::from(config.sessions_per_day) * (u64::from(config.days) + u64::from(config.days_ahead) + 1);
     let limits = [
         ("teams", u64::from(config.teams), TEAMS_MAX),
-        ("computers a team", u64::from(config.computers_per_team), COMPUTERS_MAX),
+        ("computers a team", u64::from(config.computers_per_team), MEMBERS_MAX),
+        ("people a team", u64::from(config.people_per_team), MEMBERS_MAX),
         ("connections a team", sessions, TEAM_SESSIONS_MAX),
     ];
     for (what, asked, most) in limits {

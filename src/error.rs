@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::api::{ApiError, SetupError};
 use crate::config::ConfigError;
 use crate::report::ReportError;
+use crate::sandbox::SandboxError;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,8 @@ pub enum Error {
     Api(#[from] ApiError),
     #[error(transparent)]
     Report(ReportError),
+    #[error(transparent)]
+    Sandbox(SandboxError),
     #[error("{what}")]
     Io { what: String, source: std::io::Error },
     /// Who read standard output has gone: nothing to say, and nobody to say it to.
@@ -64,6 +67,15 @@ impl From<ReportError> for Error {
         match error {
             ReportError::Output(source) => Error::output(source),
             other => Error::Report(other),
+        }
+    }
+}
+
+impl From<SandboxError> for Error {
+    fn from(error: SandboxError) -> Self {
+        match error {
+            SandboxError::Print(source) => Error::output(source),
+            other => Error::Sandbox(other),
         }
     }
 }
@@ -86,8 +98,9 @@ impl Error {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
             Error::Api(_) => Family::State,
+            Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
-            Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
+            Error::Sandbox(_) | Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
         }
     }
 

@@ -1,5 +1,9 @@
-fn main() {
-    let c = duckdb::Connection::open_in_memory().unwrap();
-    let v: String = c.query_row("select version()", [], |r| r.get(0)).unwrap();
-    println!("{v}");
+//! `annals`: arguments, then tracing, then the verb, then the exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = annals::cli::parse();
+    annals::cli::start_logging(&arguments);
+    annals::cli::run(arguments).into()
 }

@@ -16,7 +16,7 @@ const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 const ROOMS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("clock", &["model"]),
-    ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline"]),
+    ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline", "sandbox"]),
     ("config", &["model", "api"]),
     ("api", &["model", "clock"]),
     ("collect", &["model", "clock", "api"]),

@@ -1,2 +1,89 @@
-//! Room: cli.
+//! The command line: one file a verb. Data goes to standard output, talk to standard error.
+//!
+//! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
+
+mod global;
+mod logging;
+mod man;
+mod output;
 pub mod sandbox;
+
+use std::future::Future;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::{Error, Exit};
+
+pub use global::Global;
+pub use logging::start_logging;
+
+/// Keeps a remote-access team's history: nothing lost, nothing doubled, nothing altered
+#[derive(Debug, Parser)]
+#[command(name = "annals", version, arg_required_else_help = true, max_term_width = 120, after_help = EXIT_CODES)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 something was not done, or a fault was found; 2 wrong use or configuration; 3 done, but a gap was \
+recorded or a check is weaker than asked.
+The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in annals.toml.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Sandbox(sandbox::SandboxArgs),
+    Completions(man::CompletionsArgs),
+    Man(man::ManArgs),
+}
+
+fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
+        Command::Completions(args) => man::completions(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// The arguments of this process; wrong use ends it with code 2, help and version with 0.
+pub fn parse() -> Arguments {
+    Arguments::parse()
+}
+
+/// Runs the verb and says what went wrong, if anything did.
+pub fn run(arguments: Arguments) -> Exit {
+    let Arguments { global, command } = arguments;
+    match dispatch(&global, command) {
+        Ok(exit) => exit,
+        Err(error) => {
+            if !matches!(error, Error::OutputClosed) {
+                output::say(&format!("annals: {}", error.render(global.verbose)));
+            }
+            error.exit()
+        }
+    }
+}
+
+/// Runs a verb that waits for the network or for time.
+fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::io("cannot start the runtime", source))?;
+    runtime.block_on(work)
+}
+
+/// The whole command, for completions and the manual.
+fn definition() -> clap::Command {
+    Arguments::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_consistent() {
+        super::definition().debug_assert();
+    }
+}

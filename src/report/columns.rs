@@ -34,8 +34,8 @@ const fn flag(name: &'static str) -> Column {
     Column { name, sql_type: "BOOLEAN" }
 }
 
-/// What every event row has, `raw` last of all.
-const EVENT: [Column; 8] = [
+/// What every event row has.
+const EVENT: [Column; 9] = [
     text("team_id"),
     text("event_id"),
     time("event_time"),
@@ -44,6 +44,7 @@ const EVENT: [Column; 8] = [
     Column { name: "revision", sql_type: "INTEGER" },
     time("first_seen_at"),
     flag("redacted"),
+    text("raw"),
 ];
 
 const CONNECTION: [Column; 10] = [
@@ -59,7 +60,7 @@ const CONNECTION: [Column; 10] = [
     text("failure_reason"),
 ];
 
-const QUARANTINE: [Column; 10] = [
+const QUARANTINE: [Column; 11] = [
     text("team_id"),
     text("stream"),
     text("event_id"),
@@ -69,7 +70,9 @@ const QUARANTINE: [Column; 10] = [
     text("detail"),
     time("first_seen_at"),
     flag("redacted"),
-    Column { name: "raw", sql_type: "BLOB" },
+    text("raw"),
+    // The bytes themselves, where they are not UTF-8.
+    Column { name: "raw_bytes", sql_type: "BLOB" },
 ];
 
 const COVERAGE: [Column; 12] = [
@@ -117,7 +120,7 @@ impl View {
 
     /// In the order in which the view shows them.
     pub fn columns(self) -> Vec<Column> {
-        let event = |own: &[Column]| [&EVENT, own, &[text("raw")]].concat();
+        let event = |own: &[Column]| [&EVENT, own].concat();
         match self {
             View::Activity => event(&[text("token_info"), text("payload")]),
             View::Connections => event(&CONNECTION),

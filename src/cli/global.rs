@@ -1,0 +1,102 @@
+//! Flags and environment that every verb knows.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use secrecy::SecretString;
+
+use crate::api::{HttpOptions, TokenSource};
+use crate::config::{Config, Overrides, open_to_others};
+use crate::error::Error;
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct Global {
+    /// Configuration file [default: annals.toml, if it is there]
+    #[arg(long, global = true, env = "ANNALS_CONFIG", value_name = "FILE", help_heading = "Everywhere")]
+    pub config: Option<PathBuf>,
+    /// Directory of the archive
+    #[arg(long, global = true, env = "ANNALS_ARCHIVE", value_name = "DIR", help_heading = "Everywhere")]
+    pub archive: Option<PathBuf>,
+    /// Address of the service
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_BASE_URL",
+        value_name = "URL",
+        help_heading = "Everywhere",
+        hide_env_values = true
+    )]
+    pub base_url: Option<String>,
+    /// Requests a second to the service; 0 is no limit
+    #[arg(long, global = true, env = "ANNALS_REQUESTS_PER_SECOND", value_name = "N", help_heading = "Everywhere")]
+    pub requests_per_second: Option<f64>,
+    /// Say more: debug messages, and every cause of an error
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub verbose: bool,
+}
+
+impl Global {
+    /// File, environment and flags together. What is allowed but unwise is warned of.
+    ///
+    /// # Errors
+    /// When any of it makes no sense.
+    pub fn load(&self) -> Result<Config, Error> {
+        let config = Config::load(Overrides {
+            config: self.config.clone(),
+            archive: self.archive.clone(),
+            base_url: self.base_url.clone(),
+            requests_per_second: self.requests_per_second,
+            token: token_source(env::var_os("ANNALS_TOKEN"), env::var_os("ANNALS_TOKEN_FILE"))?,
+        })?;
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(config)
+    }
+}
+
+/// How to reach the service that `config` names. A token's file that others can read is warned of.
+///
+/// # Errors
+/// When no address or no token is configured.
+pub fn http_options(config: &Config) -> Result<HttpOptions, Error> {
+    let token = config.token_source()?.clone();
+    if let Some(warning) = open_to_others(&token) {
+        tracing::warn!("{warning}");
+    }
+    Ok(HttpOptions {
+        requests_per_second: config.requests_per_second,
+        concurrency: config.concurrency,
+        ..HttpOptions::new(config.base_url()?.as_str(), token)
+    })
+}
+
+fn token_source(token: Option<OsString>, file: Option<OsString>) -> Result<Option<TokenSource>, Error> {
+    match (token, file) {
+        (Some(token), _) => match token.into_string() {
+            Ok(token) if token.is_empty() => Err(Error::Usage("ANNALS_TOKEN is empty: set it, or unset it".into())),
+            Ok(token) => Ok(Some(TokenSource::Fixed(SecretString::from(token)))),
+            Err(_) => Err(Error::Usage("ANNALS_TOKEN is not text".into())),
+        },
+        (None, Some(path)) if path.is_empty() => {
+            Err(Error::Usage("ANNALS_TOKEN_FILE is empty: set it, or unset it".into()))
+        }
+        (None, Some(path)) => Ok(Some(TokenSource::File(path.into()))),
+        (None, None) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_gives_the_token_or_its_file() {
+        assert!(matches!(token_source(None, None), Ok(None)));
+        assert!(matches!(token_source(Some("t".into()), Some("f".into())), Ok(Some(TokenSource::Fixed(_)))));
+        assert!(matches!(token_source(None, Some("f".into())), Ok(Some(TokenSource::File(_)))));
+        assert!(token_source(Some("".into()), None).is_err() && token_source(None, Some("".into())).is_err());
+    }
+}

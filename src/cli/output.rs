@@ -1,0 +1,158 @@
+//! Where data goes: standard output, or a file that appears whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::report::{Format, Look};
+
+/// Where the result of a verb goes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OutputArgs {
+    /// How rows are printed: table, csv, json, ndjson, parquet, markdown [default: by the file's ending, else table]
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Write into this file, which appears whole or not at all
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// The format asked for, or what the file's ending says.
+    pub fn format(&self) -> Format {
+        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+        self.format.unwrap_or(match ending {
+            Some("csv") => Format::Csv,
+            Some("json") => Format::Json,
+            Some("ndjson" | "jsonl") => Format::Ndjson,
+            Some("parquet") => Format::Parquet,
+            Some("md") => Format::Markdown,
+            _ => Format::Table,
+        })
+    }
+
+    /// Lets `write` write rows: where to, and how it will be looked at.
+    ///
+    /// # Errors
+    /// Those of `write`, or when the place cannot be written; the file is then as it was.
+    pub fn rows(&self, write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), Error>) -> Result<(), Error> {
+        if self.output.is_none() && self.format() == Format::Parquet && stdout().is_terminal() {
+            return Err(Error::Usage("parquet is not for a terminal: give -o FILE".into()));
+        }
+        let terminal_width = if self.output.is_none() { comfy_table::Table::new().width() } else { None };
+        to(self.output.as_deref(), |out| write(out, Look { terminal_width }))
+    }
+}
+
+/// Lets `write` write to the file at `path`, or to standard output.
+///
+/// # Errors
+/// Those of `write`, or when the place cannot be written; the file is then as it was.
+pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>) -> Result<(), Error> {
+    let Some(path) = path else {
+        let mut out = BufWriter::new(stdout());
+        write(&mut out)?;
+        return out.flush().map_err(Error::output);
+    };
+    let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
+    if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) {
+        // A pipe or a device cannot be replaced by a file.
+        let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(failed)?);
+        write(&mut out)?;
+        return out.flush().map_err(failed);
+    }
+    // Through a link, so that the link stays one.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut out = BufWriter::new(temporary(directory).map_err(failed)?);
+    write(&mut out).map_err(|error| match error {
+        Error::OutputClosed => failed(std::io::ErrorKind::BrokenPipe.into()),
+        other => other,
+    })?;
+    let file = out.into_inner().map_err(|e| failed(e.into_error()))?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&target).map_err(|e| failed(e.error))?;
+    // The name is durable when its directory is; where directories cannot be synced, the system does it in time.
+    if let Ok(directory) = File::open(directory) {
+        let _ = directory.sync_all();
+    }
+    Ok(())
+}
+
+/// With the permissions of any new file, unlike a temporary one.
+fn temporary(directory: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".annals-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(directory)
+}
+
+/// Data to standard output.
+///
+/// # Errors
+/// When it cannot be written; [`Error::OutputClosed`] when nobody reads it.
+pub fn print(bytes: &[u8]) -> Result<(), Error> {
+    let mut out = stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output)
+}
+
+/// Talk to standard error; when that is closed there is nobody to tell.
+pub fn say(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, result: Result<&str, Error>) -> Result<(), Error> {
+        to(Some(path), |out| {
+            out.write_all(b"partial ").unwrap();
+            out.write_all(result?.as_bytes()).map_err(Error::output)
+        })
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.csv");
+        assert!(write(&path, Err(Error::Usage("no".into()))).is_err());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        write(&path, Ok("one")).unwrap();
+        assert!(write(&path, Err(Error::Usage("no".into()))).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "partial one");
+        write(&path, Ok("two")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "partial two");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert!(write(&directory.path().join("nowhere/out.csv"), Ok("x")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        File::create(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write(&link, Ok("x")).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "partial x");
+    }
+
+    #[test]
+    fn the_ending_chooses_the_format_unless_one_is_asked_for() {
+        let format = |format, output: Option<&str>| OutputArgs { format, output: output.map(PathBuf::from) }.format();
+        assert_eq!(format(None, None), Format::Table);
+        assert_eq!(format(None, Some("a.csv")), Format::Csv);
+        assert_eq!(format(None, Some("a.jsonl")), Format::Ndjson);
+        assert_eq!(format(None, Some("a.txt")), Format::Table);
+        assert_eq!(format(Some(Format::Json), Some("a.csv")), Format::Json);
+    }
+}

@@ -1,0 +1,86 @@
+//! The program from outside, where no archive is needed.
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+struct Outcome {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `annals` in an empty directory, with none of the caller's settings.
+fn annals(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    annals_in(&directory, arguments, environment)
+}
+
+fn annals_in(directory: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANNALS_")) {
+        command.env_remove(name);
+    }
+    let output = command.args(arguments).envs(environment.iter().copied()).current_dir(directory).output();
+    let output = output.expect("the program can be run");
+    Outcome {
+        code: output.status.code().expect("the program was not killed"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for arguments in [&["--help"][..], &["-h"], &["help"], &["sandbox", "--help"]] {
+        let outcome = annals(arguments, &[]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(outcome.stdout.contains("Usage: annals"), "{arguments:?}: {}", outcome.stdout);
+    }
+    let outcome = annals(&["--version"], &[]);
+    assert_eq!(outcome.stdout, format!("annals {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_use_is_code_2_and_nothing_on_standard_output() {
+    for arguments in [&[][..], &["nonsense"], &["sandbox", "--days", "x"], &["completions", "tcl"], &["man", "--nope"]]
+    {
+        let outcome = annals(arguments, &[]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(outcome.stderr.contains("--help"), "{arguments:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn every_shell_has_its_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let outcome = annals(&["completions", shell], &[]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{shell}");
+        assert!(outcome.stdout.contains("annals") && outcome.stdout.contains("sandbox"), "{shell}");
+    }
+}
+
+#[test]
+fn the_manual_is_one_page_or_one_a_verb() {
+    let outcome = annals(&["man"], &[]);
+    assert_eq!(outcome.code, 0);
+    assert!(outcome.stdout.contains(".TH annals"), "{}", outcome.stdout);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    assert_eq!(annals_in(&directory, &["man", "-o", "."], &[]).code, 0);
+    let pages = std::fs::read_dir(directory.path()).expect("the directory").count();
+    assert!(pages >= 4, "{pages} pages");
+}
+
+#[test]
+fn the_token_is_no_flag() {
+    let outcome = annals(&["sandbox", "--token", "hunter2"], &[]);
+    assert_eq!(outcome.code, 2);
+    assert!(!annals(&["--help"], &[("ANNALS_TOKEN", "hunter2")]).stdout.contains("hunter2"));
+}
+
+#[test]
+fn a_closed_pipe_is_not_a_panic() {
+    let program = assert_cmd::cargo::cargo_bin!("annals");
+    let script = format!("'{}' completions bash | true", program.display());
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

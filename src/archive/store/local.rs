@@ -1,0 +1,293 @@
+//! The store on a local disk. Every name that counts is synced with its directory, and those that were made for it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+
+/// Files up to this size are read into memory at once, so that merging many small files does not run out of handles.
+const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
+const LOCKS: &str = "locks";
+
+/// An archive in a directory of a local disk.
+#[derive(Debug, Clone)]
+pub struct LocalStore {
+    root: PathBuf,
+}
+
+impl LocalStore {
+    /// The store in `root`, which need not be there yet. Nothing is touched.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn full(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Makes a directory and those above it, each synced into the one above.
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        if directory.as_os_str().is_empty() || fs::metadata(directory).is_ok_and(|m| m.is_dir()) {
+            return Ok(());
+        }
+        let above = directory.parent().unwrap_or(Path::new(""));
+        self.make_directory(above)?;
+        match fs::create_dir(directory) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+        sync_directory(above)
+    }
+
+    /// Takes away directories of one team that became empty. Others may be needed by another team's writer just now.
+    fn prune(&self, path: &str) {
+        let mut directory = path;
+        while let Some((above, name)) = directory.rsplit_once('/') {
+            let is_first = directory == path;
+            if !is_first && (!name.contains('=') || fs::remove_dir(self.full(directory)).is_err()) {
+                return;
+            }
+            directory = above;
+        }
+    }
+
+    fn walk(&self, directory: &Path, prefix: &str, found: &mut Vec<Listed>) -> io::Result<()> {
+        let entries = match fs::read_dir(directory) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let path = match prefix {
+                "" => name.to_string_lossy().into_owned(),
+                _ => format!("{prefix}/{}", name.to_string_lossy()),
+            };
+            if path == LOCKS {
+                continue;
+            }
+            let meta = match fs::symlink_metadata(entry.path()) {
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            if meta.is_dir() {
+                self.walk(&entry.path(), &path, found)?;
+                continue;
+            }
+            let irregular = match name.to_str() {
+                None => Some("its name is not UTF-8".to_owned()),
+                Some(_) => irregularity(&meta),
+            };
+            found.push(Listed { path, bytes: meta.len(), irregular });
+        }
+        Ok(())
+    }
+
+    /// Publishing renames, which works within one file system only.
+    fn check_one_device(&self) -> io::Result<()> {
+        let own = fs::metadata(&self.root)?.dev();
+        for directory in ["staging", "data", "recent", "ledger"] {
+            if let Ok(meta) = fs::metadata(self.full(directory))
+                && meta.dev() != own
+            {
+                let message = format!("{directory}/ lies on another file system than the archive's root");
+                return Err(io::Error::new(ErrorKind::CrossesDevices, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn append_file(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let fail = |verb: Verb, source: io::Error, undone: bool| StoreError::Io {
+            verb,
+            path: path.to_owned(),
+            source,
+            undone,
+        };
+        let full = self.full(path);
+        let directory = full.parent().unwrap_or(&self.root);
+        self.make_directory(directory).map_err(|e| fail(Verb::Create, e, true))?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(tail == Tail::default()).truncate(false).open(&full);
+        let file = file.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => StoreError::Conflict { path: path.to_owned(), expected: tail.keep, found: 0 },
+            _ => fail(Verb::Append, e, true),
+        })?;
+        let len = file.metadata().map_err(|e| fail(Verb::Append, e, true))?.len();
+        let is_done = len == tail.keep + bytes.len() as u64 && holds(&file, tail.keep, bytes);
+        if len != tail.keep + tail.torn && !is_done {
+            return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
+        }
+        if !is_done && tail.torn > 0 {
+            file.set_len(tail.keep).map_err(|e| fail(Verb::Append, e, false))?;
+        }
+        if let Err(e) = file.write_all_at(bytes, tail.keep) {
+            let is_restored = !is_done && file.set_len(tail.keep).is_ok();
+            return Err(fail(Verb::Append, e, is_restored && tail.torn == 0));
+        }
+        file.sync_all().map_err(|e| fail(Verb::Sync, e, false))?;
+        if tail.keep == 0 {
+            sync_directory(directory).map_err(|e| fail(Verb::Sync, e, false))?;
+        }
+        Ok(())
+    }
+}
+
+impl Store for LocalStore {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        let full = self.full(path);
+        let directory = full.parent().unwrap_or(&self.root).to_path_buf();
+        self.make_directory(&directory).map_err(|e| StoreError::io(Verb::Create, path, e))?;
+        match OpenOptions::new().write(true).create_new(true).open(&full) {
+            Ok(file) => Ok(Box::new(LocalWriter { file, directory, path: path.to_owned() })),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(StoreError::Exists { path: path.to_owned() }),
+            Err(e) => Err(StoreError::io(Verb::Create, path, e)),
+        }
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        let full = self.full(path);
+        let found = |e: io::Error| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::NotFound { path: path.to_owned() },
+            _ => StoreError::io(Verb::Read, path, e),
+        };
+        let meta = fs::symlink_metadata(&full).map_err(found)?;
+        if !meta.is_file() {
+            let what = irregularity(&meta).unwrap_or_else(|| "not a plain file".to_owned());
+            return Err(StoreError::Irregular { path: path.to_owned(), what });
+        }
+        let file = File::open(&full).map_err(found)?;
+        let len = file.metadata().map_err(found)?.len();
+        let blob = Blob::File { file: Arc::new(file), len };
+        if len > READ_WHOLE_BYTES_MAX {
+            return Ok(blob);
+        }
+        blob.to_bytes().map(Blob::Bytes).map_err(found)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        let mut found = Vec::new();
+        let full = if directory.is_empty() { self.root.clone() } else { self.full(directory) };
+        self.walk(&full, directory, &mut found).map_err(|e| StoreError::io(Verb::List, directory, e))?;
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let fail = |e: io::Error| StoreError::io(Verb::Publish, to, e);
+        let (source, target) = (self.full(from), self.full(to));
+        let source_directory = source.parent().unwrap_or(&self.root);
+        let target_directory = target.parent().unwrap_or(&self.root);
+        self.make_directory(target_directory).map_err(fail)?;
+        match fs::rename(&source, &target) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                if fs::symlink_metadata(&target).is_err() {
+                    return Err(StoreError::NotFound { path: to.to_owned() });
+                }
+            }
+            Err(e) => return Err(fail(e)),
+        }
+        sync_directory(target_directory).map_err(fail)?;
+        match sync_directory(source_directory) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(fail(e)),
+            _ => {
+                self.prune(from);
+                Ok(())
+            }
+        }
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        let fail = |e: io::Error| StoreError::io(Verb::Remove, path, e);
+        let full = self.full(path);
+        match fs::remove_file(&full) {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            other => other.map_err(fail)?,
+        }
+        match sync_directory(full.parent().unwrap_or(&self.root)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(fail(e)),
+            _ => {
+                self.prune(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        self.append_file(path, tail, bytes)
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        let path = format!("{LOCKS}/{name}.lock");
+        let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
+        let full = self.full(&path);
+        self.make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
+        self.check_one_device().map_err(fail)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&full).map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(LocalGuard { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Locked { name: name.to_owned() }),
+            Err(TryLockError::Error(e)) => Err(fail(e)),
+        }
+    }
+}
+
+struct LocalGuard {
+    _file: File,
+}
+
+impl Guard for LocalGuard {}
+
+struct LocalWriter {
+    file: File,
+    directory: PathBuf,
+    path: String,
+}
+
+impl Write for LocalWriter {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.file.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl FileWriter for LocalWriter {
+    fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        let synced = self.file.sync_all().and_then(|()| sync_directory(&self.directory));
+        synced.map_err(|e| StoreError::io(Verb::Sync, &self.path, e))
+    }
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    File::open(directory)?.sync_all()
+}
+
+fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
+    let mut found = vec![0; bytes.len()];
+    file.read_exact_at(&mut found, at).is_ok() && found == bytes
+}
+
+/// Why a directory entry cannot be trusted to be the file that was written, if it cannot.
+fn irregularity(meta: &fs::Metadata) -> Option<String> {
+    if meta.file_type().is_symlink() {
+        Some("a symbolic link, not a file".to_owned())
+    } else if !meta.is_file() {
+        Some("not a plain file".to_owned())
+    } else if meta.nlink() > 1 {
+        Some(format!("a file of {} names (hard links): it can be changed through the others", meta.nlink()))
+    } else {
+        None
+    }
+}

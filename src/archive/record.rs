@@ -251,4 +251,10 @@ pub struct Body {
     pub devices: DeviceDelta,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// Calendar months whose rows stand in `data/` from this line on, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed_months: Vec<(Stream, Range)>,
+    /// The digest of the draft that became this line: the same draft committed again is this line, not another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Digest>,
 }

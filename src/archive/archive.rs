@@ -1,0 +1,174 @@
+//! An archive as a whole: its manifest, its teams, the way in for readers and writers.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Instant, TeamId};
+
+use super::ledger::{self, Line};
+use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING};
+use super::publish::is_in_place;
+use super::reader::TeamReader;
+use super::replay::replay;
+use super::store::{Store, StoreError, Verb};
+use super::{ArchiveError, TeamWriter};
+
+/// The format of everything under an archive's root.
+pub const ARCHIVE_VERSION: u32 = 1;
+const FORMAT: &str = "annals archive";
+
+/// `archive.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: String,
+    version: u32,
+    id: String,
+}
+
+/// An opened archive. Cheap to clone.
+#[derive(Clone)]
+pub struct Archive {
+    store: Arc<dyn Store>,
+    id: String,
+}
+
+impl Archive {
+    /// Opens an archive that is there.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or the store's.
+    pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
+        match read_manifest(store.as_ref())? {
+            Some(manifest) => Ok(Self { store, id: manifest.id }),
+            None => Err(ArchiveError::NotAnArchive),
+        }
+    }
+
+    /// Opens an archive, or starts one with the id that `new_id` gives.
+    ///
+    /// # Errors
+    /// [`ArchiveError::ManifestMissing`] when there is data but no manifest, else as [`Archive::open`].
+    pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
+        if let Some(manifest) = read_manifest(store.as_ref())? {
+            return Ok(Self { store, id: manifest.id });
+        }
+        let _guard = store.lock("archive")?;
+        if let Some(manifest) = read_manifest(store.as_ref())? {
+            drop(_guard);
+            return Ok(Self { store, id: manifest.id });
+        }
+        for directory in [LEDGER, "data", "recent"] {
+            if let Some(found) = store.list(directory)?.into_iter().next() {
+                return Err(ArchiveError::ManifestMissing { found: found.path });
+            }
+        }
+        let manifest = Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() };
+        write_manifest(store.as_ref(), &manifest)?;
+        drop(_guard);
+        Ok(Self { store, id: manifest.id })
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The teams that have a ledger, in the order of their paths.
+    ///
+    /// # Errors
+    /// When the store fails, or a ledger's first line does not say whose it is.
+    pub fn teams(&self) -> Result<Vec<TeamId>, ArchiveError> {
+        teams(self.store.as_ref())
+    }
+
+    /// A team as it stands now, for reading. A commit whose files are not all in place yet is not seen.
+    ///
+    /// # Errors
+    /// When the store fails or the ledger does not check.
+    pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
+        let replay = replay(self.store.as_ref(), &self.id, team)?;
+        let after = replay.state()?;
+        let is_pending = match &replay.last {
+            Some(last) => !is_in_place(self.store.as_ref(), &last.line.body)?,
+            None => false,
+        };
+        let state = if is_pending { replay.before } else { after };
+        Ok(TeamReader::new(Arc::clone(&self.store), state, is_pending))
+    }
+
+    /// The team's one writer: what an earlier one left unfinished is finished first. `now` is the machine's clock.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
+    pub fn writer(&self, team: &TeamId, now: Instant) -> Result<TeamWriter, ArchiveError> {
+        TeamWriter::open(Arc::clone(&self.store), &self.id, team, now)
+    }
+}
+
+/// The teams that have a ledger.
+///
+/// # Errors
+/// As [`Archive::teams`].
+pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
+    let mut found: Vec<TeamId> = Vec::new();
+    let mut seen = None;
+    for entry in store.list(LEDGER)? {
+        let Some(ArchivePath::Ledger { team, .. }) = ArchivePath::parse(&entry.path) else { continue };
+        if seen.as_ref() == Some(&team) {
+            continue;
+        }
+        let content = store.read(&entry.path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
+        let cut = ledger::cut(&content);
+        let first = cut.lines.split(|b| *b == b'\n').next().filter(|line| !line.is_empty());
+        match first.map(Line::decode) {
+            // Nothing but an interrupted first append.
+            None => continue,
+            Some(Ok((line, _))) => found.push(line.team_id),
+            Some(Err(_)) if ledger::is_zeroed(&content) => continue,
+            Some(Err(e)) => {
+                return Err(ArchiveError::Damaged { path: entry.path, line: 1, reason: e.to_string() });
+            }
+        }
+        seen = Some(team);
+    }
+    Ok(found)
+}
+
+fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
+    let bad = |reason: String| ArchiveError::Manifest { reason };
+    let blob = match store.read(MANIFEST) {
+        Err(e) if e.is_not_found() => return Ok(None),
+        other => other?,
+    };
+    let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, MANIFEST, e))?;
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let Versioned { version } = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
+    if version != ARCHIVE_VERSION {
+        return Err(ArchiveError::Version { found: version, known: ARCHIVE_VERSION });
+    }
+    let manifest: Manifest = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
+    if manifest.format != FORMAT {
+        return Err(bad(format!("format {:?}, expected {FORMAT:?}", manifest.format)));
+    }
+    Ok(Some(manifest))
+}
+
+fn write_manifest(store: &dyn Store, manifest: &Manifest) -> Result<(), ArchiveError> {
+    let staged = format!("{STAGING}/{MANIFEST}");
+    store.remove(&staged)?;
+    let mut file = store.create(&staged)?;
+    let mut text = serde_json::to_vec_pretty(manifest).expect("BUG: a manifest has no map with odd keys");
+    text.push(b'\n');
+    file.write_all(&text).map_err(|e| StoreError::io(Verb::Write, &staged, e))?;
+    file.finish()?;
+    Ok(store.publish(&staged, MANIFEST)?)
+}

@@ -1,0 +1,234 @@
+//! A team's one writer, and the three steps of a commit.
+//!
+//! 1. Files are written under `staging/`, made durable and read back.
+//! 2. One ledger line is appended and made durable. This is the commit.
+//! 3. Files are moved in place, and what the line removes is taken away.
+//!
+//! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
+//! reads whether the line is there, and does step 3 again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::{Instant, LedgerSeq, Range, Stream, TeamId};
+
+use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::path::{ArchivePath, TeamKey, day_start, lock_of};
+use super::plan::{draft_digest, plan};
+use super::publish::{check_staged, clear_staging, publish};
+use super::reader::{self, StoredEvent, StoredReject};
+use super::replay::{LedgerEnd, Replay, replay};
+use super::stage::Stage;
+use super::state::TeamState;
+use super::store::{Guard, Store, StoreError, Tail};
+use super::{ArchiveError, Body, Draft, FileEntry};
+
+/// How a commit ended when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Committed {
+    /// A line was appended and its files are in place.
+    Committed { seq: LedgerSeq, files: usize, rows: u64, bytes: u64 },
+    /// The very same draft is the last line already.
+    AlreadyCommitted { seq: LedgerSeq },
+    /// There was nothing to say, and nothing was written.
+    Nothing,
+}
+
+/// What opening a team for writing found left over by an earlier writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovery {
+    /// Bytes of an interrupted append, which were dropped.
+    pub torn_bytes: u64,
+    /// Files that were staged and never named by a line, or named and now in place.
+    pub staged_files: usize,
+    /// How far the machine's clock stands before the last line's time.
+    pub clock_back: Option<Duration>,
+}
+
+/// The right to write one team. There is one in the world at a time.
+pub struct TeamWriter {
+    store: Arc<dyn Store>,
+    key: TeamKey,
+    state: TeamState,
+    end: LedgerEnd,
+    recovery: Recovery,
+    /// An earlier commit failed half-way; only opening again tells what stands.
+    is_poisoned: bool,
+    /// An earlier commit failed and may have left files in staging.
+    is_littered: bool,
+    _guard: Box<dyn Guard>,
+}
+
+impl TeamWriter {
+    pub(super) fn open(
+        store: Arc<dyn Store>,
+        archive_id: &str,
+        team: &TeamId,
+        now: Instant,
+    ) -> Result<Self, ArchiveError> {
+        let key = TeamKey::of(team);
+        let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
+            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
+            other => other.into(),
+        })?;
+        let replay = replay(store.as_ref(), archive_id, team)?;
+        let state = replay.state()?;
+        let staged_files = recover(store.as_ref(), &key, &replay)?;
+        let recovery = Recovery {
+            torn_bytes: replay.end.torn,
+            staged_files,
+            clock_back: state.at.filter(|at| now < *at).map(|at| at.since(now)),
+        };
+        if recovery.torn_bytes > 0 {
+            tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
+        }
+        let end = LedgerEnd { torn: 0, ..replay.end };
+        Ok(Self { store, key, state, end, recovery, is_poisoned: false, is_littered: false, _guard: guard })
+    }
+
+    pub fn state(&self) -> &TeamState {
+        &self.state
+    }
+
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// See [`reader::events_in`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
+        reader::events_in(self.store.as_ref(), &self.state, stream, range)
+    }
+
+    /// See [`reader::rejects`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn rejects(&self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
+        reader::rejects(self.store.as_ref(), &self.state, stream)
+    }
+
+    /// Commits a draft as a whole, or not at all. `now` is the machine's clock.
+    ///
+    /// # Errors
+    /// [`ArchiveError::needs_reopen`] tells whether this writer can go on; where it can, nothing was changed.
+    pub fn commit(&mut self, mut draft: Draft, now: Instant) -> Result<Committed, ArchiveError> {
+        if self.is_poisoned {
+            return Err(ArchiveError::Poisoned { team: self.state.team_id.clone() });
+        }
+        if draft.is_empty() {
+            return Ok(Committed::Nothing);
+        }
+        let digest = draft_digest(&draft);
+        if self.state.draft == Some(digest) {
+            return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
+        }
+        if self.is_littered {
+            clear_staging(self.store.as_ref(), &self.key)?;
+            self.is_littered = false;
+        }
+        let body = self.stage(&mut draft);
+        let body = body.inspect_err(|_| self.clean())?;
+        if body == Body::default() {
+            return Ok(Committed::Nothing);
+        }
+        let body = Body { draft: Some(digest), ..body };
+        if let Err(source) = self.state.check(&body) {
+            self.clean();
+            return Err(ArchiveError::State { team: self.state.team_id.clone(), source });
+        }
+        self.append_and_publish(body, now)
+    }
+
+    /// Step 1.
+    fn stage(&self, draft: &mut Draft) -> Result<Body, ArchiveError> {
+        let team = &self.state.team_id;
+        let outputs = plan(&self.state, draft).map_err(|reason| ArchiveError::Draft { team: team.clone(), reason })?;
+        let draft = std::mem::take(draft);
+        let mut body = Body {
+            windows: draft.windows,
+            streams: draft.streams,
+            devices: draft.devices,
+            findings: draft.findings,
+            sealed_months: draft.seal_months,
+            ..Body::default()
+        };
+        for output in &outputs {
+            body.removes.extend(output.inputs().iter().map(|file| file.path.clone()));
+        }
+        body.removes.sort();
+        let stage = Stage { store: self.store.as_ref(), key: &self.key, seq: self.state.seq.next() };
+        for (index, output) in outputs.into_iter().enumerate() {
+            body.adds.push(stage.write(index, output)?);
+        }
+        Ok(body)
+    }
+
+    /// Steps 2 and 3.
+    fn append_and_publish(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
+        let line = Line {
+            v: LINE_VERSION,
+            archive_id: self.state.archive_id.clone(),
+            team_id: self.state.team_id.clone(),
+            seq: self.state.seq.next(),
+            prev: self.state.head,
+            at: now,
+            kind: KIND_COMMIT.to_owned(),
+            body,
+        };
+        let (bytes, hash) = line.encode();
+        // A clock that was set back does not reorder the ledger.
+        let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
+        let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
+        let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
+        if let Err(source) = self.store.append(&path, Tail { keep, torn: 0 }, &bytes) {
+            if source.is_undone() && !matches!(source, StoreError::Conflict { .. }) {
+                self.clean();
+                return Err(source.into());
+            }
+            return Err(self.poison(line.seq, source));
+        }
+        if let Err(source) = publish(self.store.as_ref(), &self.key, &line) {
+            return Err(self.poison(line.seq, source));
+        }
+        self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
+        let (seq, files) = (line.seq, line.body.adds.len());
+        let sum = |get: fn(&FileEntry) -> u64| line.body.adds.iter().map(get).sum::<u64>();
+        let committed = Committed::Committed { seq, files, rows: sum(|f| f.rows), bytes: sum(|f| f.bytes) };
+        self.state.try_follow(line, hash).expect("BUG: the body was checked, and the line was made to follow");
+        Ok(committed)
+    }
+
+    fn poison(&mut self, seq: LedgerSeq, source: StoreError) -> ArchiveError {
+        self.is_poisoned = true;
+        ArchiveError::Reopen { team: self.state.team_id.clone(), seq, source }
+    }
+
+    /// Best effort: what stays is cleared by the next commit or the next opening.
+    fn clean(&mut self) {
+        self.is_littered = clear_staging(self.store.as_ref(), &self.key).is_err();
+    }
+}
+
+/// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its
+/// files and empties staging. Returns how many files were staged.
+fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<usize, ArchiveError> {
+    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    if let (Some(day), 1..) = (replay.end.day, replay.end.torn) {
+        store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
+    }
+    let mut staged = 0;
+    if let Some(last) = &replay.last {
+        check_staged(store, key, &last.line)?;
+        // The writer before may have died between writing and syncing this line.
+        let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
+        store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)?;
+        staged = store.list(&super::path::staging_of(key))?.len();
+        publish(store, key, &last.line)?;
+    }
+    let left = clear_staging(store, key)?;
+    Ok(staged.max(left))
+}

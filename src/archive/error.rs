@@ -1,0 +1,69 @@
+//! What can go wrong with an archive: the world failed, the archive refuses, the draft is wrong.
+
+use thiserror::Error;
+
+use crate::model::{LedgerSeq, TeamId};
+
+use super::state::StateError;
+use super::store::StoreError;
+
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// The store failed; the message carries verb and path.
+    #[error(transparent)]
+    Store(StoreError),
+    /// Another writer holds the team. Whoever sees this refuses to go on.
+    #[error("team {team}: another writer holds the lock")]
+    Locked { team: TeamId },
+    #[error("archive.json: format version {found}, this program knows version {known}")]
+    Version { found: u32, known: u32 },
+    #[error("archive.json: not there; this is not an archive, or its manifest was taken away")]
+    NotAnArchive,
+    #[error("archive.json: not there, but {found} is: refusing to start a new archive over an old one")]
+    ManifestMissing { found: String },
+    #[error("archive.json: {reason}")]
+    Manifest { reason: String },
+    /// A ledger line does not check. Lines count from 1 within their file.
+    #[error("{path} line {line}: {reason}")]
+    Damaged { path: String, line: u64, reason: String },
+    /// A file of the last commit is neither staged nor in place.
+    #[error("{path}: of commit {seq}, neither in place nor staged")]
+    FileMissing { path: String, seq: LedgerSeq },
+    #[error("{path}: {bytes} bytes with digest {found}, the ledger says {expected}")]
+    FileAltered { path: String, bytes: u64, found: String, expected: String },
+    /// The commit would break a rule of the archive; nothing was changed.
+    #[error("team {team}: {source}")]
+    State { team: TeamId, source: StateError },
+    /// The draft cannot be written as it is; nothing was changed.
+    #[error("team {team}: {reason}")]
+    Draft { team: TeamId, reason: String },
+    /// What was read back is not what was written; the file is thrown away.
+    #[error("{path}: read back {found}, wrote {expected}")]
+    ReadBack { path: String, found: String, expected: String },
+    #[error("{path}: {detail}")]
+    Table { path: String, detail: String },
+    /// The commit may or may not stand, or stands but is not finished: opening the team again finds out and finishes.
+    #[error("team {team}: commit {seq} must be finished by opening the archive again: {source}")]
+    Reopen { team: TeamId, seq: LedgerSeq, source: StoreError },
+    /// An earlier commit failed half-way; see [`ArchiveError::Reopen`].
+    #[error("team {team}: an earlier commit failed half-way; open the archive again before writing")]
+    Poisoned { team: TeamId },
+}
+
+impl From<StoreError> for ArchiveError {
+    fn from(error: StoreError) -> Self {
+        ArchiveError::Store(error)
+    }
+}
+
+impl ArchiveError {
+    /// Whether the writer that returned this error must be opened again before it can go on.
+    pub fn needs_reopen(&self) -> bool {
+        matches!(self, ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. })
+    }
+
+    /// Whether the same call may succeed later: the disk was full, a file was busy.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, ArchiveError::Store(_) | ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. })
+    }
+}

@@ -1,0 +1,226 @@
+//! The form of a ledger line: spelled, parsed and hashed here alone. `super` documents it for other readers.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+
+use super::Body;
+
+pub const LINE_VERSION: u32 = 1;
+/// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
+pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
+/// `prev` of a team's first line.
+pub const GENESIS: Digest = Digest([0; 32]);
+pub const KIND_COMMIT: &str = "commit";
+
+const HASH_MEMBER: &str = ",\"sha256\":\"";
+const HASH_TAIL_BYTES: usize = HASH_MEMBER.len() + 64 + "\"}".len();
+/// A disk that lost power can leave whole sectors of zeros in what was not synced.
+const SECTOR_BYTES: usize = 512;
+
+/// One line without its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    pub v: u32,
+    pub archive_id: String,
+    pub team_id: TeamId,
+    pub seq: LedgerSeq,
+    pub prev: Digest,
+    pub at: Instant,
+    pub kind: String,
+    pub body: Body,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LineError {
+    #[error("not a ledger line: {0}")]
+    Form(String),
+    #[error("format version {found}, this program knows version {LINE_VERSION}")]
+    Version { found: u64 },
+    #[error("the line's digest is {found}, it says {said}")]
+    Hash { said: Digest, found: Digest },
+    #[error("holds members that this program does not know, or in another order")]
+    Unknown,
+}
+
+impl Line {
+    /// The line's bytes, its newline included, and its hash.
+    pub fn encode(&self) -> (Vec<u8>, Digest) {
+        let mut bytes = serde_json::to_vec(self).expect("BUG: a ledger line has no map with odd keys");
+        let closing = bytes.pop();
+        debug_assert_eq!(closing, Some(b'}'));
+        let hash = hash_of(&bytes);
+        bytes.extend_from_slice(HASH_MEMBER.as_bytes());
+        bytes.extend_from_slice(hash.to_string().as_bytes());
+        bytes.extend_from_slice(b"\"}\n");
+        (bytes, hash)
+    }
+
+    /// Parses a line (without its newline) and checks its hash.
+    ///
+    /// # Errors
+    /// When the bytes are not exactly what [`Line::encode`] writes.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), LineError> {
+        let said = hash_said(bytes).ok_or_else(|| LineError::Form("no hash at its end".to_owned()))?;
+        let hashed = &bytes[..bytes.len() - HASH_TAIL_BYTES];
+        let found = hash_of(hashed);
+        if found != said {
+            return Err(LineError::Hash { said, found });
+        }
+        let text = [hashed, b"}"].concat();
+        #[derive(Deserialize)]
+        struct Versioned {
+            v: u64,
+        }
+        let form = |e: serde_json::Error| LineError::Form(e.to_string());
+        let Versioned { v } = serde_json::from_slice(&text).map_err(form)?;
+        if v != u64::from(LINE_VERSION) {
+            return Err(LineError::Version { found: v });
+        }
+        let line: Line = serde_json::from_slice(&text).map_err(form)?;
+        // A member that is not known would be ignored in silence; then the line would not come back as it was.
+        if serde_json::to_vec(&line).map_err(form)? != text {
+            return Err(LineError::Unknown);
+        }
+        Ok((line, found))
+    }
+}
+
+fn hash_of(bytes: &[u8]) -> Digest {
+    Digest::with_domain(LINE_DOMAIN, &[bytes])
+}
+
+fn hash_said(bytes: &[u8]) -> Option<Digest> {
+    let tail = bytes.get(bytes.len().checked_sub(HASH_TAIL_BYTES)?..)?;
+    let tail = std::str::from_utf8(tail).ok()?;
+    let digits = tail.strip_prefix(HASH_MEMBER)?.strip_suffix("\"}")?;
+    digits.parse().ok().filter(|digest: &Digest| digest.to_string() == digits)
+}
+
+/// A ledger file cut in whole lines and what an interrupted append may have left behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut<'a> {
+    /// Whole lines, each with its newline.
+    pub lines: &'a [u8],
+    /// Bytes behind them.
+    pub tail: &'a [u8],
+}
+
+/// Cuts a ledger file after its last newline.
+pub fn cut(bytes: &[u8]) -> Cut<'_> {
+    let end = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+    let (lines, tail) = bytes.split_at(end);
+    Cut { lines, tail }
+}
+
+/// Whether a last line that ends in a newline can have been left by a loss of power: it begins with a zero byte or
+/// holds a whole sector of them, which no flipped bit does.
+pub fn is_zeroed(line: &[u8]) -> bool {
+    let mut run = 0;
+    line.first() == Some(&0)
+        || line.iter().any(|&byte| {
+            run = if byte == 0 { run + 1 } else { 0 };
+            run >= SECTOR_BYTES
+        })
+}
+
+/// What stands behind the last newline of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailKind {
+    Nothing,
+    /// The beginning of a line: an append that was interrupted, and never answered for.
+    Torn,
+    /// A whole line that checks; only its newline is missing.
+    Unended,
+    /// A whole line that checks, and something else instead of its newline: not left by an interruption.
+    Altered,
+}
+
+/// Tells what the bytes behind the last newline are.
+pub fn tail_kind(tail: &[u8]) -> TailKind {
+    match tail {
+        [] => TailKind::Nothing,
+        _ if Line::decode(tail).is_ok() => TailKind::Unended,
+        [line @ .., _] if Line::decode(line).is_ok() => TailKind::Altered,
+        _ => TailKind::Torn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        Line {
+            v: LINE_VERSION,
+            archive_id: "a1".to_owned(),
+            team_id: TeamId::from("team \"one\""),
+            seq: LedgerSeq(1),
+            prev: GENESIS,
+            at: "2026-11-20T08:00:00.5Z".parse().unwrap(),
+            kind: KIND_COMMIT.to_owned(),
+            body: Body::default(),
+        }
+    }
+
+    #[test]
+    fn the_form_of_a_line_is_fixed() {
+        let (bytes, hash) = line().encode();
+        let expected = concat!(
+            r#"{"v":1,"archive_id":"a1","team_id":"team \"one\"","seq":1,"#,
+            r#""prev":"0000000000000000000000000000000000000000000000000000000000000000","#,
+            r#""at":"2026-11-20T08:00:00.5Z","kind":"commit","body":{}"#
+        );
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, format!("{expected},\"sha256\":\"{hash}\"}}\n"));
+        assert_eq!(hash, Digest::of(format!("annals ledger line v1\n{expected}").as_bytes()));
+        assert_eq!(Line::decode(text.trim_end().as_bytes()), Ok((line(), hash)));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let (bytes, _) = line().encode();
+        let bytes = &bytes[..bytes.len() - 1];
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Line::decode(&flipped).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_unknown_members_are_refused() {
+        let rehash = |text: &str| {
+            let hash = hash_of(text.as_bytes());
+            format!("{text}{HASH_MEMBER}{hash}\"}}").into_bytes()
+        };
+        let (bytes, _) = line().encode();
+        let text = std::str::from_utf8(&bytes[..bytes.len() - 1 - HASH_TAIL_BYTES]).unwrap();
+        assert!(Line::decode(&rehash(text)).is_ok());
+        let newer = text.replace("\"v\":1", "\"v\":2");
+        assert_eq!(Line::decode(&rehash(&newer)), Err(LineError::Version { found: 2 }));
+        let stranger = text.replace("\"body\":{}", "\"body\":{\"news\":1}");
+        assert_eq!(Line::decode(&rehash(&stranger)), Err(LineError::Unknown));
+    }
+
+    #[test]
+    fn tails_are_told_apart() {
+        let (bytes, _) = line().encode();
+        let whole = &bytes[..bytes.len() - 1];
+        let with = |end: u8| [whole, &[end]].concat();
+        for (tail, kind) in [
+            (Vec::new(), TailKind::Nothing),
+            (whole[..1].to_vec(), TailKind::Torn),
+            (whole[..whole.len() - 1].to_vec(), TailKind::Torn),
+            (whole.to_vec(), TailKind::Unended),
+            (with(0x0b), TailKind::Altered),
+            (vec![0; 300], TailKind::Torn),
+        ] {
+            assert_eq!(tail_kind(&tail), kind, "{} bytes", tail.len());
+        }
+        assert!(is_zeroed(&[0; 5]) && !is_zeroed(whole));
+        assert!(is_zeroed(&[&whole[..20], &[0; 512], b"}"].concat()));
+    }
+}

@@ -1,0 +1,306 @@
+//! The one place that spells and parses the paths of an archive.
+//!
+//! Every name is made of `[a-z0-9_=.-]` and shorter than 200 bytes, so that any file system keeps it as it is.
+
+use std::fmt;
+
+use crate::model::{Digest, Instant, LedgerSeq, Range, TeamId};
+
+use super::{Dataset, FileRole};
+
+pub const MANIFEST: &str = "archive.json";
+pub const LEDGER: &str = "ledger";
+pub const STAGING: &str = "staging";
+
+/// Longer encoded team ids are cut and closed with a hash.
+const TEAM_KEY_BYTES_MAX: usize = 120;
+const TEAM_KEY_KEPT_BYTES: usize = 80;
+const HASH_DIGITS: usize = 16;
+
+/// A team id as it stands in paths: bytes outside `[a-z0-9_-]` are `.` and two hexadecimal digits; what would be longer
+/// than 120 bytes is cut and closed with `..` and 32 digits of its SHA-256, so that case and length never clash.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TeamKey(String);
+
+impl TeamKey {
+    pub fn of(team: &TeamId) -> Self {
+        let mut text = String::new();
+        for byte in team.as_str().bytes() {
+            match byte {
+                b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => text.push(char::from(byte)),
+                _ => text.push_str(&format!(".{byte:02x}")),
+            }
+        }
+        if text.len() > TEAM_KEY_BYTES_MAX {
+            text.truncate(TEAM_KEY_KEPT_BYTES);
+            let digest = Digest::of(team.as_str().as_bytes()).to_string();
+            text.push_str("..");
+            text.push_str(&digest[..32]);
+        }
+        if text.is_empty() {
+            text.push('.');
+        }
+        Self(text)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
+        let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
+        is_fit.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for TeamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The place of a data file: all that its path says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataPath {
+    pub dataset: Dataset,
+    pub team: TeamKey,
+    pub role: FileRole,
+    /// The start of the window (parts, windows, amendments), of the month (months) or of the day (quarantine).
+    pub start: Instant,
+    /// The first 16 hexadecimal digits of the file's SHA-256.
+    pub hash: String,
+}
+
+/// Every path that an archive holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArchivePath {
+    Manifest,
+    /// The day's ledger of a team; `day` is its first instant.
+    Ledger {
+        team: TeamKey,
+        day: Instant,
+    },
+    Data(DataPath),
+    /// The file that commit `seq` adds as number `index`, before it is in place.
+    Staging {
+        team: TeamKey,
+        seq: LedgerSeq,
+        index: usize,
+    },
+}
+
+impl ArchivePath {
+    /// `None` for whatever an archive never holds.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let found = match parts.as_slice() {
+            [MANIFEST] => ArchivePath::Manifest,
+            [LEDGER, team, name] => {
+                ArchivePath::Ledger { team: team_of(team)?, day: day_of(name.strip_suffix(".jsonl")?)? }
+            }
+            [STAGING, team, name] => {
+                let (seq, index) = name.strip_suffix(".parquet")?.split_once('-')?;
+                let seq = LedgerSeq(seq.parse().ok()?);
+                ArchivePath::Staging { team: team_of(team)?, seq, index: index.parse().ok()? }
+            }
+            ["data" | "recent", dataset, team, _, name] => {
+                let dataset = Dataset::ALL.into_iter().find(|d| d.as_str() == *dataset)?;
+                let mut pieces = name.strip_suffix(".parquet")?.splitn(3, '-');
+                let start = compact_time(pieces.next()?)?;
+                let role = role_of(pieces.next()?)?;
+                let hash = pieces.next()?.to_owned();
+                if hash.len() != HASH_DIGITS || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    return None;
+                }
+                ArchivePath::Data(DataPath { dataset, team: team_of(team)?, role, start, hash })
+            }
+            _ => return None,
+        };
+        (found.to_string() == text).then_some(found)
+    }
+}
+
+impl fmt::Display for DataPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { dataset, team, role, start, hash } = self;
+        let (letter, place) = match role {
+            FileRole::Part => ("p", format!("date={}", start.day())),
+            FileRole::Window => ("w", format!("date={}", start.day())),
+            FileRole::Month => ("m", format!("month={}", start.month())),
+            FileRole::Amendment => ("a", format!("month={}", start.month())),
+        };
+        let tree = if is_sealed(*role) { "data" } else { "recent" };
+        let time = start.floor_second().to_string().replace(['-', ':'], "").to_ascii_lowercase();
+        write!(f, "{tree}/{dataset}/team={team}/{place}/{time}-{letter}-{hash}.parquet")
+    }
+}
+
+impl fmt::Display for ArchivePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArchivePath::Manifest => f.write_str(MANIFEST),
+            ArchivePath::Ledger { team, day } => write!(f, "{}/{}.jsonl", ledger_of(team), day.day()),
+            ArchivePath::Data(data) => data.fmt(f),
+            ArchivePath::Staging { team, seq, index } => write!(f, "{}/{seq}-{index}.parquet", staging_of(team)),
+        }
+    }
+}
+
+/// The directory of a team's ledger.
+pub fn ledger_of(team: &TeamKey) -> String {
+    format!("{LEDGER}/team={team}")
+}
+
+/// The directory of a team's files that are not in place yet.
+pub fn staging_of(team: &TeamKey) -> String {
+    format!("{STAGING}/team={team}")
+}
+
+/// The name of the lock that a team's one writer holds.
+pub fn lock_of(team: &TeamKey) -> String {
+    format!("team={team}")
+}
+
+/// Whether files of this role stand in `data/`, where a plain glob is exact.
+pub const fn is_sealed(role: FileRole) -> bool {
+    matches!(role, FileRole::Month | FileRole::Amendment)
+}
+
+/// The calendar month, in UTC, that holds `at`.
+pub fn month_of(at: Instant) -> Range {
+    let start = first_of_month(&at.month());
+    // 32 days after the first of a month lies within the first days of the next.
+    let next = Instant::from_seconds(start.seconds() + 32 * 86_400);
+    Range::new(start, first_of_month(&next.month()))
+}
+
+/// The UTC day that holds `at`.
+pub fn day_start(at: Instant) -> Instant {
+    Instant::from_seconds(at.seconds().div_euclid(86_400) * 86_400)
+}
+
+fn first_of_month(month: &str) -> Instant {
+    format!("{month}-01T00:00:00Z").parse().expect("BUG: the first of a month that holds an instant is an instant")
+}
+
+fn team_of(part: &str) -> Option<TeamKey> {
+    TeamKey::parse(part.strip_prefix("team=")?)
+}
+
+fn day_of(text: &str) -> Option<Instant> {
+    format!("{text}T00:00:00Z").parse().ok()
+}
+
+fn role_of(letter: &str) -> Option<FileRole> {
+    match letter {
+        "p" => Some(FileRole::Part),
+        "w" => Some(FileRole::Window),
+        "m" => Some(FileRole::Month),
+        "a" => Some(FileRole::Amendment),
+        _ => None,
+    }
+}
+
+/// `20261120t130000z`
+fn compact_time(text: &str) -> Option<Instant> {
+    if text.len() != 16 || !text.is_ascii() {
+        return None;
+    }
+    let (date, time) = text.split_at(8);
+    let time = time.strip_prefix('t')?.strip_suffix('z')?;
+    let [year, month, day] = [&date[..4], &date[4..6], &date[6..]];
+    let [hour, minute, second] = [&time[..2], &time[2..4], &time[4..]];
+    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn role() -> impl Strategy<Value = FileRole> {
+        prop_oneof![Just(FileRole::Part), Just(FileRole::Window), Just(FileRole::Month), Just(FileRole::Amendment)]
+    }
+
+    fn any_path() -> impl Strategy<Value = ArchivePath> {
+        let team = any::<String>().prop_map(|t| TeamKey::of(&TeamId::new(t)));
+        let second = 0..4_102_444_800i64;
+        prop_oneof![
+            Just(ArchivePath::Manifest),
+            (team.clone(), second.clone())
+                .prop_map(|(team, s)| ArchivePath::Ledger { team, day: day_start(Instant::from_seconds(s)) }),
+            (team.clone(), any::<u64>(), any::<usize>()).prop_map(|(team, seq, index)| ArchivePath::Staging {
+                team,
+                seq: LedgerSeq(seq),
+                index
+            }),
+            (team, second, role(), 0..4usize, "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
+                let dataset = Dataset::ALL[dataset];
+                ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_spelled_path_parses_to_itself_in_safe_letters(path in any_path()) {
+            let text = path.to_string();
+            prop_assert_eq!(ArchivePath::parse(&text), Some(path));
+            for name in text.split('/') {
+                prop_assert!(name.len() < 200);
+                prop_assert!(name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'=' | b'.' | b'-')));
+            }
+        }
+
+        #[test]
+        fn whatever_parses_is_spelled_the_same(text in "(data|recent|ledger)/[a-z/=0-9.-]{0,60}") {
+            if let Some(path) = ArchivePath::parse(&text) {
+                prop_assert_eq!(path.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn different_teams_have_different_keys_on_any_file_system(a in any::<String>(), b in any::<String>()) {
+            let keys = [&a, &b].map(|t| TeamKey::of(&TeamId::from(t.as_str())));
+            prop_assert_eq!(a == b, keys[0] == keys[1]);
+        }
+    }
+
+    #[test]
+    fn long_and_odd_team_ids() {
+        for (id, key) in [("acme", "acme"), ("Acme", ".41cme"), ("", "."), ("a/b", "a.2fb"), ("..", ".2e.2e")] {
+            assert_eq!(TeamKey::of(&TeamId::from(id)).to_string(), key);
+        }
+        let long = |end: &str| TeamKey::of(&TeamId::new(format!("{}{end}", "X".repeat(500))));
+        assert!(long("a").to_string().len() <= TEAM_KEY_BYTES_MAX && long("a") != long("b"));
+    }
+
+    #[test]
+    fn paths_that_lie_about_their_place_do_not_parse() {
+        let name = "20261120t000000z-p-0123456789abcdef.parquet";
+        for (path, is_good) in [
+            (format!("recent/activity/team=t/date=2026-11-20/{name}"), true),
+            (format!("recent/activity/team=t/date=2026-11-21/{name}"), false),
+            (format!("recent/activity/team=t/month=2026-11/{name}"), false),
+            (format!("data/activity/team=t/date=2026-11-20/{name}"), false),
+            (format!("recent/nothing/team=t/date=2026-11-20/{name}"), false),
+            (format!("recent/activity/team=T/date=2026-11-20/{name}"), false),
+            (format!("recent/activity/team=t/../date=2026-11-20/{name}"), false),
+            ("ledger/team=t/2026-11-20.jsonl".to_owned(), true),
+            ("ledger/team=t/2026-11-31.jsonl".to_owned(), false),
+            ("ledger/team=t/2026-11-20.json".to_owned(), false),
+        ] {
+            assert_eq!(ArchivePath::parse(&path).is_some(), is_good, "{path}");
+        }
+    }
+
+    #[test]
+    fn months_end_where_the_next_begins() {
+        for (at, start, end) in [
+            ("2024-02-29T12:00:00Z", "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z"),
+            ("2026-12-31T23:59:59Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+        ] {
+            let month = month_of(at.parse().unwrap());
+            assert_eq!((month.start, month.end), (start.parse().unwrap(), end.parse().unwrap()));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Which files a draft becomes: decided from the state alone, before anything is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Digest, EventRow, Instant, Range, RejectRow, Stream, TeamId};
+
+use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
+use super::state::TeamState;
+use super::table::{RowsDigest, Tier};
+use super::{Dataset, Draft, FileEntry, FileRole, WindowRows};
+
+/// One file to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Output {
+    pub role: FileRole,
+    pub start: Instant,
+    pub content: Content,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Content {
+    /// New rows, sorted, and live files that go up in this one.
+    Events {
+        stream: Stream,
+        inputs: Vec<FileEntry>,
+        rows: Vec<EventRow>,
+    },
+    Rejects(Vec<RejectRow>),
+}
+
+impl Output {
+    pub fn dataset(&self) -> Dataset {
+        match &self.content {
+            Content::Events { stream, .. } => (*stream).into(),
+            Content::Rejects(_) => Dataset::Quarantine,
+        }
+    }
+
+    pub fn tier(&self) -> Tier {
+        match self.role {
+            FileRole::Part => Tier::Part,
+            FileRole::Window => Tier::Window,
+            FileRole::Month | FileRole::Amendment => Tier::Sealed,
+        }
+    }
+
+    /// Live files that go up in this one.
+    pub fn inputs(&self) -> &[FileEntry] {
+        match &self.content {
+            Content::Events { inputs, .. } => inputs,
+            Content::Rejects(_) => &[],
+        }
+    }
+
+    /// Rows that the file is going to have.
+    pub fn rows(&self) -> u64 {
+        match &self.content {
+            Content::Events { inputs, rows, .. } => inputs.iter().map(|f| f.rows).sum::<u64>() + rows.len() as u64,
+            Content::Rejects(rows) => rows.len() as u64,
+        }
+    }
+}
+
+/// New rows of one window of a draft, those of several entries together.
+struct Gathered {
+    window: Range,
+    rows: Vec<EventRow>,
+    compact: bool,
+}
+
+/// The files that a draft becomes, in a fixed order.
+///
+/// # Errors
+/// A sentence about the row that does not belong where the draft puts it.
+pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<Vec<Output>, String> {
+    let windows = gather(&state.team_id, std::mem::take(&mut draft.rows))?;
+    let sealing: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
+    let mut into_months: BTreeMap<(Stream, Instant), Vec<EventRow>> = BTreeMap::new();
+    let mut outputs = Vec::new();
+    for ((stream, start), mut gathered) in windows {
+        let month = (stream, month_of(start).start);
+        if sealing.contains(&month) || state.sealed_months.contains(&month) {
+            into_months.entry(month).or_default().append(&mut gathered.rows);
+            continue;
+        }
+        outputs.extend(window_output(state, stream, gathered));
+    }
+    let months: BTreeSet<(Stream, Instant)> = sealing.iter().chain(into_months.keys()).copied().collect();
+    for (stream, start) in months {
+        let rows = sorted(into_months.remove(&(stream, start)).unwrap_or_default())?;
+        let is_new = sealing.contains(&(stream, start));
+        let inputs = if is_new { unsealed_of_month(state, stream, start) } else { Vec::new() };
+        if inputs.is_empty() && rows.is_empty() {
+            continue;
+        }
+        let role = if is_new { FileRole::Month } else { FileRole::Amendment };
+        outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows } });
+    }
+    outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
+    Ok(outputs)
+}
+
+fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
+    let Gathered { window, rows, compact } = gathered;
+    let start = window.start;
+    if !compact {
+        let content = Content::Events { stream, inputs: Vec::new(), rows };
+        return Some(Output { role: FileRole::Part, start, content }).filter(|output| output.rows() > 0);
+    }
+    let inputs: Vec<FileEntry> =
+        live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect();
+    let is_settled_already = matches!(inputs.as_slice(), [] | [FileEntry { role: FileRole::Window, .. }]);
+    if rows.is_empty() && is_settled_already {
+        return None;
+    }
+    Some(Output { role: FileRole::Window, start, content: Content::Events { stream, inputs, rows } })
+}
+
+/// Live files of a stream that are not sealed, with their places.
+fn live(state: &TeamState, stream: Stream) -> impl Iterator<Item = (DataPath, &FileEntry)> {
+    state.files_of(stream.into()).filter_map(|file| match ArchivePath::parse(&file.path) {
+        Some(ArchivePath::Data(data)) if !is_sealed(data.role) => Some((data, file)),
+        _ => None,
+    })
+}
+
+fn unsealed_of_month(state: &TeamState, stream: Stream, start: Instant) -> Vec<FileEntry> {
+    live(state, stream).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
+}
+
+fn gather(team: &TeamId, drafts: Vec<WindowRows>) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
+    let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
+    for WindowRows { stream, window, mut rows, compact } in drafts {
+        if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
+            return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
+        }
+        if let Some(row) = rows.iter().find(|row| row.team_id != *team) {
+            return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
+        }
+        let entry = windows.entry((stream, window.start));
+        let held = entry.or_insert(Gathered { window, rows: Vec::new(), compact });
+        if held.window != window {
+            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.window));
+        }
+        held.rows.append(&mut rows);
+        held.compact |= compact;
+    }
+    for gathered in windows.values_mut() {
+        gathered.rows = sorted(std::mem::take(&mut gathered.rows))?;
+    }
+    Ok(windows)
+}
+
+/// By time, event id and revision; a row that stands twice is refused.
+fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
+    fn key(row: &EventRow) -> (Instant, &str, u32) {
+        (row.time, row.event_id.as_str(), row.revision)
+    }
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
+    match rows.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
+        Some(pair) => Err(format!("event {} revision {} stands twice", pair[0].event_id, pair[0].revision)),
+        None => Ok(rows),
+    }
+}
+
+fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>, String> {
+    let mut days: BTreeMap<Instant, Vec<RejectRow>> = BTreeMap::new();
+    for row in rejects {
+        if row.team_id != *team {
+            return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
+        }
+        days.entry(day_start(row.first_seen_at)).or_default().push(row);
+    }
+    let output = |(start, mut rows): (Instant, Vec<RejectRow>)| {
+        rows.sort_by(|a, b| {
+            (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
+        });
+        Output { role: FileRole::Part, start, content: Content::Rejects(rows) }
+    };
+    Ok(days.into_iter().map(output).collect())
+}
+
+/// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count.
+pub fn draft_digest(draft: &Draft) -> Digest {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for WindowRows { stream, window, rows, compact } in &draft.rows {
+        let sum = rows.iter().fold(RowsDigest::default(), |sum, row| sum.plus(row_digest(row).into()));
+        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(sum)).into_bytes());
+    }
+    for row in &draft.rejects {
+        let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
+        parts.push([head.as_bytes(), &row.raw, b"\n"].concat());
+    }
+    let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
+    parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    Digest::with_domain("annals draft v1\n", &parts)
+}
+
+fn row_digest(row: &EventRow) -> Digest {
+    let numbers = [row.time.nanos(), row.first_seen_at.nanos(), i64::from(row.revision)].map(i64::to_le_bytes).concat();
+    Digest::with_domain("", &[&numbers, row.event_id.as_str().as_bytes(), &[0], &row.raw])
+}

@@ -1,0 +1,194 @@
+//! Questions that reading and reporting ask of the archived rows of a team.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int32Type, Int64Type};
+
+use crate::model::{Digest, EventId, EventRow, Instant, Range, RejectRow, Stream};
+
+use super::state::TeamState;
+use super::store::Store;
+use super::table::{Selection, TableReader, column, event_rows, reject_rows};
+use super::{ArchiveError, Dataset, FileEntry};
+
+/// What identifies an archived event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoredEvent {
+    pub event_id: EventId,
+    /// The SHA-256 of the archived `raw`, computed now.
+    pub digest: Digest,
+    pub time: Instant,
+    pub revision: u32,
+}
+
+/// What identifies a quarantined event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoredReject {
+    pub event_id: EventId,
+    /// The SHA-256 of the bytes as served, computed now.
+    pub digest: Digest,
+    pub time: Option<Instant>,
+    pub reason: String,
+    pub first_seen_at: Instant,
+}
+
+/// A team as it stood when it was opened.
+pub struct TeamReader {
+    store: Arc<dyn Store>,
+    state: TeamState,
+    is_pending: bool,
+}
+
+impl TeamReader {
+    pub(super) fn new(store: Arc<dyn Store>, state: TeamState, is_pending: bool) -> Self {
+        Self { store, state, is_pending }
+    }
+
+    pub fn state(&self) -> &TeamState {
+        &self.state
+    }
+
+    /// Whether a later commit stands in the ledger whose files are not all in place yet.
+    pub fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
+    /// See [`events_in`].
+    ///
+    /// # Errors
+    /// When a file cannot be read; a file that is not there any more means that a commit replaced it: open again.
+    pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
+        events_in(self.store.as_ref(), &self.state, stream, range)
+    }
+
+    /// See [`rejects`].
+    ///
+    /// # Errors
+    /// As [`TeamReader::events_in`].
+    pub fn rejects(&self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
+        rejects(self.store.as_ref(), &self.state, stream)
+    }
+
+    /// Hands on the archived rows of a stream whose event time lies in `range`, file by file.
+    ///
+    /// # Errors
+    /// As [`TeamReader::events_in`], or what `take` answers.
+    pub fn rows_in(
+        &self,
+        stream: Stream,
+        range: Range,
+        take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        scan(self.store.as_ref(), &self.state, stream, range, &[], &mut |path, batch| {
+            let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
+            rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
+        })
+    }
+}
+
+/// The identities of the archived rows of a stream whose event time lies in `range`. Memory: the answer, and one batch.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn events_in(
+    store: &dyn Store,
+    state: &TeamState,
+    stream: Stream,
+    range: Range,
+) -> Result<Vec<StoredEvent>, ArchiveError> {
+    let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW];
+    let mut found = Vec::new();
+    scan(store, state, stream, range, &columns, &mut |path, batch| {
+        let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has another type".to_owned()))?;
+        found.extend((0..batch.num_rows()).filter_map(|at| identities.get(at, range)));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The identities of all quarantined rows of a stream.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn rejects(store: &dyn Store, state: &TeamState, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
+    let mut found = Vec::new();
+    for row in reject_rows_of(store, state)? {
+        if row.stream == stream {
+            let digest = Digest::of(&row.raw);
+            let RejectRow { event_id, time, reason, first_seen_at, .. } = row;
+            found.push(StoredReject { event_id, digest, time, reason, first_seen_at });
+        }
+    }
+    Ok(found)
+}
+
+/// All quarantined rows of a team.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn reject_rows_of(store: &dyn Store, state: &TeamState) -> Result<Vec<RejectRow>, ArchiveError> {
+    let mut found = Vec::new();
+    for file in state.files_of(Dataset::Quarantine) {
+        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
+            found.extend(reject_rows(&batch?).map_err(|detail| bad(&file.path, detail))?);
+        }
+    }
+    Ok(found)
+}
+
+fn scan(
+    store: &dyn Store,
+    state: &TeamState,
+    stream: Stream,
+    range: Range,
+    columns: &[&str],
+    take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    for file in state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
+        let selection = Selection { columns, range: Some(range) };
+        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+            take(&file.path, &batch?)?;
+        }
+    }
+    Ok(())
+}
+
+fn may_hold(file: &FileEntry, range: Range) -> bool {
+    match (file.first, file.last) {
+        (Some(first), Some(last)) => first < range.end && range.start <= last,
+        _ => true,
+    }
+}
+
+struct Identities<'a> {
+    ids: &'a arrow::array::StringArray,
+    times: &'a arrow::array::Int64Array,
+    revisions: &'a arrow::array::Int32Array,
+    raw: &'a arrow::array::StringArray,
+}
+
+impl<'a> Identities<'a> {
+    fn of(batch: &'a RecordBatch) -> Option<Self> {
+        Some(Self {
+            ids: batch.column_by_name(column::EVENT_ID)?.as_string_opt()?,
+            times: batch.column_by_name(column::EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>()?,
+            revisions: batch.column_by_name(column::REVISION)?.as_primitive_opt::<Int32Type>()?,
+            raw: batch.column_by_name(column::RAW)?.as_string_opt()?,
+        })
+    }
+
+    fn get(&self, at: usize, range: Range) -> Option<StoredEvent> {
+        let time = Instant::from_nanos(self.times.value(at));
+        range.owns(time).then(|| StoredEvent {
+            event_id: self.ids.value(at).into(),
+            digest: Digest::of(self.raw.value(at).as_bytes()),
+            time,
+            revision: u32::try_from(self.revisions.value(at)).unwrap_or(0),
+        })
+    }
+}
+
+fn bad(path: &str, detail: String) -> ArchiveError {
+    ArchiveError::Table { path: path.to_owned(), detail }
+}

@@ -1,0 +1,151 @@
+//! A team's ledger read from its first line to its last, with every link checked.
+
+use crate::model::{Digest, Instant, TeamId};
+
+use super::ArchiveError;
+use super::ledger::{self, Line, TailKind};
+use super::path::{ArchivePath, TeamKey, day_start, ledger_of};
+use super::state::TeamState;
+use super::store::{Store, StoreError, Verb};
+
+/// A ledger as it was found.
+#[derive(Debug)]
+pub struct Replay {
+    /// The state before the last line.
+    pub before: TeamState,
+    /// The last line, which follows `before`.
+    pub last: Option<LastLine>,
+    /// Where the next line goes.
+    pub end: LedgerEnd,
+}
+
+#[derive(Debug)]
+pub struct LastLine {
+    pub line: Line,
+    pub hash: Digest,
+    pub day: Instant,
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// Its bytes, newline included.
+    pub bytes: Vec<u8>,
+    /// Its newline is missing: the append was interrupted at its very last byte.
+    pub is_unended: bool,
+}
+
+/// The end of a ledger: its newest file, how long that is, and what an interrupted append left behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerEnd {
+    pub day: Option<Instant>,
+    pub len: u64,
+    pub torn: u64,
+}
+
+impl Replay {
+    /// The state after the last line.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`] when the last line breaks a rule.
+    pub fn state(&self) -> Result<TeamState, ArchiveError> {
+        let mut state = self.before.clone();
+        if let Some(last) = &self.last {
+            let key = TeamKey::of(&state.team_id);
+            let path = ArchivePath::Ledger { team: key, day: last.day }.to_string();
+            state
+                .try_follow(last.line.clone(), last.hash)
+                .map_err(|e| damaged(&path, last.line.seq.0, e.to_string()))?;
+        }
+        Ok(state)
+    }
+}
+
+/// The days of a team's ledger, oldest first.
+///
+/// # Errors
+/// When the store cannot list.
+pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
+    let listed = store.list(&ledger_of(key))?;
+    let days = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Ledger { day, .. }) => Some(day),
+        _ => None,
+    });
+    Ok(days.collect())
+}
+
+/// Reads the whole ledger of a team; a team without one stands before its first line.
+///
+/// # Errors
+/// [`ArchiveError::Damaged`] for the first line that does not check; only what an interrupted append can have left at
+/// the very end is not an error.
+pub fn replay(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
+    let key = TeamKey::of(team);
+    let days = ledger_days(store, &key)?;
+    let mut replay =
+        Replay { before: TeamState::genesis(archive_id, team.clone()), last: None, end: LedgerEnd::default() };
+    for (at, day) in days.iter().enumerate() {
+        let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
+        let blob = store.read(&path)?;
+        let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+        let is_last = at + 1 == days.len();
+        replay.end = follow_file(&mut replay, &path, *day, &content, is_last)?;
+    }
+    Ok(replay)
+}
+
+fn follow_file(
+    replay: &mut Replay,
+    path: &str,
+    day: Instant,
+    content: &[u8],
+    is_last: bool,
+) -> Result<LedgerEnd, ArchiveError> {
+    let cut = ledger::cut(content);
+    let mut offset = 0;
+    let mut number = 0;
+    for line in cut.lines.split_inclusive(|b| *b == b'\n') {
+        number += 1;
+        let is_final = is_last && offset + line.len() == content.len();
+        let text = &line[..line.len() - 1];
+        match follow_line(replay, day, offset as u64, text) {
+            Ok(()) => {}
+            Err(_) if is_final && ledger::is_zeroed(text) => {
+                return Ok(LedgerEnd { day: Some(day), len: offset as u64, torn: line.len() as u64 });
+            }
+            Err(reason) => return Err(damaged(path, number, reason)),
+        }
+        offset += line.len();
+    }
+    let end = LedgerEnd { day: Some(day), len: offset as u64, torn: 0 };
+    match ledger::tail_kind(cut.tail) {
+        TailKind::Nothing => Ok(end),
+        _ if !is_last => Err(damaged(path, number + 1, "ends in the middle of a line, and lines follow".to_owned())),
+        TailKind::Altered => Err(damaged(path, number + 1, "its newline was altered".to_owned())),
+        TailKind::Torn => Ok(LedgerEnd { torn: cut.tail.len() as u64, ..end }),
+        TailKind::Unended => {
+            follow_line(replay, day, offset as u64, cut.tail).map_err(|reason| damaged(path, number + 1, reason))?;
+            if let Some(last) = &mut replay.last {
+                last.is_unended = true;
+            }
+            Ok(LedgerEnd { len: content.len() as u64 + 1, ..end })
+        }
+    }
+}
+
+/// Takes over the line held back so far, and holds this one back.
+fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> Result<(), String> {
+    let (line, hash) = Line::decode(text).map_err(|e| e.to_string())?;
+    let earliest = replay.last.as_ref().map_or(day_start(line.at), |last| last.day);
+    if day != day_start(line.at).max(earliest) {
+        return Err(format!("a line of {} in the file of another day", line.at));
+    }
+    if let Some(last) = replay.last.take() {
+        replay.before.try_follow(last.line, last.hash).map_err(|e| format!("the line before: {e}"))?;
+    }
+    replay.before.check_link(&line).map_err(|e| e.to_string())?;
+    let bytes = [text, b"\n"].concat();
+    replay.last = Some(LastLine { line, hash, day, offset, bytes, is_unended: false });
+    Ok(())
+}
+
+fn damaged(path: &str, line: u64, reason: String) -> ArchiveError {
+    ArchiveError::Damaged { path: path.to_owned(), line, reason }
+}

@@ -1,0 +1,108 @@
+//! The first step of a commit: files under `staging/`, durable, read back and compared before a line may name them.
+
+use crate::model::LedgerSeq;
+
+use super::path::{ArchivePath, DataPath, TeamKey};
+use super::plan::{Content, Output};
+use super::store::{Store, StoreError, Verb};
+use super::table::{
+    MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows, digest_rows, event_batch, merge,
+    reject_batch,
+};
+use super::{ArchiveError, Dataset, FileEntry};
+
+/// Quarantined events may be large, and are few.
+const REJECTS_PER_BATCH: usize = 64;
+
+/// Where files are staged: the team, and the number of the line that is going to name them.
+#[derive(Clone, Copy)]
+pub struct Stage<'a> {
+    pub store: &'a dyn Store,
+    pub key: &'a TeamKey,
+    pub seq: LedgerSeq,
+}
+
+impl Stage<'_> {
+    /// Writes one file, makes it durable, reads it back, and says what the ledger is to say about it.
+    ///
+    /// # Errors
+    /// When the store fails, an input cannot be read, or the file does not hold exactly the rows that it should.
+    pub fn write(self, index: usize, output: Output) -> Result<FileEntry, ArchiveError> {
+        let path = ArchivePath::Staging { team: self.key.clone(), seq: self.seq, index }.to_string();
+        let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
+        let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
+        let expected = fill(self.store, &mut table, output.content)?;
+        let written = table.finish()?;
+        compare(&path, (written.rows, written.rows_digest), (rows, expected))?;
+        read_back(self.store, &path, dataset, &written)?;
+        let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
+        Ok(FileEntry {
+            path: place.to_string(),
+            dataset,
+            role,
+            rows: written.rows,
+            bytes: written.bytes,
+            sha256: written.sha256,
+            rows_digest: written.rows_digest.into(),
+            first: written.first,
+            last: written.last,
+        })
+    }
+}
+
+/// Writes the rows and returns the digest that they must have: computed from the new rows and from what the ledger says
+/// about the files that go up in this one, not from what was written.
+fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<RowsDigest, ArchiveError> {
+    let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
+    let mut expected = RowsDigest::default();
+    match content {
+        Content::Rejects(rows) => {
+            for some in rows.chunks(REJECTS_PER_BATCH) {
+                expected = expected.plus(table.write(&reject_batch(some).map_err(bad)?)?);
+            }
+        }
+        Content::Events { stream, inputs, rows } if inputs.is_empty() => {
+            let mut rest = rows.as_slice();
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(chunk_rows(rest));
+                let batch = event_batch(stream, now).map_err(bad)?;
+                expected = expected.plus(table.write(&batch)?);
+                rest = later;
+            }
+        }
+        Content::Events { stream, inputs, rows } => {
+            expected = inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
+            let files = inputs.into_iter().map(MergeInput::File);
+            let inputs = files.chain([MergeInput::Rows(rows)]).collect();
+            let new = merge(store, stream, inputs, &mut |batch| table.write(batch).map(drop))?;
+            expected = expected.plus(new);
+        }
+    }
+    Ok(expected)
+}
+
+/// Nothing is believed of a file that was not read again: its bytes, and every value in it.
+fn read_back(store: &dyn Store, path: &str, dataset: Dataset, written: &Written) -> Result<(), ArchiveError> {
+    let blob = store.read(path)?;
+    let sha256 = blob.digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    if sha256 != written.sha256 {
+        let (found, expected) = (sha256.to_string(), written.sha256.to_string());
+        return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
+    }
+    let mut found = (0, RowsDigest::default());
+    for batch in TableReader::open(store, path, dataset, Selection::default())? {
+        let batch = batch?;
+        let digest = digest_rows(&batch).map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
+        found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
+    }
+    compare(path, found, (written.rows, written.rows_digest))
+}
+
+fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
+    if found == expected {
+        return Ok(());
+    }
+    let say =
+        |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", crate::model::Digest::from(digest));
+    Err(ArchiveError::ReadBack { path: path.to_owned(), found: say(found), expected: say(expected) })
+}

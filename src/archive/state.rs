@@ -1,0 +1,360 @@
+//! What the ledger says so far: replayed line by line, and advanced by whole commits that are checked before they change
+//! anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use crate::model::{DeviceId, Digest, Instant, LedgerSeq, Range, Stream, TeamId};
+
+use super::ledger::{GENESIS, KIND_COMMIT, Line};
+use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of};
+use super::table::RowsDigest;
+use super::{Body, Dataset, FileEntry, Finding, FindingKind, StreamRecord, WindowRecord, WindowState};
+
+/// Why a commit would break a rule of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StateError {
+    #[error("line belongs to archive {found}, this is archive {expected}")]
+    ArchiveId { found: String, expected: String },
+    #[error("line belongs to team {found}, this is team {expected}")]
+    TeamId { found: TeamId, expected: TeamId },
+    #[error("line has number {found}, expected {expected}")]
+    Seq { found: LedgerSeq, expected: LedgerSeq },
+    #[error("line {seq} follows {found}, the line before is {expected}")]
+    Chain { seq: LedgerSeq, found: Digest, expected: Digest },
+    #[error("line {seq} is a {kind:?}, which this program does not know")]
+    Kind { seq: LedgerSeq, kind: String },
+    #[error("window {stream}{new} overlaps {held}")]
+    Overlap { stream: Stream, new: Range, held: Range },
+    #[error("window {stream}{new} is empty")]
+    EmptyWindow { stream: Stream, new: Range },
+    #[error("window {stream}{new} was {held} before")]
+    Resized { stream: Stream, new: Range, held: Range },
+    #[error("window {stream}{window} goes back from {} to {}", from.as_str(), to.as_str())]
+    Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
+    #[error("window {stream}{window} falls from {from} events to {to}")]
+    FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
+    #[error("window {stream}{window} is recorded twice in one commit")]
+    Twice { stream: Stream, window: Range },
+    #[error("{path}: not the path of a {dataset} file of this team")]
+    Path { path: String, dataset: Dataset },
+    #[error("{path}: added, but live already")]
+    NotNew { path: String },
+    #[error("{path}: removed, but not live")]
+    NotLive { path: String },
+    #[error("{path}: its times run backwards, from {first} to {last}")]
+    Times { path: String, first: Instant, last: Instant },
+    #[error("{dataset}: the commit removes {removed} rows and adds {added}")]
+    RowsLost { dataset: Dataset, removed: u64, added: u64 },
+    #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
+    RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
+    #[error("{stream}{month} is not a calendar month")]
+    NotAMonth { stream: Stream, month: Range },
+    #[error("{stream}{month} is sealed already")]
+    MonthSealed { stream: Stream, month: Range },
+    #[error("{stream}{month} cannot be sealed: window {window} is {}", state.as_str())]
+    MonthOpen { stream: Stream, month: Range, window: Range, state: WindowState },
+    #[error("{path}: stays unsealed in the sealed month {stream}{month}")]
+    LeftOutside { stream: Stream, month: Range, path: String },
+}
+
+/// Everything that is known of a team after a line of its ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TeamState {
+    pub archive_id: String,
+    pub team_id: TeamId,
+    /// The number of the last line; 0 before the first.
+    pub seq: LedgerSeq,
+    /// The hash of the last line.
+    pub head: Digest,
+    /// When the last line was written.
+    pub at: Option<Instant>,
+    /// Live files by path.
+    pub files: BTreeMap<String, FileEntry>,
+    /// Windows by stream and start.
+    pub windows: BTreeMap<(Stream, Instant), WindowRecord>,
+    pub streams: BTreeMap<Stream, StreamRecord>,
+    /// The team's computers, as last listed.
+    pub devices: BTreeSet<DeviceId>,
+    /// Findings with the line that recorded them; gaps that a later line took back are not among them.
+    pub findings: Vec<(LedgerSeq, Finding)>,
+    /// The first instants of the months that are sealed.
+    pub sealed_months: BTreeSet<(Stream, Instant)>,
+    /// The draft that became the last line.
+    pub draft: Option<Digest>,
+}
+
+impl TeamState {
+    /// The state before the first line.
+    pub fn genesis(archive_id: impl Into<String>, team_id: TeamId) -> Self {
+        Self {
+            archive_id: archive_id.into(),
+            team_id,
+            seq: LedgerSeq(0),
+            head: GENESIS,
+            at: None,
+            files: BTreeMap::new(),
+            windows: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            devices: BTreeSet::new(),
+            findings: Vec::new(),
+            sealed_months: BTreeSet::new(),
+            draft: None,
+        }
+    }
+
+    /// Live files of a dataset, in the order of paths.
+    pub fn files_of(&self, dataset: Dataset) -> impl Iterator<Item = &FileEntry> {
+        self.files.values().filter(move |file| file.dataset == dataset)
+    }
+
+    /// Whether the month that holds `at` is sealed for `stream`.
+    pub fn is_month_sealed(&self, stream: Stream, at: Instant) -> bool {
+        self.sealed_months.contains(&(stream, month_of(at).start))
+    }
+
+    /// Gaps that stand.
+    pub fn gaps(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
+    }
+
+    /// Takes over a ledger line, or says why not and changes nothing.
+    ///
+    /// # Errors
+    /// When the line is not the next one of this team's chain, or its body breaks a rule.
+    pub fn try_follow(&mut self, line: Line, hash: Digest) -> Result<(), StateError> {
+        self.check_link(&line)?;
+        self.check(&line.body)?;
+        self.apply(line.body, line.seq);
+        self.seq = line.seq;
+        self.head = hash;
+        self.at = Some(line.at);
+        Ok(())
+    }
+
+    /// The state that `body` leads to as the next line, or the rule that it breaks. Chain members stay as they are.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn try_advance(&self, body: Body) -> Result<Self, StateError> {
+        self.check(&body)?;
+        let mut next = self.clone();
+        next.apply(body, self.seq.next());
+        Ok(next)
+    }
+
+    /// Whether `line` is the next one of this chain.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn check_link(&self, line: &Line) -> Result<(), StateError> {
+        if line.archive_id != self.archive_id {
+            let expected = self.archive_id.clone();
+            return Err(StateError::ArchiveId { found: line.archive_id.clone(), expected });
+        }
+        if line.team_id != self.team_id {
+            return Err(StateError::TeamId { found: line.team_id.clone(), expected: self.team_id.clone() });
+        }
+        if line.seq != self.seq.next() {
+            return Err(StateError::Seq { found: line.seq, expected: self.seq.next() });
+        }
+        if line.prev != self.head {
+            return Err(StateError::Chain { seq: line.seq, found: line.prev, expected: self.head });
+        }
+        if line.kind != KIND_COMMIT {
+            return Err(StateError::Kind { seq: line.seq, kind: line.kind.clone() });
+        }
+        Ok(())
+    }
+
+    /// Checks a body as a whole; the rules are those of [`StateError`].
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn check(&self, body: &Body) -> Result<(), StateError> {
+        let changed = self.check_windows(body)?;
+        self.check_files(body)?;
+        check_rows(self, body)?;
+        for (stream, month) in &body.sealed_months {
+            self.check_month(*stream, *month, &changed)?;
+        }
+        self.check_sealed_places(body)
+    }
+
+    fn check_windows<'a>(&self, body: &'a Body) -> Result<BTreeMap<(Stream, Instant), &'a WindowRecord>, StateError> {
+        let mut changed = BTreeMap::new();
+        for record in &body.windows {
+            let (stream, window) = (record.stream, record.range);
+            if window.is_empty() {
+                return Err(StateError::EmptyWindow { stream, new: window });
+            }
+            if let Some(held) = self.windows.get(&(stream, window.start)) {
+                check_progress(held, record)?;
+            }
+            if changed.insert((stream, window.start), record).is_some() {
+                return Err(StateError::Twice { stream, window });
+            }
+        }
+        for (&key, record) in &changed {
+            let held = neighbours(&self.windows, key).map(|r| r.range);
+            let new = neighbours(&changed, key).map(|r| r.range);
+            if let Some(other) = held.chain(new).find(|other| other.overlaps(&record.range)) {
+                return Err(StateError::Overlap { stream: record.stream, new: record.range, held: other });
+            }
+        }
+        Ok(changed)
+    }
+
+    fn check_files(&self, body: &Body) -> Result<(), StateError> {
+        let mut added = BTreeSet::new();
+        for file in &body.adds {
+            let path = || file.path.clone();
+            let is_ours = parse(&file.path).is_some_and(|p| {
+                p.dataset == file.dataset && p.role == file.role && p.team == TeamKey::of(&self.team_id)
+            });
+            if !is_ours {
+                return Err(StateError::Path { path: path(), dataset: file.dataset });
+            }
+            if self.files.contains_key(&file.path) || !added.insert(&file.path) {
+                return Err(StateError::NotNew { path: path() });
+            }
+            if let (Some(first), Some(last)) = (file.first, file.last)
+                && first > last
+            {
+                return Err(StateError::Times { path: path(), first, last });
+            }
+        }
+        let mut removed = BTreeSet::new();
+        for path in &body.removes {
+            if !self.files.contains_key(path) || !removed.insert(path) {
+                return Err(StateError::NotLive { path: path.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_month(
+        &self,
+        stream: Stream,
+        month: Range,
+        changed: &BTreeMap<(Stream, Instant), &WindowRecord>,
+    ) -> Result<(), StateError> {
+        if month_of(month.start) != month {
+            return Err(StateError::NotAMonth { stream, month });
+        }
+        if self.sealed_months.contains(&(stream, month.start)) {
+            return Err(StateError::MonthSealed { stream, month });
+        }
+        let keys = (stream, month.start)..(stream, month.end);
+        let held = self.windows.range(keys.clone()).filter(|(key, _)| !changed.contains_key(key)).map(|(_, r)| r);
+        let open = held.chain(changed.range(keys).map(|(_, r)| *r)).find(|r| r.state != WindowState::Sealed);
+        match open {
+            Some(open) => Err(StateError::MonthOpen { stream, month, window: open.range, state: open.state }),
+            None => Ok(()),
+        }
+    }
+
+    /// In a sealed month nothing lives outside `data/`.
+    fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
+        let fresh: BTreeSet<(Stream, Instant)> = body.sealed_months.iter().map(|(s, m)| (*s, m.start)).collect();
+        let removed: BTreeSet<&String> = body.removes.iter().collect();
+        let outside = |path: &String, months: &BTreeSet<(Stream, Instant)>| {
+            let data = parse(path).filter(|data| !is_sealed(data.role))?;
+            let stream = stream_of(data.dataset)?;
+            let month = month_of(data.start);
+            months.contains(&(stream, month.start)).then(|| StateError::LeftOutside {
+                stream,
+                month,
+                path: path.clone(),
+            })
+        };
+        let held = self.files.keys().filter(|path| !fresh.is_empty() && !removed.contains(path));
+        let mut found = held.filter_map(|path| outside(path, &fresh));
+        let added = body.adds.iter().map(|file| &file.path);
+        let found = found.next().or_else(|| {
+            added.clone().find_map(|path| outside(path, &fresh).or_else(|| outside(path, &self.sealed_months)))
+        });
+        found.map_or(Ok(()), Err)
+    }
+
+    fn apply(&mut self, body: Body, seq: LedgerSeq) {
+        for path in &body.removes {
+            self.files.remove(path);
+        }
+        self.files.extend(body.adds.into_iter().map(|file| (file.path.clone(), file)));
+        self.windows.extend(body.windows.into_iter().map(|w| ((w.stream, w.range.start), w)));
+        self.streams.extend(body.streams);
+        self.devices.extend(body.devices.added);
+        for device in &body.devices.removed {
+            self.devices.remove(device);
+        }
+        for finding in body.findings {
+            if finding.kind == FindingKind::GapClosed {
+                self.findings.retain(|(_, held)| !finding.closes(held));
+            }
+            self.findings.push((seq, finding));
+        }
+        self.sealed_months.extend(body.sealed_months.into_iter().map(|(stream, month)| (stream, month.start)));
+        self.draft = body.draft;
+    }
+}
+
+/// The stream whose events a dataset holds; quarantine holds those of all.
+pub fn stream_of(dataset: Dataset) -> Option<Stream> {
+    Stream::ALL.into_iter().find(|stream| Dataset::from(*stream) == dataset)
+}
+
+fn parse(path: &str) -> Option<DataPath> {
+    match ArchivePath::parse(path) {
+        Some(ArchivePath::Data(data)) => Some(data),
+        _ => None,
+    }
+}
+
+/// The entries of the same stream next before and next after `key`.
+fn neighbours<V>(map: &BTreeMap<(Stream, Instant), V>, key: (Stream, Instant)) -> impl Iterator<Item = &V> {
+    let before = map.range(..key).next_back();
+    let after = map.range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded)).next();
+    before.into_iter().chain(after).filter(move |((stream, _), _)| *stream == key.0).map(|(_, v)| v)
+}
+
+fn check_progress(held: &WindowRecord, new: &WindowRecord) -> Result<(), StateError> {
+    let (stream, window) = (new.stream, new.range);
+    if held.range != window {
+        return Err(StateError::Resized { stream, new: window, held: held.range });
+    }
+    if new.state < held.state {
+        return Err(StateError::Back { stream, window, from: held.state, to: new.state });
+    }
+    if new.events < held.events {
+        return Err(StateError::FewerEvents { stream, window, from: held.events, to: new.events });
+    }
+    Ok(())
+}
+
+/// Rows are only ever added: what a commit removes stands in what it adds.
+fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
+    for dataset in Dataset::ALL {
+        let removed = body.removes.iter().filter_map(|path| state.files.get(path)).filter(|f| f.dataset == dataset);
+        let (removed, before) = sum(removed);
+        if removed == 0 {
+            continue;
+        }
+        let rewritten = body.adds.iter().filter(|f| f.dataset == dataset);
+        let (added, after) = sum(rewritten);
+        if added < removed {
+            return Err(StateError::RowsLost { dataset, removed, added });
+        }
+        if added == removed && before != after {
+            return Err(StateError::RowsChanged { dataset, rows: added, removed: before.into(), added: after.into() });
+        }
+    }
+    Ok(())
+}
+
+fn sum<'a>(files: impl Iterator<Item = &'a FileEntry>) -> (u64, RowsDigest) {
+    files.fold((0, RowsDigest::default()), |(rows, digest), file| {
+        (rows.saturating_add(file.rows), digest.plus(RowsDigest::from(file.rows_digest)))
+    })
+}

@@ -1,0 +1,254 @@
+//! Many sorted files and new rows become one sorted sequence of batches, in bounded memory.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use arrow::array::{AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::interleave_record_batch;
+use arrow::datatypes::{Int32Type, Int64Type};
+
+use crate::model::{EventRow, Stream};
+
+use super::super::store::Store;
+use super::super::{ArchiveError, FileEntry};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, RowsDigest, Selection, TableReader, column, digest_rows, event_batch};
+
+/// One sorted input.
+pub enum MergeInput {
+    File(FileEntry),
+    /// Sorted by time, event id and revision.
+    Rows(Vec<EventRow>),
+}
+
+/// The order of rows in files; the last member tells inputs apart.
+type Key = (i64, String, i32, usize);
+
+/// Where merged rows go.
+pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
+
+/// Merges the inputs, hands on batches in order, and returns the digest of the new rows among them. A file is opened when its first row's time has come and closed after
+/// its last, so files that follow one another in time are simply read one after another.
+///
+/// # Errors
+/// When an input cannot be read, or `emit` fails.
+pub fn merge(
+    store: &dyn Store,
+    stream: Stream,
+    inputs: Vec<MergeInput>,
+    emit: &mut Emit<'_>,
+) -> Result<RowsDigest, ArchiveError> {
+    let mut merger = Merger {
+        store,
+        stream,
+        cursors: Vec::new(),
+        heap: BinaryHeap::new(),
+        picked: Picked::default(),
+        new_rows: RowsDigest::default(),
+    };
+    for input in inputs {
+        merger.add(input);
+    }
+    while let Some(Reverse((time, id, revision, at))) = merger.heap.pop() {
+        if merger.cursors[at].head.is_none() {
+            merger.load(at, emit)?;
+            merger.push(at);
+            continue;
+        }
+        debug_assert!(merger.cursors[at].key(at) == Some((time, id, revision, at)));
+        merger.drain(at, emit)?;
+    }
+    merger.flush(emit)?;
+    Ok(merger.new_rows)
+}
+
+struct Merger<'a> {
+    store: &'a dyn Store,
+    stream: Stream,
+    cursors: Vec<Cursor>,
+    heap: BinaryHeap<Reverse<Key>>,
+    picked: Picked,
+    new_rows: RowsDigest,
+}
+
+/// Rows chosen for the next batch: which loaded batch, which row.
+#[derive(Default)]
+struct Picked {
+    batches: Vec<RecordBatch>,
+    rows: Vec<(usize, usize)>,
+    bytes: usize,
+}
+
+struct Cursor {
+    source: Source,
+    head: Option<Head>,
+}
+
+enum Source {
+    Waiting(FileEntry),
+    File(TableReader),
+    Rows(std::vec::IntoIter<EventRow>),
+    Done,
+}
+
+/// The batch of a cursor that is being read, and the row it stands at.
+struct Head {
+    batch: RecordBatch,
+    /// Where the batch stands among those picked from.
+    slot: usize,
+    row: usize,
+    times: Int64Array,
+    ids: StringArray,
+    revisions: Int32Array,
+    text: StringArray,
+}
+
+impl Merger<'_> {
+    fn add(&mut self, input: MergeInput) {
+        let at = self.cursors.len();
+        let (first, source) = match input {
+            MergeInput::File(entry) => (entry.first.map_or(i64::MIN, |t| t.nanos()), Source::Waiting(entry)),
+            MergeInput::Rows(rows) => match rows.first() {
+                None => return,
+                Some(row) => (row.time.nanos(), Source::Rows(rows.into_iter())),
+            },
+        };
+        self.cursors.push(Cursor { source, head: None });
+        // No row of the input comes before this key.
+        self.heap.push(Reverse((first, String::new(), i32::MIN, at)));
+    }
+
+    fn push(&mut self, at: usize) {
+        self.heap.extend(self.cursors[at].key(at).map(Reverse));
+    }
+
+    /// Picks rows of one cursor for as long as they come first.
+    fn drain(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
+        loop {
+            let Some(head) = &mut self.cursors[at].head else { return Ok(()) };
+            if let Some(Reverse(next)) = self.heap.peek()
+                && head.is_after(next)
+            {
+                self.push(at);
+                return Ok(());
+            }
+            self.picked.rows.push((head.slot, head.row));
+            self.picked.bytes += head.text.value(head.row).len();
+            head.row += 1;
+            let is_over = head.row == head.batch.num_rows();
+            if self.picked.rows.len() >= BATCH_ROWS_MAX || self.picked.bytes >= BATCH_BYTES_MAX {
+                self.flush(emit)?;
+            }
+            if is_over {
+                self.load(at, emit)?;
+            }
+        }
+    }
+
+    /// Loads the next batch of a cursor; none when it is exhausted.
+    fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
+        let cursor = &mut self.cursors[at];
+        if let Source::Waiting(entry) = &cursor.source {
+            let reader = TableReader::open(self.store, &entry.path, entry.dataset, Selection::default())?;
+            cursor.source = Source::File(reader);
+        }
+        let batch = match &mut cursor.source {
+            Source::File(reader) => reader.next().transpose()?,
+            Source::Rows(rows) => {
+                let batch = next_rows(self.stream, rows)?;
+                if let Some(batch) = &batch {
+                    self.new_rows = self.new_rows.plus(digest_rows(batch).map_err(bad)?);
+                }
+                batch
+            }
+            Source::Waiting(_) | Source::Done => None,
+        };
+        match batch {
+            None => *cursor = Cursor { source: Source::Done, head: None },
+            Some(batch) if batch.num_rows() == 0 => *cursor = Cursor { source: Source::Done, head: None },
+            Some(batch) => {
+                let slot = self.picked.batches.len();
+                self.picked.batches.push(batch.clone());
+                cursor.head = Some(Head::new(batch, slot)?);
+            }
+        }
+        // What was read out is let go before much of it gathers.
+        if self.picked.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
+    }
+
+    /// Hands on what was picked, and lets go of batches that are read out.
+    fn flush(&mut self, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
+        let picked = std::mem::take(&mut self.picked);
+        if !picked.rows.is_empty() {
+            let batches: Vec<&RecordBatch> = picked.batches.iter().collect();
+            let merged = interleave_record_batch(&batches, &picked.rows).map_err(|e| bad(e.to_string()))?;
+            emit(&merged)?;
+        }
+        for head in self.cursors.iter_mut().filter_map(|c| c.head.as_mut()) {
+            head.slot = self.picked.batches.len();
+            self.picked.batches.push(head.batch.clone());
+        }
+        Ok(())
+    }
+}
+
+impl Cursor {
+    fn key(&self, at: usize) -> Option<Key> {
+        let head = self.head.as_ref()?;
+        let row = head.row;
+        Some((head.times.value(row), head.ids.value(row).to_owned(), head.revisions.value(row), at))
+    }
+}
+
+impl Head {
+    fn new(batch: RecordBatch, slot: usize) -> Result<Self, ArchiveError> {
+        let get = |name: &str| batch.column_by_name(name).ok_or_else(|| bad(format!("no column {name}")));
+        let text = |name: &str| {
+            let found = get(name)?.as_string_opt::<i32>().cloned();
+            found.ok_or_else(|| bad(format!("column {name} is not text")))
+        };
+        let times = get(column::EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().cloned();
+        let revisions = get(column::REVISION)?.as_primitive_opt::<Int32Type>().cloned();
+        Ok(Self {
+            slot,
+            row: 0,
+            times: times.ok_or_else(|| bad("event_time_ns is not an integer".to_owned()))?,
+            ids: text(column::EVENT_ID)?,
+            revisions: revisions.ok_or_else(|| bad("revision is not an integer".to_owned()))?,
+            text: text(column::RAW)?,
+            batch,
+        })
+    }
+
+    /// Whether the row that this head stands at comes after `other`.
+    fn is_after(&self, other: &Key) -> bool {
+        let own = (self.times.value(self.row), self.ids.value(self.row), self.revisions.value(self.row));
+        own > (other.0, other.1.as_str(), other.2)
+    }
+}
+
+/// The next few of new rows as a batch.
+fn next_rows(stream: Stream, rows: &mut std::vec::IntoIter<EventRow>) -> Result<Option<RecordBatch>, ArchiveError> {
+    let rest = rows.as_slice();
+    let count = chunk_rows(rest);
+    if count == 0 {
+        return Ok(None);
+    }
+    let batch = event_batch(stream, &rest[..count]).map_err(bad)?;
+    rows.nth(count - 1);
+    Ok(Some(batch))
+}
+
+/// How many of `rows` make the next batch.
+pub fn chunk_rows(rows: &[EventRow]) -> usize {
+    let mut bytes = 0;
+    let fits = |row: &&EventRow| {
+        let is_first = bytes == 0;
+        bytes += row.raw.len().max(1);
+        is_first || bytes <= BATCH_BYTES_MAX
+    };
+    rows.iter().take(BATCH_ROWS_MAX).take_while(fits).count()
+}
+
+fn bad(detail: String) -> ArchiveError {
+    ArchiveError::Table { path: "merged rows".to_owned(), detail }
+}

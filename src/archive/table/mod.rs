@@ -1,0 +1,22 @@
+//! Rows in files: the schema, Parquet written and read, row digests, merging.
+
+mod batch;
+mod digest;
+mod merge;
+mod reader;
+mod rows;
+mod schema;
+mod tuning;
+mod writer;
+
+pub use batch::{event_batch, reject_batch};
+pub use digest::{RowsDigest, digest_rows};
+pub use merge::{MergeInput, chunk_rows, merge};
+pub use reader::{Selection, TableReader};
+pub use rows::{event_rows, reject_rows};
+pub use schema::{column, schema_of};
+pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Tier};
+pub use writer::{TableWriter, Written};
+
+/// The version of the files' schema, in their metadata.
+pub const TABLE_VERSION: &str = "1";

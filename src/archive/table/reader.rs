@@ -1,0 +1,90 @@
+//! One Parquet file, read batch by batch; what is not asked for is not decoded.
+
+use arrow::array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::statistics::Statistics;
+
+use crate::model::Range;
+
+use super::super::store::Store;
+use super::super::{ArchiveError, Dataset};
+use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
+use super::{column, schema_of};
+
+/// What to decode of a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection<'a> {
+    /// These columns; none named: all.
+    pub columns: &'a [&'a str],
+    /// Row groups that may hold an event time of this range; the rows themselves are not filtered.
+    pub range: Option<Range>,
+}
+
+/// The batches of one file, in order.
+pub struct TableReader {
+    path: String,
+    reader: ParquetRecordBatchReader,
+}
+
+impl TableReader {
+    /// Opens a file of `dataset`.
+    ///
+    /// # Errors
+    /// When the store fails, or the file is not a table of this dataset and version.
+    pub fn open(
+        store: &dyn Store,
+        path: &str,
+        dataset: Dataset,
+        selection: Selection<'_>,
+    ) -> Result<Self, ArchiveError> {
+        let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
+        let blob = store.read(path)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(blob).map_err(|e| table(e.to_string()))?;
+        if builder.schema().fields() != schema_of(dataset).fields() {
+            return Err(table(format!("its columns are not those of {dataset}")));
+        }
+        let mut groups = Vec::new();
+        for (at, group) in builder.metadata().row_groups().iter().enumerate() {
+            if selection.range.is_none_or(|range| may_hold(group, range)) {
+                groups.push(at);
+            }
+        }
+        let rows_max = batch_rows(builder.metadata().row_groups());
+        let mask = match selection.columns {
+            [] => ProjectionMask::all(),
+            names => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+        };
+        let reader = builder.with_row_groups(groups).with_projection(mask).with_batch_size(rows_max).build();
+        Ok(Self { path: path.to_owned(), reader: reader.map_err(|e| table(e.to_string()))? })
+    }
+}
+
+impl Iterator for TableReader {
+    type Item = Result<RecordBatch, ArchiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?;
+        Some(batch.map_err(|e| ArchiveError::Table { path: self.path.clone(), detail: e.to_string() }))
+    }
+}
+
+/// Fewer rows at a time where events are large.
+fn batch_rows(groups: &[RowGroupMetaData]) -> usize {
+    let average = |group: &RowGroupMetaData| {
+        let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
+        bytes / usize::try_from(group.num_rows()).unwrap_or(1).max(1)
+    };
+    let largest = groups.iter().map(average).max().unwrap_or(1).max(1);
+    (BATCH_BYTES_MAX / largest).clamp(1, BATCH_ROWS_MAX)
+}
+
+fn may_hold(group: &RowGroupMetaData, range: Range) -> bool {
+    let times = group.columns().iter().find(|c| c.column_path().string() == column::EVENT_TIME_NS);
+    let Some(Statistics::Int64(times)) = times.and_then(|c| c.statistics()) else { return true };
+    match (times.min_opt(), times.max_opt()) {
+        (Some(min), Some(max)) => *min < range.end.nanos() && range.start.nanos() <= *max,
+        _ => true,
+    }
+}

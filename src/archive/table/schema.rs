@@ -1,0 +1,88 @@
+//! The columns of every dataset that is kept in files: explicit, and the same in every file of a version.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use super::super::Dataset;
+
+/// The names of columns that code refers to.
+pub mod column {
+    pub const TEAM_ID: &str = "team_id";
+    pub const STREAM: &str = "stream";
+    pub const EVENT_ID: &str = "event_id";
+    pub const EVENT_TIME: &str = "event_time";
+    pub const EVENT_TIME_NS: &str = "event_time_ns";
+    pub const EVENT_TYPE: &str = "event_type";
+    pub const REVISION: &str = "revision";
+    pub const FIRST_SEEN_AT: &str = "first_seen_at";
+    pub const REDACTED: &str = "redacted";
+    pub const RAW: &str = "raw";
+    pub const RAW_BYTES: &str = "raw_bytes";
+    pub const REASON: &str = "reason";
+    pub const DETAIL: &str = "detail";
+    pub const TOKEN_INFO: &str = "token_info";
+    pub const PAYLOAD: &str = "payload";
+    /// What `connections` adds, in order.
+    pub const CONNECTION: [&str; 10] = [
+        "connection_id",
+        "device_id",
+        "computer_host_name",
+        "tunnel_id",
+        "source_type",
+        "peer_email",
+        "peer_ip",
+        "direct_ip",
+        "local_user_name",
+        "failure_reason",
+    ];
+}
+
+/// The columns of a dataset. Times are microseconds, UTC by definition, without a zone.
+pub fn schema_of(dataset: Dataset) -> SchemaRef {
+    static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| Dataset::ALL.map(make));
+    let at = Dataset::ALL.iter().position(|d| *d == dataset).expect("BUG: every dataset is among all of them");
+    Arc::clone(&SCHEMAS[at])
+}
+
+fn make(dataset: Dataset) -> SchemaRef {
+    use column::*;
+    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+    let maybe = |name: &str| Field::new(name, DataType::Utf8, true);
+    let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
+    let nanos = |nullable| Field::new(EVENT_TIME_NS, DataType::Int64, nullable);
+    let flag = Field::new(REDACTED, DataType::Boolean, false);
+    if dataset == Dataset::Quarantine {
+        return Arc::new(Schema::new(vec![
+            text(TEAM_ID),
+            text(STREAM),
+            text(EVENT_ID),
+            time(EVENT_TIME, true),
+            nanos(true),
+            text(REASON),
+            text(DETAIL),
+            time(FIRST_SEEN_AT, false),
+            flag,
+            text(RAW),
+            Field::new(RAW_BYTES, DataType::Binary, true),
+        ]));
+    }
+    let mut fields = vec![
+        text(TEAM_ID),
+        text(EVENT_ID),
+        time(EVENT_TIME, false),
+        nanos(false),
+        text(EVENT_TYPE),
+        Field::new(REVISION, DataType::Int32, false),
+        time(FIRST_SEEN_AT, false),
+        flag,
+        text(RAW),
+    ];
+    match dataset {
+        Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),
+        Dataset::Billing => fields.push(maybe(PAYLOAD)),
+        Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
+        Dataset::Quarantine => {}
+    }
+    Arc::new(Schema::new(fields))
+}

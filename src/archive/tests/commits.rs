@@ -1,0 +1,179 @@
+//! What a commit does to the files, the state and later readers.
+
+use super::super::{FileRole, LocalStore, MemoryStore, StateError};
+use super::*;
+
+/// Runs a test on every kind of store.
+fn on_every_store(test: impl Fn(Arc<dyn Store>)) {
+    test(Arc::new(MemoryStore::new()));
+    let directory = tempfile::tempdir().unwrap();
+    test(Arc::new(LocalStore::new(directory.path().join("archive"))));
+}
+
+#[test]
+fn a_history_is_read_back_whole_after_every_step() {
+    on_every_store(|store| {
+        let archive = open(&store);
+        let mut writer = writer(&archive);
+        for (step, draft) in history().into_iter().enumerate() {
+            let outcome = commit(&mut writer, draft).unwrap();
+            assert!(matches!(outcome, Committed::Committed { .. }), "step {step}: {outcome:?}");
+            assert_eq!(ids_in(&archive), ids_after(step + 1), "step {step}");
+            assert_eq!(archive.read(&team()).unwrap().state(), writer.state(), "step {step}");
+            let mut live: Vec<String> = writer.state().files.keys().cloned().collect();
+            live.sort();
+            let there = [files_under(&store, "data"), files_under(&store, "recent")].concat();
+            assert_eq!(live, there, "step {step}");
+            assert_eq!(files_under(&store, "staging"), Vec::<String>::new(), "step {step}");
+        }
+        assert_eq!(archive.teams().unwrap(), vec![team()]);
+    });
+}
+
+#[test]
+fn files_go_where_their_role_belongs() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let roles: [&[FileRole]; 6] = [
+        &[FileRole::Part],
+        &[FileRole::Part, FileRole::Part, FileRole::Part],
+        &[FileRole::Window, FileRole::Window],
+        &[FileRole::Window, FileRole::Window],
+        &[FileRole::Month],
+        &[FileRole::Amendment, FileRole::Month],
+    ];
+    for (draft, expected) in history().into_iter().zip(roles) {
+        let _ = commit(&mut writer, draft).unwrap();
+        let files = writer.state().files.values().filter(|f| f.dataset.as_str() == "connections");
+        assert_eq!(files.map(|f| f.role).collect::<Vec<_>>(), expected);
+    }
+    for file in writer.state().files.values() {
+        let prefix = match (file.dataset.as_str(), file.role) {
+            ("quarantine", _) => "recent/quarantine/team=acme/date=2026-11-20/20261120t000000z-p-",
+            (_, FileRole::Month) => "data/connections/team=acme/month=2026-11/20261101t000000z-m-",
+            (_, FileRole::Amendment) => "data/connections/team=acme/month=2026-11/20261101t000000z-a-",
+            other => panic!("{other:?}"),
+        };
+        assert!(file.path.starts_with(prefix), "{}", file.path);
+    }
+    let rejects = writer.rejects(Stream::Connections).unwrap();
+    assert_eq!(rejects[0].digest, crate::model::Digest::of(b"{\"id\":\"odd\"\xff}"));
+    assert_eq!(writer.rejects(Stream::Activity).unwrap(), vec![]);
+}
+
+#[test]
+fn nothing_to_say_writes_nothing() {
+    on_every_store(|store| {
+        let archive = committed(&store);
+        let before = files_under(&store, "");
+        let mut writer = writer(&archive);
+        let head = writer.state().head;
+        assert_eq!(commit(&mut writer, Draft::default()).unwrap(), Committed::Nothing);
+        let idle = Draft { rows: vec![rows("2026-12-01", Vec::new(), true)], ..Draft::default() };
+        assert_eq!(commit(&mut writer, idle).unwrap(), Committed::Nothing);
+        let again = history().pop().unwrap();
+        let seq = writer.state().seq;
+        assert_eq!(commit(&mut writer, again).unwrap(), Committed::AlreadyCommitted { seq });
+        assert_eq!((writer.state().head, files_under(&store, "")), (head, before));
+    });
+}
+
+#[test]
+fn the_second_writer_is_told_so_and_the_lock_ends_with_its_holder() {
+    on_every_store(|store| {
+        let archive = open(&store);
+        let held = writer(&archive);
+        let second = archive.writer(&team(), now()).err();
+        assert!(matches!(second, Some(ArchiveError::Locked { .. })), "{second:?}");
+        assert!(archive.writer(&TeamId::from("other"), now()).is_ok());
+        drop(held);
+        assert!(archive.writer(&team(), now()).is_ok());
+    });
+}
+
+#[test]
+fn a_refused_draft_changes_nothing_and_the_writer_goes_on() {
+    on_every_store(|store| {
+        let archive = open(&store);
+        let mut writer = writer(&archive);
+        let mut steps = history().into_iter();
+        for draft in steps.by_ref().take(3) {
+            let _ = commit(&mut writer, draft).unwrap();
+        }
+        let (before, files) = (writer.state().clone(), files_under(&store, ""));
+        let first = "2026-11-01";
+        let back = Draft { windows: vec![record(day(first), WindowState::Provisional, 7)], ..Draft::default() };
+        let stranger = Draft { rows: vec![rows("2026-11-03", events(first, 0, 1), false)], ..Draft::default() };
+        let twice = [events(first, 9, 1), events(first, 9, 1)].concat();
+        let doubled = Draft { rows: vec![rows(first, twice, false)], ..Draft::default() };
+        let early = Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() };
+        for (draft, is_state) in [(back, true), (stranger, false), (doubled, false), (early, true)] {
+            let error = commit(&mut writer, draft).unwrap_err();
+            assert_eq!(matches!(error, ArchiveError::State { .. }), is_state, "{error}");
+            assert!(!error.needs_reopen(), "{error}");
+            assert_eq!((writer.state(), &files_under(&store, "")), (&before, &files));
+        }
+        let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+        assert_eq!(ids_in(&archive), ids_after(4));
+    });
+}
+
+#[test]
+fn a_clock_set_back_does_not_reorder_the_ledger() {
+    on_every_store(|store| {
+        let archive = open(&store);
+        let mut writer = writer(&archive);
+        let mut steps = history().into_iter();
+        let earlier = at("2026-11-18T00:00:00Z");
+        let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
+        let _ = writer.commit(steps.next().unwrap(), earlier).unwrap();
+        assert_eq!(files_under(&store, "ledger"), ["ledger/team=acme/2026-11-20.jsonl"]);
+        drop(writer);
+        let mut writer = archive.writer(&team(), at("2026-11-17T23:59:59Z")).unwrap();
+        assert_eq!(writer.recovery().clock_back, Some(Duration::from_secs(1)));
+        let _ = writer.commit(steps.next().unwrap(), at("2026-11-21T00:00:00Z")).unwrap();
+        assert_eq!(files_under(&store, "ledger").len(), 2);
+        assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
+        assert_eq!(ids_in(&archive), ids_after(3));
+    });
+}
+
+#[test]
+fn another_version_and_a_missing_manifest_are_refused() {
+    let store = MemoryStore::new();
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    assert!(matches!(Archive::open(Arc::clone(&shared)).err(), Some(ArchiveError::NotAnArchive)));
+    let _ = committed(&shared);
+    let manifest = store.read("archive.json").unwrap().to_bytes().unwrap();
+    store.tamper("archive.json", None);
+    let error = Archive::open_or_create(Arc::clone(&shared), || panic!("no new id")).err().unwrap();
+    assert!(matches!(error, ArchiveError::ManifestMissing { .. }), "{error}");
+    let newer = String::from_utf8(manifest.to_vec()).unwrap().replace("\"version\": 1", "\"version\": 2");
+    store.tamper("archive.json", Some(newer.into()));
+    let error = Archive::open(shared).err().unwrap();
+    assert_eq!(error.to_string(), "archive.json: format version 2, this program knows version 1");
+}
+
+#[test]
+fn the_same_rows_make_the_same_files() {
+    let paths = || {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let archive = committed(&store);
+        let state = archive.read(&team()).unwrap().state().clone();
+        (state.head, files_under(&store, ""))
+    };
+    assert_eq!(paths(), paths());
+}
+
+#[test]
+fn overlap_is_refused_by_name() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let whole = day("2026-11-01");
+    let (_, half) = whole.halves().unwrap();
+    let windows = vec![record(whole, WindowState::Provisional, 0), record(half, WindowState::Provisional, 0)];
+    let error = commit(&mut writer, Draft { windows, ..Draft::default() }).unwrap_err();
+    let ArchiveError::State { source: StateError::Overlap { .. }, .. } = error else { panic!("{error}") };
+}

@@ -1,0 +1,182 @@
+//! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
+
+mod commits;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::model::{ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, Stream, TeamId, WindowGrid};
+
+use super::{
+    Archive, ArchiveError, Committed, Draft, Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
+};
+
+pub fn at(text: &str) -> Instant {
+    text.parse().unwrap()
+}
+
+pub fn team() -> TeamId {
+    TeamId::from("acme")
+}
+
+pub fn now() -> Instant {
+    at("2026-11-20T12:00:00Z")
+}
+
+pub fn day(date: &str) -> Range {
+    WindowGrid::new(Duration::from_secs(86_400)).window_of(at(&format!("{date}T00:00:00Z")))
+}
+
+pub fn november() -> Range {
+    month_of(now())
+}
+
+/// A connection event with everything filled in.
+pub fn event(id: &str, time: Instant) -> EventRow {
+    let detail = ConnectionDetail {
+        connection_id: Some(format!("c-{id}").as_str().into()),
+        device_id: Some("device-1".into()),
+        computer_host_name: Some("büro-pc".to_owned()),
+        peer_email: Some("someone@example.com".to_owned()),
+        peer_ip: Some("192.0.2.7".to_owned()),
+        ..ConnectionDetail::default()
+    };
+    EventRow {
+        team_id: team(),
+        event_id: id.into(),
+        time,
+        event_type: "incomingConnectionRequestedEvent".to_owned(),
+        revision: 1,
+        first_seen_at: at("2026-11-20T11:59:00Z"),
+        redacted: false,
+        raw: Bytes::from(format!("{{\"id\":\"{id}\",\"timestamp\":{}}}", time.nanos())),
+        detail: Detail::Connections(Box::new(detail)),
+    }
+}
+
+/// `count` events of one day, a minute apart, numbered from `first`.
+pub fn events(date: &str, first: u64, count: u64) -> Vec<EventRow> {
+    let start = day(date).start;
+    let one = |n: u64| event(&format!("{date}-{n:04}"), start.plus(Duration::from_secs(n * 60)));
+    (first..first + count).map(one).collect()
+}
+
+pub fn reject(id: &str, raw: &[u8]) -> RejectRow {
+    RejectRow {
+        team_id: team(),
+        stream: Stream::Connections,
+        event_id: id.into(),
+        time: None,
+        reason: "time_out_of_range".to_owned(),
+        detail: "time 1 in Millis lies outside 2000 to 2100".to_owned(),
+        first_seen_at: now(),
+        redacted: false,
+        raw: Bytes::copy_from_slice(raw),
+    }
+}
+
+pub fn record(window: Range, state: WindowState, events: u64) -> WindowRecord {
+    WindowRecord {
+        stream: Stream::Connections,
+        range: window,
+        state,
+        reads: 1,
+        requests: 2,
+        events,
+        late: 0,
+        settled_at: None,
+        rescans: 0,
+        confirmed: Vec::new(),
+        unstable: Vec::new(),
+        walk: None,
+    }
+}
+
+pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
+    WindowRows { stream: Stream::Connections, window: day(date), rows, compact }
+}
+
+/// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed month, and an
+/// amendment to it.
+pub fn history() -> Vec<Draft> {
+    let (first, second) = ("2026-11-01", "2026-11-02");
+    let windows =
+        |state, counts: [u64; 2]| vec![record(day(first), state, counts[0]), record(day(second), state, counts[1])];
+    vec![
+        Draft {
+            rows: vec![rows(first, events(first, 0, 3), false)],
+            windows: vec![record(day(first), WindowState::Provisional, 3)],
+            rejects: vec![reject("odd", b"{\"id\":\"odd\"\xff}")],
+            ..Draft::default()
+        },
+        Draft {
+            rows: vec![rows(first, events(first, 3, 2), false), rows(second, events(second, 0, 1), false)],
+            windows: windows(WindowState::Provisional, [5, 1]),
+            ..Draft::default()
+        },
+        Draft {
+            rows: vec![rows(first, events(first, 5, 2), true), rows(second, events(second, 1, 1), true)],
+            windows: windows(WindowState::Settled, [7, 2]),
+            ..Draft::default()
+        },
+        Draft { windows: windows(WindowState::Sealed, [7, 2]), ..Draft::default() },
+        Draft {
+            rows: vec![rows(second, events(second, 2, 1), true)],
+            windows: windows(WindowState::Sealed, [7, 3]),
+            seal_months: vec![(Stream::Connections, november())],
+            ..Draft::default()
+        },
+        Draft {
+            rows: vec![rows(first, events(first, 7, 1), true)],
+            windows: vec![record(day(first), WindowState::Sealed, 8)],
+            ..Draft::default()
+        },
+    ]
+}
+
+/// The ids that a history of so many steps must hold, each once.
+pub fn ids_after(steps: usize) -> BTreeMap<String, usize> {
+    let drafts = history().into_iter().take(steps);
+    let rows = drafts.flat_map(|draft| draft.rows).flat_map(|window| window.rows);
+    rows.map(|row| (row.event_id.to_string(), 1)).collect()
+}
+
+/// How often each id is archived, read from the files.
+pub fn ids_in(archive: &Archive) -> BTreeMap<String, usize> {
+    let reader = archive.read(&team()).unwrap();
+    let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+    let mut ids = BTreeMap::new();
+    for event in reader.events_in(Stream::Connections, all).unwrap() {
+        *ids.entry(event.event_id.to_string()).or_insert(0) += 1;
+    }
+    ids
+}
+
+pub fn open(store: &Arc<dyn Store>) -> Archive {
+    Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned()).unwrap()
+}
+
+pub fn writer(archive: &Archive) -> TeamWriter {
+    archive.writer(&team(), now()).unwrap()
+}
+
+/// Commits a whole history and returns the archive.
+pub fn committed(store: &Arc<dyn Store>) -> Archive {
+    let archive = open(store);
+    let mut writer = writer(&archive);
+    for draft in history() {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    archive
+}
+
+pub fn commit(writer: &mut TeamWriter, draft: Draft) -> Result<Committed, ArchiveError> {
+    writer.commit(draft, now())
+}
+
+pub fn files_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {
+    store.list(directory).unwrap().into_iter().map(|entry| entry.path).collect()
+}

@@ -2,7 +2,6 @@
 
 /// A bug that the exhaustive checker must catch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "planted by tests alone"))]
 pub enum Bug {
     NoPad,
     NoAnchors,

@@ -34,8 +34,15 @@ impl Anomalies {
         self.outside += other.outside;
     }
 
-    pub fn total(&self) -> u64 {
-        self.has_more + self.next_offset + self.order + self.outside
+    /// Each kind by name, with how often it was met.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [
+            ("hasMoreEvents", self.has_more),
+            ("nextOffset", self.next_offset),
+            ("order", self.order),
+            ("outside", self.outside),
+        ];
+        all.into_iter()
     }
 }
 

@@ -1,0 +1,103 @@
+//! Billing by difference of snapshots: the service shows its ten newest entries and nothing else.
+
+use crate::archive::SnapshotEntry;
+
+/// Entries that the service shows at most.
+pub const SNAPSHOT_ENTRIES_MAX: usize = 10;
+
+/// How a snapshot, newest first, joins the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// The first look.
+    First,
+    /// Fewer than ten entries: this is the whole ledger, nothing can have slipped by.
+    Whole,
+    /// So many new entries stand above the ones known. `ambiguous`: equal entries allow another number as well.
+    Joined { new: usize, ambiguous: bool },
+    /// Nothing of the former snapshot is left: entries between the two were, or may have been, lost.
+    Overrun,
+}
+
+/// Compares a snapshot with the one before.
+pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) -> Overlap {
+    if is_first {
+        return Overlap::First;
+    }
+    if now.len() < SNAPSHOT_ENTRIES_MAX {
+        return Overlap::Whole;
+    }
+    let fits: Vec<usize> = (0..now.len()).filter(|&new| fits(before, &now[new..])).collect();
+    match fits.as_slice() {
+        [new, others @ ..] => Overlap::Joined { new: *new, ambiguous: *new > 0 && !others.is_empty() },
+        [] => match now.iter().position(|entry| before.iter().any(|known| same(entry, known))) {
+            Some(new) => Overlap::Joined { new, ambiguous: false },
+            None => Overlap::Overrun,
+        },
+    }
+}
+
+/// Whether the former snapshot goes on where `rest` begins.
+fn fits(before: &[SnapshotEntry], rest: &[SnapshotEntry]) -> bool {
+    !before.is_empty() && rest.iter().zip(before).all(|(entry, known)| same(entry, known))
+}
+
+/// The same entry: by id where there is one (its content may have been edited), else by content.
+fn same(a: &SnapshotEntry, b: &SnapshotEntry) -> bool {
+    match (&a.id, &b.id) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.digest == b.digest,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Digest;
+
+    /// Letters are entries with ids; digits are entries without.
+    fn snapshot(text: &str) -> Vec<SnapshotEntry> {
+        let entry = |c: char| SnapshotEntry {
+            id: c.is_alphabetic().then(|| c.to_string()),
+            digest: Digest::of(c.to_string().as_bytes()),
+        };
+        text.chars().map(entry).collect()
+    }
+
+    #[test]
+    fn snapshots_join_by_their_overlap() {
+        for (scenario, before, now, expected) in [
+            ("nothing new", "jihgfedcba", "jihgfedcba", Overlap::Joined { new: 0, ambiguous: false }),
+            ("two new", "jihgfedcba", "lkjihgfedc", Overlap::Joined { new: 2, ambiguous: false }),
+            ("nine new, one left", "jihgfedcba", "srqponmlkj", Overlap::Joined { new: 9, ambiguous: false }),
+            ("ten new", "jihgfedcba", "tsrqponmlk", Overlap::Overrun),
+            ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined { new: 7, ambiguous: false }),
+            ("from none to ten", "", "jihgfedcba", Overlap::Overrun),
+            ("fewer than ten are the whole ledger", "cba", "xyz", Overlap::Whole),
+            (
+                "an entry vanished in the middle",
+                "jihgfedcba",
+                "kjigfedcba",
+                Overlap::Joined { new: 1, ambiguous: false },
+            ),
+            ("equal entries, no change", "1111111111", "1111111111", Overlap::Joined { new: 0, ambiguous: false }),
+            (
+                "equal entries allow several overlaps",
+                "1212121212",
+                "3412121212",
+                Overlap::Joined { new: 2, ambiguous: true },
+            ),
+        ] {
+            assert_eq!(compare(&snapshot(before), &snapshot(now), false), expected, "{scenario}");
+        }
+        assert_eq!(compare(&[], &snapshot("jihgfedcba"), true), Overlap::First);
+    }
+
+    #[test]
+    fn an_edited_entry_is_still_the_same_entry() {
+        let before = snapshot("jihgfedcba");
+        let mut now = before.clone();
+        now[3].digest = Digest::of(b"edited");
+        assert_eq!(compare(&before, &now, false), Overlap::Joined { new: 0, ambiguous: false });
+    }
+}

@@ -1,0 +1,210 @@
+//! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::api::EventSource;
+use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::clock::Clock;
+use crate::collect::PageLimit;
+use crate::model::{Instant, Range, Stream, TeamId};
+
+use super::batch::{Batch, Flushed, flush};
+use super::plan::Windows;
+use super::progress::Progress;
+use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, Settings};
+
+/// Where heavy work (decoding, compressing, syncing) is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workers {
+    /// On the runtime's threads for blocking work, beside the reading.
+    Threads,
+    /// In place: the simulation has one thread.
+    Inline,
+}
+
+/// The service's clock, as its `Date` headers tell it; ours where it sends none.
+pub struct ServiceClock {
+    clock: Arc<dyn Clock>,
+    /// The newest `Date`, and our monotonic time when it came.
+    newest: Mutex<Option<(Instant, Duration)>>,
+}
+
+impl ServiceClock {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, newest: Mutex::new(None) }
+    }
+
+    pub fn hear(&self, date: Option<Instant>) {
+        let Some(date) = date else { return };
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.is_none_or(|(known, _)| known <= date) {
+            *newest = Some((date, self.clock.monotonic()));
+        }
+    }
+
+    pub fn now(&self) -> Instant {
+        let newest = *self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match newest {
+            Some((date, heard)) => date.plus(self.clock.monotonic().saturating_sub(heard)),
+            None => self.clock.now(),
+        }
+    }
+}
+
+/// One team's round.
+pub struct TeamContext {
+    pub team: TeamId,
+    pub source: Arc<dyn EventSource>,
+    pub clock: Arc<dyn Clock>,
+    pub service: ServiceClock,
+    pub settings: Arc<Settings>,
+    pub workers: Workers,
+    pub progress: Arc<dyn Progress>,
+    limits: [PageLimit; 3],
+    writer: Arc<Mutex<TeamWriter>>,
+    batch: futures::lock::Mutex<Batch>,
+    totals: Mutex<Flushed>,
+    flushed_at: Mutex<Duration>,
+}
+
+impl TeamContext {
+    pub fn new(
+        writer: TeamWriter,
+        source: Arc<dyn EventSource>,
+        clock: Arc<dyn Clock>,
+        settings: Arc<Settings>,
+        workers: Workers,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            team: writer.state().team_id.clone(),
+            source,
+            service: ServiceClock::new(clock.clone()),
+            flushed_at: Mutex::new(clock.monotonic()),
+            clock,
+            settings,
+            workers,
+            progress,
+            limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
+            writer: Arc::new(Mutex::new(writer)),
+            batch: futures::lock::Mutex::new(Batch::default()),
+            totals: Mutex::new(Flushed::default()),
+        }
+    }
+
+    pub fn limit(&self, stream: Stream) -> &PageLimit {
+        &self.limits[stream as usize]
+    }
+
+    /// Looks at the archive's state as of the last commit.
+    pub fn with_state<T>(&self, look: impl FnOnce(&TeamState) -> T) -> T {
+        look(self.writer.lock().unwrap_or_else(PoisonError::into_inner).state())
+    }
+
+    pub fn stream_state(&self, stream: Stream) -> (StreamRecord, Windows) {
+        self.with_state(|state| {
+            let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+            let windows = windows.take_while(|((of, _), _)| *of == stream);
+            let record = state.streams.get(&stream).cloned().unwrap_or_default();
+            (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
+        })
+    }
+
+    /// The archived events of a range.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn stored(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
+        let writer = self.writer.clone();
+        self.work(move || writer.lock().unwrap_or_else(PoisonError::into_inner).events_in(stream, range)).await
+    }
+
+    /// Adds to the batch, and commits it when it has grown or waited long enough.
+    ///
+    /// # Errors
+    /// When the commit fails.
+    pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
+        let mut batch = self.batch.lock().await;
+        add(&mut batch);
+        let waited = self.clock.monotonic().saturating_sub(*lock(&self.flushed_at));
+        let is_due = waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) && !batch.is_idle();
+        if is_due || batch.held_events() >= COMMIT_EVENTS_MAX {
+            self.flush(&mut batch).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits what is in the batch.
+    ///
+    /// # Errors
+    /// When the commit fails.
+    pub async fn commit(&self) -> Result<(), ArchiveError> {
+        let mut batch = self.batch.lock().await;
+        self.flush(&mut batch).await
+    }
+
+    async fn flush(&self, batch: &mut Batch) -> Result<(), ArchiveError> {
+        if batch.is_idle() {
+            return Ok(());
+        }
+        let taken = std::mem::take(batch);
+        let (writer, settings) = (self.writer.clone(), self.settings.clone());
+        let (seen_at, now) = (self.service.now(), self.clock.now());
+        let flushed = self
+            .work(move || {
+                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                flush(taken, &mut writer, &settings, seen_at, now)
+            })
+            .await?;
+        *lock(&self.flushed_at) = self.clock.monotonic();
+        self.progress.committed(&self.team, &flushed);
+        self.count(flushed);
+        Ok(())
+    }
+
+    fn count(&self, flushed: Flushed) {
+        let mut totals = lock(&self.totals);
+        totals.rows += flushed.rows;
+        totals.rejects += flushed.rejects;
+        totals.late += flushed.late;
+        totals.gaps += flushed.gaps;
+        totals.commits += flushed.commits;
+        totals.removals.extend(flushed.removals);
+    }
+
+    /// What this round has committed so far.
+    pub fn totals(&self) -> Flushed {
+        lock(&self.totals).clone()
+    }
+
+    /// Does something with the writer beside the reading.
+    ///
+    /// # Errors
+    /// As `act`.
+    pub async fn with_writer<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,
+    ) -> Result<T, ArchiveError> {
+        let writer = self.writer.clone();
+        self.work(move || act(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))).await
+    }
+
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
+    ) -> Result<T, ArchiveError> {
+        match self.workers {
+            Workers::Inline => work(),
+            Workers::Threads => match tokio::task::spawn_blocking(work).await {
+                Ok(done) => done,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => unreachable!("BUG: blocking work is never cancelled"),
+            },
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

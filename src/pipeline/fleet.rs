@@ -1,0 +1,92 @@
+//! All teams of a token: side by side, one team's failure leaving the others alone.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use crate::api::{ApiError, EventSource};
+use crate::archive::Archive;
+use crate::clock::Clock;
+use crate::model::TeamId;
+
+use super::context::{TeamContext, Workers};
+use super::progress::Progress;
+use super::settings::Settings;
+use super::team::{TeamRound, read_team};
+use super::{Flushed, RoundError};
+
+/// What reads many teams.
+pub struct Fleet {
+    pub source: Arc<dyn EventSource>,
+    pub archive: Arc<Archive>,
+    pub clock: Arc<dyn Clock>,
+    pub settings: Arc<Settings>,
+    pub workers: Workers,
+    pub progress: Arc<dyn Progress>,
+}
+
+/// What a round of all teams came to.
+#[derive(Debug, Default)]
+pub struct FleetRound {
+    pub teams: Vec<(TeamId, Result<TeamRound, RoundError>)>,
+}
+
+impl FleetRound {
+    /// Whether everything asked for was done.
+    pub fn is_done(&self) -> bool {
+        self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(|round| round.failures.is_empty()))
+    }
+
+    /// What was committed in all.
+    pub fn committed(&self) -> Flushed {
+        let mut sum = Flushed::default();
+        for round in self.teams.iter().filter_map(|(_, round)| round.as_ref().ok()) {
+            sum.rows += round.committed.rows;
+            sum.rejects += round.committed.rejects;
+            sum.late += round.committed.late;
+            sum.gaps += round.committed.gaps;
+            sum.commits += round.committed.commits;
+        }
+        sum
+    }
+}
+
+impl Fleet {
+    /// The teams to read: those asked for, else all that the token sees.
+    ///
+    /// # Errors
+    /// When the service does not list them.
+    pub async fn teams(&self) -> Result<Vec<TeamId>, ApiError> {
+        match self.settings.teams.as_slice() {
+            [] => Ok(self.source.teams().await?.body),
+            named => Ok(named.to_vec()),
+        }
+    }
+
+    /// Reads every team once.
+    ///
+    /// # Errors
+    /// When the service does not list the teams; a team's own failure stands in its round.
+    pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
+        let teams = self.teams().await?;
+        let rounds = teams.into_iter().map(|team| async move {
+            let round = self.read_team(&team).await;
+            (team, round)
+        });
+        let teams = futures::stream::iter(rounds).buffer_unordered(self.settings.teams_at_once).collect().await;
+        Ok(FleetRound { teams })
+    }
+
+    async fn read_team(&self, team: &TeamId) -> Result<TeamRound, RoundError> {
+        let writer = self.archive.writer(team, self.clock.now())?;
+        let ctx = TeamContext::new(
+            writer,
+            self.source.clone(),
+            self.clock.clone(),
+            self.settings.clone(),
+            self.workers,
+            self.progress.clone(),
+        );
+        Ok(read_team(&ctx).await)
+    }
+}

@@ -1,0 +1,187 @@
+//! What a reading brings, joined with what the archive holds: the rows that are missing. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::archive::{StoredEvent, StoredReject};
+use crate::collect::Counted;
+use crate::model::{Digest, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
+use crate::normalize::normalize;
+
+/// What the archive holds of the place that events are joined into.
+#[derive(Debug, Default)]
+pub struct Held {
+    occurrences: HashMap<Digest, u32>,
+    revisions: HashMap<EventId, u32>,
+}
+
+impl Held {
+    pub fn new(stored: &[StoredEvent]) -> Self {
+        let mut held = Self::default();
+        for event in stored {
+            *held.occurrences.entry(event.digest).or_default() += 1;
+            let revision = held.revisions.entry(event.event_id.clone()).or_default();
+            *revision = (*revision).max(event.revision);
+        }
+        held
+    }
+
+    pub fn of_rejects(stored: &[StoredReject]) -> Self {
+        let mut held = Self::default();
+        for reject in stored {
+            *held.occurrences.entry(reject.digest).or_default() += 1;
+        }
+        held
+    }
+
+    fn occurrences(&self, digest: &Digest) -> u32 {
+        self.occurrences.get(digest).copied().unwrap_or(0)
+    }
+}
+
+/// The rows that a reading adds.
+#[derive(Debug, Default)]
+pub struct Added {
+    pub rows: Vec<EventRow>,
+    pub rejects: Vec<RejectRow>,
+    /// Ids whose content differs from what is archived: each is a new revision.
+    pub changed: Vec<(EventId, Instant)>,
+    pub redacted: u64,
+    pub types: BTreeSet<String>,
+}
+
+/// Joins `events` of one stream into `held`, which learns them.
+pub fn join(
+    team: &TeamId,
+    stream: Stream,
+    events: &[Counted],
+    held: &mut Held,
+    rejects: &mut Held,
+    seen_at: Instant,
+    added: &mut Added,
+) {
+    for Counted { event, count } in events {
+        let known = held.occurrences(&event.digest).max(rejects.occurrences(&event.digest));
+        for occurrence in known + 1..=*count {
+            let revision = match &event.id {
+                Some(id) => held.revisions.get(id).copied().unwrap_or(0) + 1,
+                None => 1,
+            };
+            added.redacted += u64::from(event.redacted);
+            match normalize(team, stream, event, occurrence, revision, seen_at) {
+                Ok(row) => {
+                    if revision > 1 {
+                        added.changed.push((row.event_id.clone(), row.time));
+                    }
+                    *held.occurrences.entry(event.digest).or_default() += 1;
+                    held.revisions.insert(row.event_id.clone(), revision);
+                    added.types.insert(row.event_type.clone());
+                    added.rows.push(row);
+                }
+                Err(reject) => {
+                    *rejects.occurrences.entry(event.digest).or_default() += 1;
+                    added.rejects.push(*reject);
+                }
+            }
+        }
+    }
+}
+
+/// How many archived events of a range that was read whole are no longer served.
+pub fn no_longer_served(stored: &[StoredEvent], served: &[Counted]) -> u64 {
+    let mut left: BTreeMap<Digest, u32> = BTreeMap::new();
+    let mut ids: BTreeSet<&EventId> = BTreeSet::new();
+    for Counted { event, count } in served {
+        *left.entry(event.digest).or_default() += count;
+        ids.extend(&event.id);
+    }
+    let mut gone = 0;
+    for event in stored {
+        match left.get_mut(&event.digest) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ if ids.contains(&event.event_id) => {}
+            _ => gone += 1,
+        }
+    }
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{RawEvent, ServedTime};
+
+    fn at() -> Instant {
+        Instant::from_seconds(1_700_000_000)
+    }
+
+    fn connection(id: &str, host: &str) -> Counted {
+        let text = format!(
+            r#"{{"id":"{id}","timestamp":1700000000000,"computerHostName":"{host}","connectionClosedEvent":{{}}}}"#
+        );
+        let event = RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at()));
+        Counted { event, count: 1 }
+    }
+
+    fn activity(name: &str, count: u32) -> Counted {
+        let text = format!(r#"{{"header":{{"eventTimestampUnixNano":1700000000000000000}},"{name}":{{}}}}"#);
+        Counted { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
+    }
+
+    fn add(stream: Stream, events: &[Counted], held: &mut Held) -> Added {
+        let mut added = Added::default();
+        join(&TeamId::from("t"), stream, events, held, &mut Held::default(), at(), &mut added);
+        added
+    }
+
+    #[test]
+    fn twins_get_occurrence_numbers_and_a_second_reading_adds_nothing() {
+        let mut held = Held::default();
+        let first = add(Stream::Activity, &[activity("aEvent", 2)], &mut held);
+        let ids: Vec<_> = first.rows.iter().map(|row| row.event_id.as_str().rsplit('-').next().unwrap()).collect();
+        assert_eq!(ids, ["1", "2"]);
+        assert!(add(Stream::Activity, &[activity("aEvent", 2)], &mut held).rows.is_empty());
+        assert_eq!(add(Stream::Activity, &[activity("aEvent", 3)], &mut held).rows.len(), 1);
+    }
+
+    #[test]
+    fn the_same_id_with_other_content_is_a_new_revision() {
+        let mut held = Held::default();
+        assert_eq!(add(Stream::Connections, &[connection("e1", "a")], &mut held).rows[0].revision, 1);
+        assert!(add(Stream::Connections, &[connection("e1", "a")], &mut held).rows.is_empty());
+        let changed = add(Stream::Connections, &[connection("e1", "b")], &mut held);
+        assert_eq!((changed.rows[0].revision, changed.changed.len()), (2, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_a_row_is_kept_once() {
+        let bad = Counted {
+            event: RawEvent::new(
+                "{}".to_owned().into(),
+                false,
+                None,
+                ServedTime::Unusable("time_missing: none".into()),
+            ),
+            count: 1,
+        };
+        let (mut held, mut rejects) = (Held::default(), Held::default());
+        for expected in [1, 0] {
+            let mut added = Added::default();
+            let team = TeamId::from("t");
+            join(&team, Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects, at(), &mut added);
+            assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
+        }
+    }
+
+    #[test]
+    fn what_vanished_upstream_is_counted_and_an_edit_is_not() {
+        let stored = |event: &Counted| StoredEvent {
+            event_id: event.event.id.clone().unwrap(),
+            digest: event.event.digest,
+            time: at(),
+            revision: 1,
+        };
+        let (a, b) = (connection("a", "x"), connection("b", "x"));
+        assert_eq!(no_longer_served(&[stored(&a), stored(&b)], std::slice::from_ref(&a)), 1);
+        assert_eq!(no_longer_served(&[stored(&a)], &[connection("a", "edited")]), 0);
+    }
+}

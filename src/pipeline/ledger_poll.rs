@@ -1,0 +1,141 @@
+//! One poll of the billing ledger: ten newest entries, no range, no paging.
+
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
+use crate::collect::Counted;
+use crate::model::{Instant, Multiset, Range, RawEvent, Stream};
+
+use super::RoundError;
+use super::batch::Batch;
+use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare};
+use super::change::{StreamChange, WindowChange};
+use super::context::TeamContext;
+use super::plan::{Windows, lag};
+
+/// Polls billing once.
+///
+/// # Errors
+/// When the service does not answer or the archive cannot be written.
+pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
+    let served = ctx.source.billing(&ctx.team).await?;
+    ctx.service.hear(served.at);
+    let now = ctx.service.now();
+    let (record, windows) = ctx.stream_state(Stream::Billing);
+    let events = served.body.events;
+    let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
+    let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
+    let poll = Poll { ctx, now, record: &record, windows: &windows, events: &events };
+    let begins = record.begins.unwrap_or_else(|| poll.first_window());
+    let change = StreamChange {
+        begins: record.begins.is_none().then_some(begins),
+        snapshot: (entries != record.snapshot).then_some(entries),
+        read_points: Vec::new(),
+    };
+    let point = StreamChange { read_points: vec![ReadPoint { at: now, read_to: now }], ..StreamChange::default() };
+    ctx.add(|batch| {
+        batch.findings.extend(poll.findings(overlap));
+        if change != StreamChange::default() {
+            batch.change_stream(Stream::Billing, change);
+            poll.add_events(batch);
+        }
+        poll.windows_from(begins).into_iter().for_each(|change| batch.add_change(change));
+        batch.note_stream(Stream::Billing, point);
+    })
+    .await?;
+    Ok(())
+}
+
+struct Poll<'a> {
+    ctx: &'a TeamContext,
+    now: Instant,
+    record: &'a StreamRecord,
+    windows: &'a Windows,
+    /// Newest first, as documented.
+    events: &'a [RawEvent],
+}
+
+impl Poll<'_> {
+    fn oldest(&self) -> Option<Instant> {
+        self.events.iter().filter_map(RawEvent::at).min()
+    }
+
+    fn first_window(&self) -> Instant {
+        let first = self.oldest().map_or(self.now, |oldest| oldest.min(self.now));
+        self.ctx.settings.grid.window_of(first).start
+    }
+
+    fn window_of(&self, at: Instant) -> Range {
+        let held = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
+        held.filter(|window| window.owns(at)).unwrap_or_else(|| self.ctx.settings.grid.window_of(at))
+    }
+
+    fn add_events(&self, batch: &mut Batch) {
+        let mut counts: Multiset<_> = Multiset::default();
+        for event in self.events.iter().rev() {
+            let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
+            let window = event.at().map(|at| self.window_of(at));
+            batch.add_event(Stream::Billing, window, Counted { event: event.clone(), count });
+        }
+    }
+
+    /// A poll proves every window before it: an entry of theirs is among the ten, or was, or a gap says otherwise.
+    fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
+        let settings = &self.ctx.settings;
+        let mut changes = Vec::new();
+        let mut start = begins;
+        while start < self.now {
+            let fresh = settings.grid.window_from(start);
+            let held = self.windows.get(&start);
+            let window = held.map_or(fresh, |held| held.range);
+            start = window.end;
+            let mut change = WindowChange::new(Stream::Billing, window, self.now);
+            (change.walks, change.requests) = (1, 1);
+            match held.map_or(WindowState::Provisional, |held| held.state) {
+                WindowState::Provisional if window.end.plus(lag(self.record, settings)) <= self.now => {
+                    change.confirmed = Some(window);
+                }
+                WindowState::Settled => {
+                    change.rescanned = true;
+                    if settings.tiers_passed(window.end, self.now) <= held.map_or(0, |held| held.rescans) {
+                        continue;
+                    }
+                }
+                WindowState::Provisional | WindowState::Sealed => continue,
+            }
+            changes.push(change);
+        }
+        changes
+    }
+
+    fn findings(&self, overlap: Overlap) -> Option<Finding> {
+        let (kind, from, to, reason) = match overlap {
+            Overlap::First if self.events.len() < SNAPSHOT_ENTRIES_MAX => {
+                let why = "the service shows fewer than ten entries: the whole ledger is held";
+                (FindingKind::ArchiveBegins, self.oldest(), None, why)
+            }
+            Overlap::First => {
+                (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows the ten newest entries alone")
+            }
+            Overlap::Overrun => {
+                let from = self.record.read_points.last().map(|point| point.read_to).or(self.record.begins);
+                let to = self.oldest().filter(|oldest| from.is_none_or(|from| from < *oldest)).unwrap_or(self.now);
+                let why = "none of the ten newest entries was known: entries between may have been lost";
+                (FindingKind::Gap, from, Some(to), why)
+            }
+            Overlap::Joined { ambiguous: true, .. } => {
+                let why = "equal entries let the snapshot join the one before in several ways";
+                (FindingKind::AmbiguousOverlap, None, None, why)
+            }
+            Overlap::Joined { .. } | Overlap::Whole => return None,
+        };
+        Some(Finding {
+            stream: Some(Stream::Billing),
+            kind,
+            subject: Stream::Billing.to_string(),
+            from,
+            to,
+            reason: reason.to_owned(),
+            count: 1,
+            found_at: self.now,
+        })
+    }
+}

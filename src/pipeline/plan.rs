@@ -1,0 +1,246 @@
+//! What a stream's next round would read: a pure function of its windows and the service's clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::archive::{StreamRecord, WindowRecord, WindowState};
+use crate::model::{Instant, Range};
+
+use super::ranges::{clip, missing};
+use super::settings::{SPAN_EVENTS_TARGET, Settings};
+
+/// One stream's windows, by start.
+pub type Windows = BTreeMap<Instant, WindowRecord>;
+
+/// What there is to do for one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// The start of the first window, as it will stand.
+    pub begins: Option<Instant>,
+    /// Windows whose lag has not passed: their new events are read, provisionally.
+    pub open: Vec<Range>,
+    /// Parts of windows past their lag that are not confirmed yet, oldest first.
+    pub unread: Vec<Range>,
+    /// Settled windows to read again, oldest first.
+    pub rescans: Vec<Range>,
+}
+
+/// The lag in force: the configured one, or the learned one where that is longer.
+pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
+    settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
+}
+
+/// Plans one round of a windowed stream. `first` is where a first reading begins.
+pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
+    let begins = begins(record, first, settings);
+    let lag = lag(record, settings);
+    let mut plan = StreamPlan { begins: Some(begins), ..StreamPlan::default() };
+    for window in windows_from(begins, windows, settings, now) {
+        if !settings.selects(window) {
+            continue;
+        }
+        let held = windows.get(&window.start);
+        let state = held.map_or(WindowState::Provisional, |held| held.state);
+        if state != WindowState::Provisional {
+            if is_due(held, window, settings, now) {
+                plan.rescans.push(window);
+            }
+        } else if window.end.plus(lag) <= now {
+            plan.unread.extend(missing(window, held.map_or(&[], |held| &held.confirmed)));
+        } else {
+            plan.open.push(window);
+        }
+    }
+    plan
+}
+
+fn begins(record: &StreamRecord, first: Instant, settings: &Settings) -> Instant {
+    let first = settings.grid.window_of(first).start;
+    match (record.begins, settings.since) {
+        (None, _) => first,
+        (Some(held), Some(_)) => held.min(first),
+        (Some(held), None) => held,
+    }
+}
+
+fn is_due(held: Option<&WindowRecord>, window: Range, settings: &Settings, now: Instant) -> bool {
+    let asked = settings.rescan_now && settings.since.is_none_or(|since| window.end > since);
+    let due = held.is_some_and(|held| {
+        held.state == WindowState::Settled && settings.tiers_passed(window.end, now) > held.rescans
+    });
+    asked || due
+}
+
+/// Every window from `begins` to the one that holds `now`: those that the archive knows, and new ones on the grid
+/// between them.
+fn windows_from(begins: Instant, windows: &Windows, settings: &Settings, now: Instant) -> Vec<Range> {
+    let mut all = Vec::new();
+    let mut start = begins;
+    while start <= now {
+        let window = match windows.get(&start) {
+            Some(held) => held.range,
+            None => {
+                let fresh = settings.grid.window_from(start);
+                let next = windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
+                Range::new(start, fresh.end.min(next))
+            }
+        };
+        start = window.end;
+        all.push(window);
+    }
+    all
+}
+
+/// Cuts the ranges to read into spans that bring about [`SPAN_EVENTS_TARGET`] events each: one walk may cover a run of
+/// quiet windows, and a busy day takes many.
+#[derive(Debug, Clone)]
+pub struct SpanPlanner {
+    /// Ranges still to hand out, the next one last.
+    rest: Vec<Range>,
+    stride: Duration,
+    /// Longest stride seen to hold few enough events.
+    whole_seconds_left: u64,
+}
+
+const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+impl SpanPlanner {
+    pub fn new(ranges: &[Range], stride: Duration) -> Self {
+        let mut rest: Vec<Range> = Vec::new();
+        for range in ranges {
+            match rest.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => rest.push(*range),
+            }
+        }
+        let whole_seconds_left = rest.iter().map(|range| range.length().as_secs()).sum();
+        rest.reverse();
+        Self { rest, stride, whole_seconds_left }
+    }
+
+    /// The next span, of whole seconds.
+    pub fn next_span(&mut self) -> Option<Range> {
+        let range = self.rest.pop()?;
+        let wanted = Range::new(range.start, range.start.plus(self.stride.max(Duration::from_secs(1))).floor_second());
+        let span = clip(wanted, range).filter(|span| !span.is_empty()).unwrap_or(range);
+        if span.end < range.end {
+            self.rest.push(Range::new(span.end, range.end));
+        }
+        self.whole_seconds_left -= span.length().as_secs();
+        Some(span)
+    }
+
+    /// Learns from what a part brought: the stride follows the density of events.
+    pub fn learn(&mut self, part: Range, events: u64) {
+        let wanted = u128::from(SPAN_EVENTS_TARGET) * part.length().as_nanos() / u128::from(events.max(1));
+        let wanted = Duration::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
+        self.stride = wanted.min(self.stride * 4).clamp(Duration::from_secs(1), STRIDE_MAX);
+    }
+
+    /// Seconds of event time not handed out yet.
+    pub fn seconds_left(&self) -> u64 {
+        self.whole_seconds_left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::WalkPoint;
+    use crate::model::Stream;
+
+    fn at(text: &str) -> Instant {
+        text.parse().unwrap()
+    }
+
+    fn window(day: u32, state: WindowState, rescans: u32) -> (Instant, WindowRecord) {
+        let range = Settings::default().grid.window_of(at(&format!("2026-11-{day:02}T00:00:00Z")));
+        let record = WindowRecord {
+            stream: Stream::Activity,
+            range,
+            state,
+            reads: 2,
+            requests: 4,
+            events: 0,
+            late: 0,
+            settled_at: None,
+            rescans,
+            confirmed: Vec::new(),
+            unstable: Vec::new(),
+            walk: None::<WalkPoint>,
+        };
+        (range.start, record)
+    }
+
+    fn days(ranges: &[Range]) -> Vec<String> {
+        ranges.iter().map(|range| range.start.day()).collect()
+    }
+
+    #[test]
+    fn a_first_round_reads_from_the_first_window_to_now() {
+        let plan = plan(
+            &StreamRecord::default(),
+            &Windows::new(),
+            at("2026-11-17T05:00:00Z"),
+            &Settings::default(),
+            at("2026-11-20T00:10:00Z"),
+        );
+        assert_eq!(plan.begins, Some(at("2026-11-17T00:00:00Z")));
+        assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
+        assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"], "the nineteenth is within its lag");
+    }
+
+    #[test]
+    fn a_learned_lag_keeps_a_window_open_longer() {
+        let record = StreamRecord { learned_lag_seconds: 7200, ..StreamRecord::default() };
+        let first = at("2026-11-19T00:00:00Z");
+        let plan = plan(&record, &Windows::new(), first, &Settings::default(), at("2026-11-20T01:59:59Z"));
+        assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"]);
+    }
+
+    #[test]
+    fn re_scans_are_due_by_tier_and_a_sealed_window_is_left_alone() {
+        let windows = Windows::from([
+            window(16, WindowState::Sealed, 3),
+            window(17, WindowState::Settled, 2),
+            window(18, WindowState::Settled, 2),
+            window(19, WindowState::Settled, 0),
+        ]);
+        let record = StreamRecord { begins: Some(at("2026-11-16T00:00:00Z")), ..StreamRecord::default() };
+        let now = at("2026-11-21T00:30:00Z");
+        let plan = plan(&record, &windows, now, &Settings::default(), now);
+        assert_eq!(days(&plan.rescans), ["2026-11-17", "2026-11-19"]);
+    }
+
+    #[test]
+    fn since_earlier_than_what_is_held_extends_the_backfill() {
+        let windows = Windows::from([window(19, WindowState::Sealed, 3)]);
+        let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
+        let since = at("2026-11-17T12:00:00Z");
+        let settings = Settings { since: Some(since), ..Settings::default() };
+        let plan = plan(&record, &windows, since, &settings, at("2026-11-20T12:00:00Z"));
+        assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
+    }
+
+    #[test]
+    fn spans_cover_the_ranges_and_follow_the_density() {
+        let range = Range::new(at("2026-11-01T00:00:00Z"), at("2026-11-20T00:00:00Z"));
+        let mut planner = SpanPlanner::new(&[range], Duration::from_secs(86_400));
+        let first = planner.next_span().unwrap();
+        assert_eq!(first.length(), Duration::from_secs(86_400));
+        planner.learn(first, 0);
+        assert_eq!(
+            planner.next_span().unwrap().length(),
+            Duration::from_secs(4 * 86_400),
+            "a quiet day is followed by a run"
+        );
+        planner.learn(first, 120_000);
+        assert_eq!(planner.next_span().unwrap().length(), Duration::from_secs(8_640), "a busy day by a tenth of one");
+        let mut end = at("2026-11-06T02:24:00Z");
+        while let Some(span) = planner.next_span() {
+            assert_eq!(span.start, end);
+            end = span.end;
+        }
+        assert_eq!((end, planner.seconds_left()), (range.end, 0));
+    }
+}

@@ -1,0 +1,64 @@
+//! Sets of half-open ranges: what of a window is read and what is not.
+
+use crate::model::Range;
+
+/// `ranges` and `added`, disjoint and in order; neighbours become one.
+pub fn union(ranges: &[Range], added: Range) -> Vec<Range> {
+    let mut all: Vec<Range> = ranges.iter().copied().chain([added]).filter(|range| !range.is_empty()).collect();
+    all.sort();
+    let mut merged: Vec<Range> = Vec::with_capacity(all.len());
+    for range in all {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// What of `whole` lies in none of `ranges`, which are disjoint and in order.
+pub fn missing(whole: Range, ranges: &[Range]) -> Vec<Range> {
+    let mut open = Vec::new();
+    let mut from = whole.start;
+    for range in ranges.iter().filter(|range| range.overlaps(&whole)) {
+        if from < range.start {
+            open.push(Range::new(from, range.start));
+        }
+        from = from.max(range.end);
+    }
+    if from < whole.end {
+        open.push(Range::new(from, whole.end));
+    }
+    open
+}
+
+/// What of `range` lies in `within`, where anything does.
+pub fn clip(range: Range, within: Range) -> Option<Range> {
+    range.overlaps(&within).then(|| Range::new(range.start.max(within.start), range.end.min(within.end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Instant;
+    use proptest::prelude::*;
+
+    fn range(start: i64, end: i64) -> Range {
+        Range::new(Instant::from_seconds(start), Instant::from_seconds(end))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_held_and_what_is_missing_make_the_whole(parts in prop::collection::vec((0_i64..100, 1_i64..30), 0..8)) {
+            let whole = range(0, 100);
+            let held = parts.iter().fold(Vec::new(), |held, (start, length)| union(&held, range(*start, start + length)));
+            let open = missing(whole, &held);
+            for second in 0..100 {
+                let at = Instant::from_seconds(second);
+                let in_parts = parts.iter().any(|(start, length)| range(*start, start + length).owns(at));
+                prop_assert_eq!(held.iter().filter(|r| r.owns(at)).count(), usize::from(in_parts));
+                prop_assert_eq!(open.iter().filter(|r| r.owns(at)).count(), usize::from(!in_parts));
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! How a team is read: checked numbers, made from the configuration.
+
+use std::time::Duration;
+
+use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
+
+/// Events or seconds after which a long reading commits what it has.
+pub const COMMIT_EVENTS_MAX: usize = 50_000;
+pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
+/// Events of one walk above which a range is read as two halves.
+pub const WALK_EVENTS_MAX: u64 = 24_000;
+/// Events that a span is sized to bring.
+pub const SPAN_EVENTS_TARGET: u64 = 12_000;
+/// How far back a first reading goes when the team does not show its plan's span.
+pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
+/// The learned lag never grows beyond this.
+pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub grid: WindowGrid,
+    pub lag: Duration,
+    /// Ages after a window's end at which it is re-scanned, rising.
+    pub rescan: Vec<Duration>,
+    /// Ranges of one stream read at once.
+    pub concurrency: usize,
+    /// Teams read at once.
+    pub teams_at_once: usize,
+    pub streams: Vec<Stream>,
+    /// Empty: every team that the token sees.
+    pub teams: Vec<TeamId>,
+    /// Where a first reading begins, or to where an archive is extended; `None`: the plan's span.
+    pub since: Option<Instant>,
+    /// Windows that end later are left alone.
+    pub until: Option<Instant>,
+    /// Read settled windows again now.
+    pub rescan_now: bool,
+}
+
+impl Settings {
+    pub fn reads(&self, stream: Stream) -> bool {
+        self.streams.contains(&stream)
+    }
+
+    /// How many re-scans are due, counted from the window's end.
+    pub fn tiers_passed(&self, window_end: Instant, now: Instant) -> u32 {
+        let passed = self.rescan.iter().filter(|tier| window_end.plus(**tier) <= now).count();
+        u32::try_from(passed).expect("BUG: a configuration has few tiers")
+    }
+
+    pub fn tiers(&self) -> u32 {
+        u32::try_from(self.rescan.len()).expect("BUG: a configuration has few tiers")
+    }
+
+    /// Whether `--since` and `--until` leave the window in.
+    pub fn selects(&self, window: Range) -> bool {
+        self.until.is_none_or(|until| window.end <= until)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            grid: WindowGrid::new(Duration::from_secs(86_400)),
+            lag: Duration::from_secs(900),
+            rescan: [1, 24, 72].map(|hours| Duration::from_secs(hours * 3600)).to_vec(),
+            concurrency: 4,
+            teams_at_once: 8,
+            streams: Stream::ALL.to_vec(),
+            teams: Vec::new(),
+            since: None,
+            until: None,
+            rescan_now: false,
+        }
+    }
+}

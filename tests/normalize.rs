@@ -215,6 +215,7 @@ fn what_is_no_event_is_rejected_with_its_bytes() {
             Some("e"),
         ),
         (b"{\"id\":\"e\",\"timestamp\":1700000000000,\"aEvent\":{\"x\":\"\0\"}}", "not_json", at, Some("e")),
+        (br#"{"id":"e","timestamp":1700000000000,"aEvent":{"x":"\q"}}"#, "not_json", at, Some("e")),
         (br#"{"id":"e","aEvent":{}}"#, "time_missing", None, Some("e")),
         (br#"{"id":"e","timestamp":"1700000000000","aEvent":{}}"#, "time_not_integer", None, Some("e")),
         (br#"{"id":"e","timestamp":1700000000,"aEvent":{}}"#, "time_out_of_range", None, Some("e")),

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -102,8 +101,8 @@ fn wire_error(text: &str, error: &serde_json::Error, expected: &str) -> WireErro
     })
 }
 
-/// Reads the answer as it is, or, where bytes in it are not UTF-8 or not allowed in JSON, a copy of the same length in
-/// which they are masked: one bad event does not spoil the page, and offsets are the same in both.
+/// Reads the answer as it is, or, where strings in it hold what UTF-8 or JSON does not allow, a copy of the same length in
+/// which that is masked: one bad event does not spoil the page, and offsets are the same in both.
 fn read_list(stream: Stream, list: &'static str, body: &Bytes) -> Result<Page, WireError> {
     let first = match std::str::from_utf8(body) {
         Ok(text) => match read_answer(list, text) {
@@ -161,42 +160,45 @@ fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
     RawEvent::new(redact::replace(&served, &secrets).into(), true, id, time)
 }
 
-/// A copy of the same length in which bytes that are not UTF-8, and control characters inside strings, are `?`.
-/// `None` when there are none.
+/// A copy of the same length in which every byte is `?` that is not UTF-8, or, inside a string, a control character or
+/// the start of an escape that JSON does not know. `None` when there is none.
 fn masked(body: &[u8]) -> Option<String> {
     let mut copy = Vec::with_capacity(body.len());
     for chunk in body.utf8_chunks() {
         copy.extend_from_slice(chunk.valid().as_bytes());
         copy.resize(copy.len() + chunk.invalid().len(), b'?');
     }
-    for range in control_characters(&copy) {
-        copy[range].fill(b'?');
-    }
+    mask_strings(&mut copy);
     if copy == body {
         return None;
     }
     Some(String::from_utf8(copy).expect("BUG: what is not UTF-8 was masked"))
 }
 
-fn control_characters(text: &[u8]) -> Vec<Range<usize>> {
-    let (mut inside, mut escaped, mut found) = (false, false, Vec::new());
-    for (at, &byte) in text.iter().enumerate() {
+fn mask_strings(text: &mut [u8]) {
+    let (mut at, mut inside) = (0, false);
+    while let Some(&byte) = text.get(at) {
+        let mut step = 1;
         match byte {
-            _ if !inside => inside = byte == b'"',
-            0..0x20 => {
-                found.push(at..at + 1);
-                // `\` before the masked byte would be an escape that JSON does not know.
-                if std::mem::take(&mut escaped) {
-                    found.push(at - 1..at);
-                }
-            }
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => inside = false,
+            b'"' => inside = !inside,
+            b'\\' if inside => match escape_length(&text[at..]) {
+                Some(length) => step = length,
+                None => text[at] = b'?',
+            },
+            0..0x20 if inside => text[at] = b'?',
             _ => {}
         }
+        at += step;
     }
-    found
+}
+
+/// The length of the escape that `text` starts with; `None` when JSON does not know it.
+fn escape_length(text: &[u8]) -> Option<usize> {
+    match text.get(1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => text.get(2..6)?.iter().all(u8::is_ascii_hexdigit).then_some(6),
+        _ => None,
+    }
 }
 
 /// The fields of an answer that are read; each list under the list's name, to see that there is one.

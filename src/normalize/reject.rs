@@ -22,7 +22,10 @@ pub(super) fn not_utf8(error: &Utf8Error) -> Reject {
 }
 
 pub(super) fn not_json() -> Reject {
-    reject("not_json", "the event's text is not JSON: a string in it holds a control character".into())
+    reject(
+        "not_json",
+        "the event's text is not JSON: a string in it holds a control character or an unknown escape".into(),
+    )
 }
 
 /// `why` as the wire left it: a word, a colon, a sentence.

@@ -191,6 +191,7 @@ async fn what_is_not_there_is_404_and_what_cannot_be_is_400() {
         ("/history/devices?limit=1002".to_owned(), "limit-too-large"),
         (format!("/device/{device}/history?limit=101"), "limit-too-large"),
         ("/history?limit=0".to_owned(), "invalid-parameter"),
+        ("/device/%FF".to_owned(), "invalid-request"),
         ("/history?desc=maybe".to_owned(), "invalid-parameter"),
         ("/history/devices?offset=-1".to_owned(), "invalid-parameter"),
     ] {

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{HashMap, HashSet};
 
-use annals::model::Stream;
+use annals::model::{Digest, Stream};
 use annals::sandbox::{SECRET_PREFIX, SandboxConfig, TruthEvent};
 use serde_json::Value;
 
@@ -194,4 +194,21 @@ async fn weekends_are_quieter_and_nights_are_not_empty() {
     assert!(on(&[0, 6]) * 2 < on(&[1, 2, 3, 4, 5]));
     let hours: HashSet<i64> = requests.iter().map(|at| at / 3600 % 24).collect();
     assert_eq!(hours.len(), 24);
+}
+
+/// The data is a function of the seed on every machine; a change here changes what every seed means.
+#[tokio::test]
+async fn the_data_of_a_seed_never_changes_unseen() {
+    let visitor = Visitor::of(small()).await;
+    let told = Stream::ALL.map(|stream| {
+        let events = visitor.sandbox.handle.truth(visitor.team(), stream);
+        let text: Vec<u8> = events.flat_map(|event| [&event.raw[..], b"\n"].concat()).collect();
+        Digest::of(&text).to_string()
+    });
+    let golden = [
+        "af8ae3207934ce574d31f34c5e760ec9386a016716d6c35f98f8c7d6a0627254",
+        "610e11cbc75bbf48e157d94171328d5358bee7dbe579560bd59f559715058ea1",
+        "41e8b45b9effe0ad4b64c26c79b26a6a1f3bea3546ea8d49205519226f38cb4c",
+    ];
+    assert_eq!(told, golden);
 }

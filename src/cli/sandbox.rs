@@ -94,3 +94,24 @@ fn ready_text(sandbox: &RunningSandbox) -> String {
     ));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_ready_line_is_one_line_of_json_with_the_documented_keys() {
+        let config = SandboxConfig { days: 1, sessions_per_day: 5, ..SandboxConfig::default() };
+        let sandbox = Sandbox::start(config).await.unwrap();
+        let line = ready_line(&sandbox);
+        assert_eq!((line.matches('\n').count(), line.ends_with('\n')), (1, true));
+        let expected = json!({
+            "base_url": sandbox.base_url,
+            "tokens": {"admin": sandbox.admin_token, "read_only": sandbox.read_only_token},
+            "teams": [sandbox.teams[0].as_str(), sandbox.teams[1].as_str()],
+        });
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), expected);
+        let text = ready_text(&sandbox);
+        assert!(text.contains(&sandbox.base_url) && sandbox.teams.iter().all(|team| text.contains(team.as_str())));
+    }
+}

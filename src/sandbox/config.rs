@@ -224,7 +224,7 @@ pub enum Fault {
     Delay(Duration),
     /// A redirection to this address.
     Redirect(String),
-    /// The answer is right but carries no `Date` header's own time: it is that of this moment.
+    /// The answer is right, but its `Date` header tells this moment.
     Dated(Instant),
 }
 

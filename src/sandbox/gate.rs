@@ -74,7 +74,18 @@ async fn admit(world: &World, mut request: Request, next: Next) -> Response {
         return Refusal::forbidden("this token may make only GET requests").into_response();
     }
     request.extensions_mut().insert(role);
-    next.run(request).await
+    told(next.run(request).await)
+}
+
+/// Gives a refusal that the web framework worded by itself, for example of a path that is not UTF-8, the shape of all
+/// others.
+fn told(response: Response) -> Response {
+    let status = response.status();
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if status.is_success() || is_json {
+        return response;
+    }
+    error_body(status, "invalid-request", "the request cannot be read")
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -21,6 +21,7 @@
 //! | a missing or wrong token | 401, code `unauthorized`, `WWW-Authenticate: Bearer` | |
 //! | a right token that may not do this | 403, code `forbidden` | |
 //! | unknown team, computer, user, path | 404, codes `team-not-found`, `device-not-found`, `user-not-found`, `not-found` | |
+//! | a path that is not UTF-8 | 400, code `invalid-request` | |
 //! | a method other than GET | 405, code `method-not-allowed` | |
 //! | shape of an error body | `{"code", "detail"}` | |
 //! | `nextOffset` when nothing is left | omitted | [`Choices::next_offset`] |

@@ -216,3 +216,6 @@ impl<R: Record> Shelf<R> {
         self.overlay.write().expect("BUG: nothing panics while it holds the overlay")
     }
 }
+
+#[cfg(test)]
+mod tests;

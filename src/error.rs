@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use thiserror::Error;
 
 use crate::api::{ApiError, SetupError};
+use crate::archive::ArchiveError;
 use crate::config::ConfigError;
 use crate::report::ReportError;
 use crate::sandbox::SandboxError;
@@ -52,6 +53,8 @@ pub enum Error {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error(transparent)]
     Report(ReportError),
     #[error(transparent)]
     Sandbox(SandboxError),
@@ -97,7 +100,8 @@ impl Error {
         match self {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
-            Error::Api(_) => Family::State,
+            Error::Archive(error) if error.is_transient() => Family::World,
+            Error::Api(_) | Error::Archive(_) => Family::State,
             Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
             Error::Sandbox(_) | Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,

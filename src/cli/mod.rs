@@ -2,11 +2,16 @@
 //!
 //! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
+mod connect;
+mod files;
 mod global;
 mod logging;
+mod look;
 mod man;
 mod output;
+mod quarantine;
 pub mod sandbox;
+mod sql;
 
 use std::future::Future;
 
@@ -34,6 +39,10 @@ The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in anna
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Sql(sql::SqlArgs),
+    Connect(connect::ConnectArgs),
+    Files(files::FilesArgs),
+    Quarantine(quarantine::QuarantineArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(man::CompletionsArgs),
     Man(man::ManArgs),
@@ -41,6 +50,10 @@ enum Command {
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     match command {
+        Command::Sql(args) => sql::run(global, &args),
+        Command::Connect(args) => connect::run(global, &args),
+        Command::Files(args) => files::run(global, &args),
+        Command::Quarantine(args) => quarantine::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),

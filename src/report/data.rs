@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Dataset, Finding, FindingKind, WindowRecord};
+use crate::archive::{Dataset, Finding, FindingKind, TeamState, WindowRecord};
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 /// A live file of the ledger's list.
@@ -40,6 +40,18 @@ pub struct ViewData {
 }
 
 impl ViewData {
+    /// Adds what one team's archive holds. `root` is the archive's directory, absolute.
+    pub fn add_state(&mut self, root: &str, state: &TeamState) {
+        for dataset in Dataset::ALL {
+            let live = self.files.entry(dataset).or_default();
+            live.extend(state.files_of(dataset).map(|entry| LiveFile {
+                path: format!("{}/{}", root.trim_end_matches('/'), entry.path),
+                span: entry.first.zip(entry.last),
+            }));
+        }
+        self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
+    }
+
     /// Adds one team's windows and findings, and counts the standing gaps of each window.
     pub fn add_team(
         &mut self,

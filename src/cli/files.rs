@@ -1,0 +1,31 @@
+//! `annals files`: the exact list of live files, for engines other than ours.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+
+use crate::archive::Dataset;
+use crate::error::{Error, Exit};
+
+use super::{Global, look, output};
+
+/// List the live files of a dataset, one absolute path a line
+#[derive(Debug, Args)]
+pub struct FilesArgs {
+    /// Which dataset
+    #[arg(value_parser = PossibleValuesParser::new(Dataset::ALL.map(Dataset::as_str)).map(|name| dataset(&name)))]
+    dataset: Dataset,
+}
+
+fn dataset(name: &str) -> Dataset {
+    let found = Dataset::ALL.into_iter().find(|dataset| dataset.as_str() == name);
+    found.expect("BUG: the argument is one of the datasets' names")
+}
+
+pub fn run(global: &Global, args: &FilesArgs) -> Result<Exit, Error> {
+    let data = look::view_data(&global.load()?)?;
+    let files = data.files.get(&args.dataset).map_or(&[][..], Vec::as_slice);
+    let lines: String = files.iter().map(|file| format!("{}\n", file.path)).collect();
+    output::print(lines.as_bytes())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,106 @@
+//! One consistent look at the archive, for verbs that ask.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use crate::archive::{Archive, ArchiveError, LocalStore};
+use crate::config::Config;
+use crate::error::Error;
+use crate::report::{Engine, Flow, Limits, ReportError, Sink, ViewData, sink_for};
+
+use super::output::OutputArgs;
+
+/// A writer may replace files between our look at the ledger and the engine's look at the files: then we look again.
+const LOOKS_MAX: u32 = 5;
+
+/// The archive's directory, absolute.
+///
+/// # Errors
+/// When the working directory is gone.
+pub fn root(config: &Config) -> Result<PathBuf, Error> {
+    std::path::absolute(&config.archive)
+        .map_err(|source| Error::io(format!("cannot find {}", config.archive.display()), source))
+}
+
+/// The archive that is there.
+///
+/// # Errors
+/// When there is none, or this program does not know its format.
+pub fn open(config: &Config) -> Result<Archive, Error> {
+    let root = root(config)?;
+    match Archive::open(Arc::new(LocalStore::new(&root))) {
+        Err(ArchiveError::NotAnArchive) => Err(Error::Usage(format!(
+            "{}: no archive is here: `annals sync` makes one, and --archive names another place",
+            root.display()
+        ))),
+        other => Ok(other?),
+    }
+}
+
+/// What the archive holds now.
+///
+/// # Errors
+/// When there is no archive, or a ledger does not check.
+pub fn view_data(config: &Config) -> Result<ViewData, Error> {
+    let (archive, root) = (open(config)?, root(config)?);
+    let mut data = ViewData::default();
+    for team in archive.teams()? {
+        let reader = archive.read(&team)?;
+        if reader.is_pending() {
+            tracing::info!("team {team}: the last commit is not published yet; this is the archive before it");
+        }
+        data.add_state(utf8(&root)?, reader.state());
+    }
+    Ok(data)
+}
+
+/// Answers `sql` and writes the rows to where `output` says.
+///
+/// # Errors
+/// When there is no archive, the query is wrong, or the result cannot be written.
+pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let data = view_data(config)?;
+        let mut begun = false;
+        let answered = output.rows(|out, look| {
+            let engine = Engine::open(data.clone(), Limits::default())?;
+            let mut sink = Watched { inner: sink_for(output.format(), out, look), begun: &mut begun };
+            Ok(engine.query(sql, &mut sink)?)
+        });
+        match answered {
+            Err(Error::Report(ReportError::Engine(_)))
+                if !begun && looks < LOOKS_MAX && view_data(config)?.files != data.files => {}
+            other => return other,
+        }
+    }
+}
+
+/// Notes whether any output was made, after which nothing can be tried again.
+struct Watched<'a, 'b> {
+    inner: Box<dyn Sink + 'a>,
+    begun: &'b mut bool,
+}
+
+impl Sink for Watched<'_, '_> {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        *self.begun = true;
+        self.inner.begin(schema)
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        self.inner.batch(batch)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.inner.finish()
+    }
+}
+
+fn utf8(path: &Path) -> Result<&str, Error> {
+    path.to_str().ok_or_else(|| ReportError::Path { path: path.display().to_string() }.into())
+}

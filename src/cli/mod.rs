@@ -3,6 +3,7 @@
 //! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
 mod connect;
+mod doctor;
 mod files;
 mod global;
 mod logging;
@@ -43,6 +44,7 @@ enum Command {
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
     Quarantine(quarantine::QuarantineArgs),
+    Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(man::CompletionsArgs),
     Man(man::ManArgs),
@@ -54,6 +56,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),
+        Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),

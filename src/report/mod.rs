@@ -18,7 +18,7 @@ pub use columns::{Column, View};
 pub use data::{CoverageRow, FindingRow, LiveFile, ViewData};
 pub use engine::{Engine, Limits};
 pub use error::ReportError;
-pub use render::{Format, Look, sink_for};
+pub use render::{Format, Look, printable, sink_for};
 pub use sink::{Flow, Sink};
 pub use views::{client_sql, views_sql};
 pub use zone::ZONE_FUNCTION;

@@ -249,7 +249,7 @@ fn markdown_cell(text: &str) -> String {
 }
 
 /// Without what could move a terminal's cursor or turn the reading direction; line ends and tabs become spaces.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\r' | '\t' => Some(' '),
         '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' => None,

@@ -1,0 +1,211 @@
+//! `annals doctor`: whether a sync can work from here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use clap::Args;
+
+use crate::api::{EventSource, HttpSource, TokenSource};
+use crate::archive::{Archive, ArchiveError, LocalStore};
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::model::Instant;
+use crate::report::{ReportError, sink_for};
+
+use super::output::OutputArgs;
+use super::{Global, block_on, global, look};
+
+/// Events are settled by the service's clock, so a wrong one here only confuses people.
+const SKEW_SECONDS_MAX: u64 = 60;
+const FREE_BYTES_MIN: u64 = 1 << 30;
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Check configuration, token, reach, clock, disk and archive
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Ok,
+    Warning,
+    Failed,
+}
+
+impl Health {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Health::Ok => "ok",
+            Health::Warning => "warning",
+            Health::Failed => "failed",
+        }
+    }
+}
+
+struct Check {
+    name: &'static str,
+    health: Health,
+    detail: String,
+}
+
+fn check(name: &'static str, health: Health, detail: impl Into<String>) -> Check {
+    Check { name, health, detail: detail.into() }
+}
+
+pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let mut checks = vec![configuration(&config)];
+    checks.extend(block_on(async { Ok(service(&config).await) })?);
+    let root = look::root(&config)?;
+    checks.push(disk(&root));
+    checks.push(archive(&root));
+    print(&checks, &args.output)?;
+    let failed = checks.iter().any(|check| check.health == Health::Failed);
+    Ok(if failed { Exit::Fault } else { Exit::Done })
+}
+
+fn configuration(config: &Config) -> Check {
+    let from =
+        config.file.as_ref().map_or("no file: defaults, environment and flags".into(), |f| f.display().to_string());
+    match config.warnings.as_slice() {
+        [] => check("configuration", Health::Ok, from),
+        warnings => check("configuration", Health::Warning, format!("{from}; {}", warnings.join("; "))),
+    }
+}
+
+/// Token, reach and clock: one request answers all three.
+async fn service(config: &Config) -> Vec<Check> {
+    let options = match global::http_options(config) {
+        Ok(options) => options,
+        Err(error) => return vec![check("token", Health::Failed, error.render(false))],
+    };
+    let place = match &options.token {
+        TokenSource::Fixed(_) => "from ANNALS_TOKEN".to_owned(),
+        TokenSource::File(path) => format!("from {}", path.display()),
+    };
+    let address = options.base_url.clone();
+    let source = match HttpSource::new(crate::api::HttpOptions { deadline: DEADLINE, ..options }) {
+        Ok(source) => source,
+        Err(error) => return vec![check("token", Health::Failed, error.to_string())],
+    };
+    let token = check("token", Health::Ok, place);
+    match source.teams().await {
+        Ok(served) => {
+            let teams = served.body.len();
+            let health = if teams == 0 { Health::Warning } else { Health::Ok };
+            let reach = check("reach", health, format!("{address}: the token sees {teams} teams"));
+            vec![token, reach, clock(served.at, SystemClock::new().now())]
+        }
+        Err(error) => vec![token, check("reach", Health::Failed, format!("{address}: {error}"))],
+    }
+}
+
+fn clock(service: Option<Instant>, ours: Instant) -> Check {
+    let Some(service) = service else {
+        return check(
+            "clock",
+            Health::Warning,
+            "the service sends no Date: our own clock decides when a window settles",
+        );
+    };
+    // One of the two is zero.
+    let skew = ours.since(service).as_secs().max(service.since(ours).as_secs());
+    let detail = format!("{skew} s between {ours} here and {service} there");
+    check("clock", if skew > SKEW_SECONDS_MAX { Health::Warning } else { Health::Ok }, detail)
+}
+
+fn disk(root: &Path) -> Check {
+    let Some(place) = nearest_directory(root) else {
+        return check("disk", Health::Failed, format!("{}: no directory above it can be read", root.display()));
+    };
+    let tried = tempfile::NamedTempFile::new_in(&place).and_then(|file| file.as_file().sync_all());
+    if let Err(error) = tried {
+        return check("disk", Health::Failed, format!("{}: cannot be written: {error}", place.display()));
+    }
+    match free_bytes(&place) {
+        Some(free) => {
+            let health = if free < FREE_BYTES_MIN { Health::Warning } else { Health::Ok };
+            check("disk", health, format!("{}: can be written, {} MiB free", place.display(), free >> 20))
+        }
+        None => check("disk", Health::Ok, format!("{}: can be written", place.display())),
+    }
+}
+
+fn nearest_directory(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find(|place| place.is_dir()).map(Path::to_owned)
+}
+
+#[cfg(unix)]
+fn free_bytes(place: &Path) -> Option<u64> {
+    let state = rustix::fs::statvfs(place).ok()?;
+    state.f_bavail.checked_mul(state.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+fn archive(root: &Path) -> Check {
+    match look_at(root) {
+        Ok(detail) => check("archive", Health::Ok, detail),
+        Err(ArchiveError::NotAnArchive) => check("archive", Health::Ok, format!("{}: none yet", root.display())),
+        Err(error) => check("archive", Health::Failed, error.to_string()),
+    }
+}
+
+fn look_at(root: &Path) -> Result<String, ArchiveError> {
+    let archive = Archive::open(Arc::new(LocalStore::new(root)))?;
+    let teams = archive.teams()?;
+    let mut commits = 0;
+    for team in &teams {
+        commits += archive.read(team)?.state().seq.0;
+    }
+    Ok(format!("{}: {} teams, {commits} commits, every ledger checks", root.display(), teams.len()))
+}
+
+fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
+    let column = |texts: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
+    let batch = RecordBatch::try_from_iter([
+        ("check", column(checks.iter().map(|check| check.name).collect())),
+        ("result", column(checks.iter().map(|check| check.health.as_str()).collect())),
+        ("detail", column(checks.iter().map(|check| check.detail.as_str()).collect())),
+    ]);
+    let batch = batch.map_err(|e| ReportError::Format { format: output.format().as_str(), detail: e.to_string() })?;
+    output.rows(|out, look| {
+        let mut sink = sink_for(output.format(), out, look);
+        sink.begin(batch.schema())?;
+        let _ = sink.batch(&batch)?;
+        Ok(sink.finish()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skew_is_measured_both_ways() {
+        let noon: Instant = "2026-11-20T12:00:00Z".parse().unwrap();
+        for (seconds, health) in [(0, Health::Ok), (60, Health::Ok), (61, Health::Warning)] {
+            let other = noon.plus(Duration::from_secs(seconds));
+            assert_eq!(clock(Some(noon), other).health, health, "{seconds} ahead");
+            assert_eq!(clock(Some(other), noon).health, health, "{seconds} behind");
+        }
+        assert_eq!(clock(None, noon).health, Health::Warning);
+    }
+
+    #[test]
+    fn the_disk_is_tried_where_the_archive_will_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let check = disk(&directory.path().join("not/yet/there"));
+        assert_ne!(check.health, Health::Failed, "{}", check.detail);
+        assert!(check.detail.starts_with(&directory.path().display().to_string()), "{}", check.detail);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

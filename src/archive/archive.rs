@@ -22,10 +22,10 @@ const FORMAT: &str = "annals archive";
 /// `archive.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
+pub(super) struct Manifest {
     format: String,
     version: u32,
-    id: String,
+    pub(super) id: String,
 }
 
 /// An opened archive. Cheap to clone.
@@ -140,7 +140,7 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
     Ok(found)
 }
 
-fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
+pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     let bad = |reason: String| ArchiveError::Manifest { reason };
     let blob = match store.read(MANIFEST) {
         Err(e) if e.is_not_found() => return Ok(None),

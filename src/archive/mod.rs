@@ -16,6 +16,7 @@ mod stage;
 mod state;
 mod store;
 mod table;
+mod verify;
 
 pub use archive::{ARCHIVE_VERSION, Archive};
 pub use commit::{Committed, Recovery, TeamWriter};
@@ -32,6 +33,8 @@ pub use state::{StateError, TeamState};
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
+
+pub use verify::{Counts, FaultCode, TeamReport, Verdict, VerifyFault, VerifyOptions, VerifyReport, verify};
 
 #[cfg(test)]
 mod tests;

@@ -126,11 +126,16 @@ impl TeamState {
     pub fn try_follow(&mut self, line: Line, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
         self.check(&line.body)?;
+        self.follow(line, hash);
+        Ok(())
+    }
+
+    /// Takes over a ledger line whether it checks or not: for verifying what stands behind a damaged line.
+    pub fn follow(&mut self, line: Line, hash: Digest) {
         self.apply(line.body, line.seq);
         self.seq = line.seq;
         self.head = hash;
         self.at = Some(line.at);
-        Ok(())
     }
 
     /// The state that `body` leads to as the next line, or the rule that it breaks. Chain members stay as they are.

@@ -1,6 +1,8 @@
 //! The edge to storage: seven verbs, and the sync discipline that makes a commit durable.
 
 mod blob;
+#[cfg(test)]
+mod conformance;
 mod faulty;
 mod local;
 mod memory;

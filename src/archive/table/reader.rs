@@ -1,5 +1,7 @@
 //! One Parquet file, read batch by batch; what is not asked for is not decoded.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow::array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -8,7 +10,7 @@ use parquet::file::statistics::Statistics;
 
 use crate::model::Range;
 
-use super::super::store::Store;
+use super::super::store::{Blob, Store};
 use super::super::{ArchiveError, Dataset};
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 use super::{column, schema_of};
@@ -26,6 +28,8 @@ pub struct Selection<'a> {
 pub struct TableReader {
     path: String,
     reader: ParquetRecordBatchReader,
+    /// After a failure nothing more is read: the decoder may stand anywhere.
+    is_broken: bool,
 }
 
 impl TableReader {
@@ -39,11 +43,19 @@ impl TableReader {
         dataset: Dataset,
         selection: Selection<'_>,
     ) -> Result<Self, ArchiveError> {
-        let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
         let blob = store.read(path)?;
+        guarded(path, || Self::build(path, blob, dataset, selection))
+    }
+
+    fn build(path: &str, blob: Blob, dataset: Dataset, selection: Selection<'_>) -> Result<Self, ArchiveError> {
+        let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
+        let bytes = blob.size();
         let builder = ParquetRecordBatchReaderBuilder::try_new(blob).map_err(|e| table(e.to_string()))?;
         if builder.schema().fields() != schema_of(dataset).fields() {
             return Err(table(format!("its columns are not those of {dataset}")));
+        }
+        if let Some(problem) = misplaced(builder.metadata().row_groups(), bytes) {
+            return Err(table(problem));
         }
         let mut groups = Vec::new();
         for (at, group) in builder.metadata().row_groups().iter().enumerate() {
@@ -57,7 +69,7 @@ impl TableReader {
             names => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
         };
         let reader = builder.with_row_groups(groups).with_projection(mask).with_batch_size(rows_max).build();
-        Ok(Self { path: path.to_owned(), reader: reader.map_err(|e| table(e.to_string()))? })
+        Ok(Self { path: path.to_owned(), reader: reader.map_err(|e| table(e.to_string()))?, is_broken: false })
     }
 }
 
@@ -65,9 +77,25 @@ impl Iterator for TableReader {
     type Item = Result<RecordBatch, ArchiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.reader.next()?;
-        Some(batch.map_err(|e| ArchiveError::Table { path: self.path.clone(), detail: e.to_string() }))
+        if self.is_broken {
+            return None;
+        }
+        let Self { path, reader, .. } = self;
+        let batch = guarded(path, || {
+            let batch = reader.next().transpose();
+            batch.map_err(|e| ArchiveError::Table { path: path.clone(), detail: e.to_string() })
+        });
+        self.is_broken = batch.is_err();
+        batch.transpose()
     }
+}
+
+/// Parquet's decoder panics on some damaged files; to us that is a file that cannot be read.
+fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        let detail = "damaged in a way that its decoder does not expect".to_owned();
+        Err(ArchiveError::Table { path: path.to_owned(), detail })
+    })
 }
 
 /// Fewer rows at a time where events are large.
@@ -78,6 +106,20 @@ fn batch_rows(groups: &[RowGroupMetaData]) -> usize {
     };
     let largest = groups.iter().map(average).max().unwrap_or(1).max(1);
     (BATCH_BYTES_MAX / largest).clamp(1, BATCH_ROWS_MAX)
+}
+
+/// Columns that a damaged footer places outside the file.
+fn misplaced(groups: &[RowGroupMetaData], bytes: u64) -> Option<String> {
+    let end = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let is_inside = |start: i64, length: i64| {
+        start >= 0 && length >= 0 && start.checked_add(length).is_some_and(|column_end| column_end <= end)
+    };
+    let columns = groups.iter().flat_map(|group| group.columns());
+    let outside = columns.into_iter().find(|column| {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        !is_inside(start, column.compressed_size()) || column.num_values() < 0 || column.uncompressed_size() < 0
+    });
+    outside.map(|column| format!("column {} is placed outside the file", column.column_path()))
 }
 
 fn may_hold(group: &RowGroupMetaData, range: Range) -> bool {

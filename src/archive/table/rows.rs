@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::model::{ConnectionDetail, Detail, EventRow, Instant, RejectRow, Stream};
 
-use super::column::{self, *};
+use super::column::*;
 
 /// The rows of a batch that has all columns of the stream. `first_seen_at` comes back in microseconds.
 ///
@@ -128,7 +128,7 @@ impl<'a> Details<'a> {
             }
             Stream::Billing => Details::Billing { payload: Texts::of(batch, PAYLOAD)? },
             Stream::Connections => {
-                let columns: Result<_, String> = column::CONNECTION.iter().map(|n| Texts::of(batch, n)).collect();
+                let columns: Result<_, String> = CONNECTION.iter().map(|n| Texts::of(batch, n)).collect();
                 Details::Connections(columns?)
             }
         })

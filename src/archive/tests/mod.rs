@@ -1,6 +1,8 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
 mod commits;
+mod damage;
+mod faults;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

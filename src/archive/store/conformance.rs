@@ -1,0 +1,161 @@
+//! What every store must do, in one suite for all of them.
+
+use std::io::{Read, Write};
+
+use bytes::Bytes;
+
+use super::*;
+
+fn put(store: &dyn Store, path: &str, content: &[u8]) {
+    let mut file = store.create(path).unwrap();
+    file.write_all(content).unwrap();
+    file.finish().unwrap();
+}
+
+fn get(store: &dyn Store, path: &str) -> Option<Bytes> {
+    match store.read(path) {
+        Ok(blob) => Some(blob.to_bytes().unwrap()),
+        Err(e) => {
+            assert!(e.is_not_found(), "{e}");
+            None
+        }
+    }
+}
+
+fn paths(store: &dyn Store, directory: &str) -> Vec<String> {
+    store.list(directory).unwrap().into_iter().map(|entry| entry.path).collect()
+}
+
+fn files_are_written_once_and_read_anywhere(store: &dyn Store) {
+    assert_eq!(get(store, "staging/a"), None);
+    put(store, "staging/a", b"0123456789");
+    let blob = store.read("staging/a").unwrap();
+    assert_eq!((blob.size(), blob.digest().unwrap()), (10, crate::model::Digest::of(b"0123456789")));
+    let mut rest = String::new();
+    blob.reader(7).read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "789");
+    assert!(matches!(store.create("staging/a").err(), Some(StoreError::Exists { .. })));
+    assert!(matches!(store.read("staging").err(), Some(StoreError::NotFound { .. } | StoreError::Irregular { .. })));
+    store.remove("staging/a").unwrap();
+}
+
+fn listing_is_deep_sorted_and_by_directory(store: &dyn Store) {
+    for path in ["b/x=1/2", "b/x=1/1", "b/y", "bb/z"] {
+        put(store, path, path.as_bytes());
+    }
+    assert_eq!(paths(store, "b"), ["b/x=1/1", "b/x=1/2", "b/y"]);
+    assert_eq!(paths(store, "nowhere"), Vec::<String>::new());
+    assert_eq!(store.list("bb").unwrap(), [Listed { path: "bb/z".to_owned(), bytes: 4, irregular: None }]);
+    let _guard = store.lock("listed").unwrap();
+    assert_eq!(paths(store, ""), ["b/x=1/1", "b/x=1/2", "b/y", "bb/z"]);
+}
+
+fn publishing_and_removing_may_be_repeated(store: &dyn Store) {
+    put(store, "staging/t=1/f", b"content");
+    for _ in 0..2 {
+        store.publish("staging/t=1/f", "data/d/t=1/f").unwrap();
+        assert_eq!((get(store, "staging/t=1/f"), get(store, "data/d/t=1/f")), (None, Some("content".into())));
+    }
+    put(store, "staging/t=1/f", b"again");
+    store.publish("staging/t=1/f", "data/d/t=1/f").unwrap();
+    assert_eq!(get(store, "data/d/t=1/f"), Some("again".into()));
+    let missing = store.publish("staging/t=1/no", "data/d/t=1/no").unwrap_err();
+    assert!(missing.is_not_found() && missing.to_string().contains("data/d/t=1/no"), "{missing}");
+    for _ in 0..2 {
+        store.remove("data/d/t=1/f").unwrap();
+        assert_eq!(get(store, "data/d/t=1/f"), None);
+    }
+}
+
+fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
+    let path = "ledger/l";
+    let at = |keep, torn| Tail { keep, torn };
+    store.append(path, at(0, 0), b"one\n").unwrap();
+    store.append(path, at(4, 0), b"two\n").unwrap();
+    store.append(path, at(4, 0), b"two\n").unwrap();
+    assert_eq!(get(store, path), Some("one\ntwo\n".into()));
+    for (tail, bytes) in [(at(0, 0), "new\n"), (at(4, 0), "six\n"), (at(9, 0), "x"), (at(8, 1), "x"), (at(2, 1), "x")] {
+        let error = store.append(path, tail, bytes.as_bytes()).unwrap_err();
+        assert!(matches!(error, StoreError::Conflict { .. }) && error.is_undone(), "{tail:?} {bytes}: {error}");
+        assert_eq!(get(store, path), Some("one\ntwo\n".into()));
+    }
+    store.append(path, at(8, 0), b"thr").unwrap();
+    store.append(path, at(8, 3), b"").unwrap();
+    assert_eq!(get(store, path), Some("one\ntwo\n".into()));
+    store.append(path, at(8, 0), b"th").unwrap();
+    store.append(path, at(8, 2), b"three\n").unwrap();
+    assert_eq!(get(store, path), Some("one\ntwo\nthree\n".into()));
+    let missing = store.append("ledger/none", at(3, 0), b"x").unwrap_err();
+    assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
+}
+
+fn a_lock_has_one_holder(store: &dyn Store) {
+    let guard = store.lock("team=a").unwrap();
+    assert!(matches!(store.lock("team=a").err(), Some(StoreError::Locked { .. })));
+    let other = store.lock("team=b").unwrap();
+    drop(guard);
+    let _again = store.lock("team=a").unwrap();
+    drop(other);
+}
+
+fn conforms(make: impl Fn() -> Box<dyn Store>) {
+    for check in [
+        files_are_written_once_and_read_anywhere,
+        listing_is_deep_sorted_and_by_directory,
+        publishing_and_removing_may_be_repeated,
+        appending_knows_the_end_it_appends_to,
+        a_lock_has_one_holder,
+    ] {
+        check(make().as_ref());
+    }
+}
+
+#[test]
+fn the_store_in_memory_conforms() {
+    conforms(|| Box::new(MemoryStore::new()));
+}
+
+#[test]
+fn the_store_on_disk_conforms() {
+    let directory = tempfile::tempdir().unwrap();
+    let number = std::cell::Cell::new(0);
+    conforms(|| {
+        number.set(number.get() + 1);
+        Box::new(LocalStore::new(directory.path().join(number.get().to_string()).join("archive")))
+    });
+}
+
+#[test]
+fn a_faulty_store_that_never_fails_conforms() {
+    conforms(|| {
+        let inner = std::sync::Arc::new(MemoryStore::new());
+        Box::new(FaultyStore::new(inner, u64::MAX, false, Fault::Failed))
+    });
+}
+
+#[test]
+fn the_disk_says_what_it_could_not_do_and_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    put(&store, "staging", b"a file where a directory should be");
+    for error in [
+        store.create("staging/f").err().unwrap(),
+        store.publish("x", "staging/f").unwrap_err(),
+        store.append("staging/f", Tail::default(), b"x").unwrap_err(),
+    ] {
+        let text = error.to_string();
+        assert!(text.starts_with("cannot ") && text.contains("staging/f"), "{text}");
+    }
+}
+
+#[test]
+fn directories_of_a_team_that_became_empty_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    put(&store, "staging/team=a/1-0.parquet", b"x");
+    store.publish("staging/team=a/1-0.parquet", "recent/d/team=a/date=1/f").unwrap();
+    assert!(!directory.path().join("staging/team=a").try_exists().unwrap());
+    store.remove("recent/d/team=a/date=1/f").unwrap();
+    assert!(!directory.path().join("recent/d/team=a").try_exists().unwrap());
+    assert!(directory.path().join("recent/d").try_exists().unwrap());
+}

@@ -1,0 +1,309 @@
+//! The damage table: each way in which an archive can be damaged behind our back, and the codes that must name it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::super::ledger::{Line, cut};
+use super::super::{Blob, FaultCode, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
+use super::*;
+use crate::model::Digest;
+
+/// An archive to be damaged: a store, and hands that reach behind it.
+trait Disk {
+    fn store(&self) -> Arc<dyn Store>;
+    fn put(&self, path: &str, content: &[u8]);
+    fn take(&self, path: &str);
+}
+
+impl Disk for MemoryStore {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.clone())
+    }
+
+    fn put(&self, path: &str, content: &[u8]) {
+        self.tamper(path, Some(Bytes::copy_from_slice(content)));
+    }
+
+    fn take(&self, path: &str) {
+        self.tamper(path, None);
+    }
+}
+
+struct Directory(tempfile::TempDir);
+
+impl Disk for Directory {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(LocalStore::new(self.0.path()))
+    }
+
+    fn put(&self, path: &str, content: &[u8]) {
+        let full = self.0.path().join(path);
+        std::fs::create_dir_all(full.parent().unwrap_or(Path::new("/"))).unwrap();
+        let mut file = std::fs::File::create(full).unwrap();
+        std::io::Write::write_all(&mut file, content).unwrap();
+    }
+
+    fn take(&self, path: &str) {
+        std::fs::remove_file(self.0.path().join(path)).unwrap();
+    }
+}
+
+fn get(disk: &dyn Disk, path: &str) -> Vec<u8> {
+    disk.store().read(path).and_then(|blob: Blob| Ok(blob.to_bytes().unwrap())).unwrap().to_vec()
+}
+
+fn file_with(disk: &dyn Disk, part: &str) -> String {
+    let found = files_under(&disk.store(), "").into_iter().find(|path| path.contains(part));
+    found.unwrap_or_else(|| panic!("no file with {part}"))
+}
+
+fn month(disk: &dyn Disk) -> String {
+    file_with(disk, "-m-")
+}
+
+fn flip(disk: &dyn Disk, path: &str, at: impl Fn(usize) -> usize) {
+    let mut content = get(disk, path);
+    let at = at(content.len());
+    content[at] ^= 0x10;
+    disk.put(path, &content);
+}
+
+fn rename(disk: &dyn Disk, from: &str, to: &str) {
+    let content = get(disk, from);
+    disk.take(from);
+    disk.put(to, &content);
+}
+
+const LEDGER: &str = "ledger/team=acme/2026-11-20.jsonl";
+
+fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
+    let content = get(disk, LEDGER);
+    let mut lines: Vec<Vec<u8>> = cut(&content).lines.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    edit(&mut lines);
+    disk.put(LEDGER, &lines.concat());
+}
+
+/// The same line with another body or head, and a hash that fits it.
+fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
+    let (mut line, _) = Line::decode(&line[..line.len() - 1]).unwrap();
+    change(&mut line);
+    line.encode().0
+}
+
+/// Writes the month's file again with `change` made to its rows.
+fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
+    use super::super::table::{Selection, TableReader, TableWriter, Tier, event_batch, event_rows};
+    let (path, dataset, stream) = (month(disk), super::super::Dataset::Connections, Stream::Connections);
+    let store = disk.store();
+    let mut rows = Vec::new();
+    for batch in TableReader::open(store.as_ref(), &path, dataset, Selection::default()).unwrap() {
+        rows.extend(event_rows(stream, &batch.unwrap()).unwrap());
+    }
+    change(&mut rows);
+    let aside = MemoryStore::new();
+    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Part, 1).unwrap();
+    table.write(&event_batch(stream, &rows).unwrap()).unwrap();
+    table.finish().unwrap();
+    disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());
+}
+
+type Damage = fn(&dyn Disk);
+
+/// By the numbers of the published table: what is done, and the codes that must be among those reported.
+const TABLE: &[(&str, Damage, &[FaultCode])] = {
+    use FaultCode::*;
+    &[
+        ("1 a bit in a data page", |d| flip(d, &month(d), |len| len / 3), &[FileHash]),
+        ("2 a bit in the footer", |d| flip(d, &month(d), |len| len - 40), &[FileHash]),
+        ("3 a file deleted", |d| d.take(&month(d)), &[FileMissing]),
+        ("4 two files swapped", swap, &[FileHash, FileHash]),
+        (
+            "5 a file moved to another partition",
+            |d| rename(d, &month(d), &other_month(d, true)),
+            &[FileMissing, OrphanFile],
+        ),
+        ("6 only the partition's key changed", |d| rename(d, &month(d), &other_month(d, false)), &[PathMismatch]),
+        ("7 a file copied under a new name", |d| d.put(&copied(d), &get(d, &month(d))), &[OrphanFile, DupFile]),
+        ("8 a foreign file in the tree", |d| d.put("data/connections/x.parquet", b"PAR1"), &[OrphanFile]),
+        (
+            "9 a row removed and the file rewritten",
+            |d| rewrite_month(d, |rows| drop(rows.pop())),
+            &[FileHash, RowCount, RowDigest],
+        ),
+        (
+            "9b a row edited and the file rewritten",
+            |d| rewrite_month(d, |rows| rows[0].redacted = true),
+            &[FileHash, RowDigest],
+        ),
+        ("10 a line edited, its hash made to fit", forged_line, &[ChainBreak]),
+        ("11 the same rows encoded anew", |d| rewrite_month(d, |_| ()), &[FileHash]),
+        ("12 a line deleted", |d| edit_lines(d, |lines| drop(lines.remove(2))), &[SeqGap, ChainBreak]),
+        ("13 two lines reordered", |d| edit_lines(d, |lines| lines.swap(1, 2)), &[ChainBreak]),
+        ("14 a line repeated", |d| edit_lines(d, |lines| lines.insert(2, lines[1].clone())), &[SeqGap, ChainBreak]),
+        ("15 a line inserted", inserted_line, &[ChainBreak]),
+        ("16 the tail cut off, its files left", |d| edit_lines(d, |lines| drop(lines.pop())), &[OrphanFile]),
+        ("25 lines of another archive", other_archive, &[ArchiveId]),
+        ("25b lines of another team", |d| rename(d, LEDGER, "ledger/team=rival/2026-11-20.jsonl"), &[ArchiveId]),
+        ("35 a file cut short", |d| d.put(&month(d), &get(d, &month(d))[..100]), &[FileSize, FileHash]),
+        ("a bit in a ledger line", |d| flip(d, LEDGER, |len| len / 2), &[ChainBreak]),
+        ("the last newline altered", |d| flip(d, LEDGER, |len| len - 1), &[ChainBreak]),
+        ("half a line at the end", |d| edit_lines(d, |lines| lines.push(b"{\"v\":1,".to_vec())), &[TornTail]),
+        ("a ledger file of another day", |d| rename(d, LEDGER, "ledger/team=acme/2026-11-21.jsonl"), &[PathMismatch]),
+        ("a line of a later version", |d| edit_lines(d, |lines| lines[5] = forge(&lines[5], |l| l.v = 2)), &[Version]),
+        ("an impossible record", impossible, &[State]),
+        ("no manifest", |d| d.take("archive.json"), &[Manifest]),
+        ("a foreign file in the ledger", |d| d.put("ledger/team=acme/notes.txt", b"x"), &[OrphanFile]),
+    ]
+};
+
+fn swap(disk: &dyn Disk) {
+    let (first, second) = (month(disk), file_with(disk, "-a-"));
+    let (a, b) = (get(disk, &first), get(disk, &second));
+    disk.put(&first, &b);
+    disk.put(&second, &a);
+}
+
+fn other_month(disk: &dyn Disk, rename: bool) -> String {
+    let moved = month(disk).replace("month=2026-11", "month=2026-10");
+    if rename { moved.replace("20261101t", "20261001t") } else { moved }
+}
+
+fn copied(disk: &dyn Disk) -> String {
+    month(disk).replace("20261101t000000z", "20261101t000001z")
+}
+
+fn forged_line(disk: &dyn Disk) {
+    edit_lines(disk, |lines| lines[1] = forge(&lines[1], |line| line.body.windows[0].events += 1));
+}
+
+fn inserted_line(disk: &dyn Disk) {
+    edit_lines(disk, |lines| {
+        let (_, head) = Line::decode(&lines[1][..lines[1].len() - 1]).unwrap();
+        let change = |line: &mut Line| {
+            (line.prev, line.body) = (head, super::super::Body::default());
+        };
+        lines.insert(2, forge(&lines[2], change));
+    });
+}
+
+fn other_archive(disk: &dyn Disk) {
+    edit_lines(disk, |lines| {
+        let mut head = super::super::ledger::GENESIS;
+        for line in lines {
+            *line = forge(line, |l| (l.archive_id, l.prev) = ("archive-2".to_owned(), head));
+            head = Line::decode(&line[..line.len() - 1]).unwrap().1;
+        }
+    });
+}
+
+/// A chain that checks, and whose last line says something that cannot be.
+fn impossible(disk: &dyn Disk) {
+    let last = |line: &mut Line| line.body.windows[0].state = WindowState::Provisional;
+    edit_lines(disk, |lines| lines[5] = forge(&lines[5], last));
+}
+
+fn codes(report: &VerifyReport) -> Vec<FaultCode> {
+    report.faults.iter().map(|fault| fault.code).collect()
+}
+
+fn check(disk: &dyn Disk) -> VerifyReport {
+    verify(disk.store().as_ref(), &VerifyOptions::default()).unwrap()
+}
+
+fn try_damage(disk: &dyn Disk, (name, damage, expected): &(&str, Damage, &[FaultCode])) {
+    let _ = committed(&disk.store());
+    assert!(check(disk).is_clean(), "{name}: before");
+    let before = files_under(&disk.store(), "");
+    damage(disk);
+    let damaged = files_under(&disk.store(), "");
+    let report = check(disk);
+    let mut found = codes(&report);
+    for code in *expected {
+        let at = found.iter().position(|c| c == code).unwrap_or_else(|| panic!("{name}: {:#?}", report.faults));
+        found.swap_remove(at);
+    }
+    let unverifiable = matches!(expected, [FaultCode::Version]);
+    let verdict = if unverifiable { Verdict::Unverifiable } else { Verdict::Broken };
+    assert!(report.verdict == verdict || unverifiable, "{name}: {:?}", report.verdict);
+    assert_eq!(files_under(&disk.store(), ""), damaged, "{name}: verify changed something");
+    assert!(!before.is_empty());
+}
+
+#[test]
+fn every_damage_is_named_in_memory_and_on_disk() {
+    for case in TABLE {
+        try_damage(&MemoryStore::new(), case);
+        try_damage(&Directory(tempfile::tempdir().unwrap()), case);
+    }
+    let tried: BTreeSet<FaultCode> = TABLE.iter().flat_map(|(_, _, codes)| codes.iter().copied()).collect();
+    assert!(tried.len() >= 14, "{tried:?}");
+}
+
+#[test]
+fn rewritten_rows_are_told_from_lost_ones() {
+    let disk = MemoryStore::new();
+    let _ = committed(&disk.store());
+    rewrite_month(&disk, |_| ());
+    let report = check(&disk);
+    assert_eq!(codes(&report).iter().filter(|c| **c == FaultCode::RowDigest).count(), 0);
+    let hash = report.faults.iter().find(|f| f.code == FaultCode::FileHash).unwrap();
+    assert!(hash.detail.ends_with("its rows are intact"), "{}", hash.detail);
+}
+
+#[test]
+fn links_in_place_of_files_are_not_followed() {
+    let disk = Directory(tempfile::tempdir().unwrap());
+    let _ = committed(&disk.store());
+    let root = disk.0.path();
+    let (linked, second) = (root.join(month(&disk)), root.join(file_with(&disk, "-a-")));
+    std::fs::rename(&linked, root.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(root.join("elsewhere"), &linked).unwrap();
+    std::fs::hard_link(&second, root.join("second-name")).unwrap();
+    let report = check(&disk);
+    for path in [&linked, &second] {
+        let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+        let is_named = report.faults.iter().any(|f| f.code == FaultCode::Unreadable && f.object == name);
+        assert!(is_named, "{name}: {:#?}", report.faults);
+    }
+}
+
+#[test]
+fn a_cut_tail_with_its_files_needs_a_remembered_head() {
+    let disk = MemoryStore::new();
+    let archive = open(&disk.store());
+    let mut writer = writer(&archive);
+    for draft in history().into_iter().take(3) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    let old = disk.snapshot();
+    let _ = commit(&mut writer, history().swap_remove(3)).unwrap();
+    let options = VerifyOptions { heads: vec![writer.state().head] };
+    let new = verify(&disk, &options).unwrap();
+    assert_eq!((new.verdict, codes(&new)), (Verdict::HoldsHeads, vec![]));
+    let rolled_back = verify(&old, &options).unwrap();
+    assert_eq!(codes(&rolled_back), [FaultCode::HeadRollback]);
+    assert!(verify(&old, &VerifyOptions::default()).unwrap().is_clean());
+    let never = VerifyOptions { heads: vec![Digest::of(b"other")] };
+    assert_eq!(verify(&disk, &never).unwrap().verdict, Verdict::Broken);
+}
+
+#[test]
+fn any_flipped_bit_of_a_small_archive_is_named() {
+    let disk = MemoryStore::new();
+    let _ = committed(&disk.store());
+    let mut flipped = 0;
+    for path in files_under(&disk.store(), "") {
+        let content = get(&disk, &path);
+        // Every byte of the ledger, and a spread of the files' bytes, at one bit each.
+        let step = if path.ends_with(".jsonl") { 1 } else { 7 };
+        for at in (0..content.len()).step_by(step).filter(|_| path != "archive.json") {
+            let mut damaged = content.clone();
+            damaged[at] ^= 1 << (at % 8);
+            disk.put(&path, &damaged);
+            assert!(!check(&disk).is_clean(), "{path} byte {at}");
+            flipped += 1;
+        }
+        disk.put(&path, &content);
+    }
+    assert!(flipped > 3_000 && check(&disk).is_clean(), "{flipped}");
+}

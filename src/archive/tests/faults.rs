@@ -1,0 +1,174 @@
+//! The fault table of the commit: each verb of the store x (failed, failed and said so, failed but done) x (only that
+//! one, all from there on) x each step of a history, then the crash, a reader, recovery, and the rest of the history.
+
+use std::path::Path;
+
+use super::super::{Fault, FaultyStore, LocalStore, MemoryStore, VerifyOptions, verify};
+use super::*;
+
+const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone];
+
+/// Opens the team and commits one step; an archive that cannot be opened has committed nothing.
+fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
+    let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
+    let mut writer = archive.writer(&team(), now())?;
+    writer.commit(draft_of(step), now())
+}
+
+fn draft_of(step: usize) -> Draft {
+    history().swap_remove(step)
+}
+
+/// How many verbs a step takes when nothing fails.
+fn verbs_of(store: Arc<dyn Store>, step: usize) -> u64 {
+    let counting = FaultyStore::new(store, u64::MAX, false, Fault::Failed);
+    let shared: Arc<dyn Store> = Arc::new(counting.clone());
+    let _ = attempt(&shared, step).unwrap();
+    counting.verbs()
+}
+
+/// What must hold after any fault in step `step`, on the store as the crash left it.
+fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, ArchiveError>, case: &str) {
+    let whole = [ids_after(step), ids_after(step + 1)];
+    let Ok(archive) = Archive::open(Arc::clone(store)) else {
+        assert!(step == 0 && outcome.is_err(), "{case}: the manifest is gone");
+        return finish(&open(store), 0, case);
+    };
+    let seen = ids_in(&archive);
+    assert!(whole.contains(&seen), "{case}: a reader sees {seen:?}");
+    let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+    assert!(report.is_clean(), "{case}: before recovery {:?}", report.faults);
+    let writer = archive.writer(&team(), now()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
+    let steps_done = usize::try_from(writer.state().seq.0).unwrap();
+    assert!(steps_done == step || steps_done == step + 1, "{case}: {steps_done} lines");
+    assert!(outcome.is_err() || steps_done == step + 1, "{case}: an acknowledged commit is gone");
+    assert_eq!(ids_in(&archive), ids_after(steps_done), "{case}: after recovery");
+    let live: Vec<String> = writer.state().files.keys().cloned().collect();
+    let there = [files_under(store, "data"), files_under(store, "recent")].concat();
+    assert_eq!((live, Vec::new()), (there, files_under(store, "staging")), "{case}: after recovery");
+    drop(writer);
+    finish(&archive, steps_done, case);
+}
+
+/// Commits what is left of the history, which must come out as if nothing had happened.
+fn finish(archive: &Archive, steps_done: usize, case: &str) {
+    let mut writer = writer(archive);
+    for draft in history().into_iter().skip(steps_done) {
+        let _ = commit(&mut writer, draft).unwrap_or_else(|e| panic!("{case}: going on: {e}"));
+    }
+    assert_eq!(ids_in(archive), ids_after(history().len()), "{case}: at the end");
+    assert_eq!(archive.read(&team()).unwrap().state(), writer.state(), "{case}: at the end");
+    let report = verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap();
+    assert!(report.is_clean() && report.pending == 0, "{case}: at the end {report:?}");
+    assert_eq!(writer.state().seq.0, history().len() as u64, "{case}: at the end");
+}
+
+/// The store before each step.
+fn stages() -> Vec<MemoryStore> {
+    let store = MemoryStore::new();
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let mut stages = Vec::new();
+    for step in 0..history().len() {
+        stages.push(store.snapshot());
+        let _ = attempt(&shared, step).unwrap();
+    }
+    stages
+}
+
+#[test]
+fn no_fault_of_one_verb_loses_or_doubles_a_row() {
+    let mut cases = 0;
+    for (step, stage) in stages().iter().enumerate() {
+        let verbs = verbs_of(Arc::new(stage.snapshot()), step);
+        for verb in 0..verbs {
+            for (fault, forever) in FAULTS.into_iter().flat_map(|fault| [(fault, false), (fault, true)]) {
+                let case = format!("step {step}, verb {verb} of {verbs}, {fault:?}, forever {forever}");
+                let disk = stage.snapshot();
+                let faulty = FaultyStore::new(Arc::new(disk.clone()), verb, forever, fault);
+                let outcome = attempt(&(Arc::new(faulty) as Arc<dyn Store>), step);
+                check_after(&(Arc::new(disk.snapshot()) as Arc<dyn Store>), step, &outcome, &case);
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases >= 800, "{cases} cases: the table has become thin");
+}
+
+#[test]
+fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
+    for (step, stage) in stages().iter().enumerate() {
+        let verbs = verbs_of(Arc::new(stage.snapshot()), step);
+        for (verb, fault) in (0..verbs).flat_map(|verb| FAULTS.map(|fault| (verb, fault))) {
+            let case = format!("step {step}, verb {verb} of {verbs}, {fault:?}");
+            let disk = stage.snapshot();
+            let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, false, fault));
+            let Ok(archive) = Archive::open_or_create(faulty, || "archive-1".to_owned()) else { continue };
+            let Ok(mut writer) = archive.writer(&team(), now()) else { continue };
+            let Err(error) = writer.commit(draft_of(step), now()) else { continue };
+            let again = writer.commit(draft_of(step), now());
+            match &again {
+                Ok(outcome) => {
+                    assert!(!error.needs_reopen(), "{case}: {error}");
+                    assert!(matches!(outcome, Committed::Committed { .. }), "{case}: {outcome:?}");
+                }
+                Err(e) => assert!(error.needs_reopen() && e.needs_reopen(), "{case}: {error}, then {e}"),
+            }
+            drop(writer);
+            check_after(&(Arc::new(disk.snapshot()) as Arc<dyn Store>), step, &again, &case);
+        }
+    }
+}
+
+#[test]
+fn recovery_that_is_interrupted_again_and_again_comes_to_the_same_end() {
+    for (step, stage) in stages().iter().enumerate() {
+        let verbs = verbs_of(Arc::new(stage.snapshot()), step);
+        for verb in 0..verbs {
+            let disk = stage.snapshot();
+            let faulty: Arc<dyn Store> =
+                Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, true, Fault::FailedButDone));
+            let outcome = attempt(&faulty, step);
+            let mut disk = disk.snapshot();
+            for interruption in 0..12 {
+                let faulty = FaultyStore::new(Arc::new(disk.clone()), interruption, true, Fault::FailedButDone);
+                if let Ok(archive) = Archive::open(Arc::new(faulty)) {
+                    let _ = archive.writer(&team(), now());
+                }
+                disk = disk.snapshot();
+            }
+            let case = format!("step {step}, verb {verb}, recovery interrupted");
+            check_after(&(Arc::new(disk) as Arc<dyn Store>), step, &outcome, &case);
+        }
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (entry, target) = entry.map(|e| (e.path(), to.join(e.file_name()))).unwrap();
+        match entry.is_dir() {
+            true => copy_tree(&entry, &target),
+            false => drop(std::fs::copy(&entry, &target).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn the_table_holds_on_a_real_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().join("base");
+    for step in 0..history().len() {
+        let verbs = verbs_of(Arc::new(stages()[step].snapshot()), step);
+        for verb in (0..verbs).filter(|_| matches!(step, 2 | 4)) {
+            let fault = FAULTS[usize::try_from(verb % 3).unwrap()];
+            let root = directory.path().join(format!("{step}-{verb}"));
+            copy_tree(&base, &root);
+            let disk: Arc<dyn Store> = Arc::new(LocalStore::new(&root));
+            let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::clone(&disk), verb, true, fault));
+            let outcome = attempt(&faulty, step);
+            check_after(&disk, step, &outcome, &format!("disk, step {step}, verb {verb}, {fault:?}"));
+        }
+        let disk: Arc<dyn Store> = Arc::new(LocalStore::new(&base));
+        let _ = attempt(&disk, step).unwrap();
+    }
+}

@@ -95,6 +95,9 @@ pub struct StreamRecord {
     /// The last billing snapshot, newest first, as identities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshot: Vec<SnapshotEntry>,
+    /// The span of connection history that the plan shows, in seconds, as the team last told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_span_seconds: Option<u64>,
     /// Event types met so far: a new one is a finding once.
     #[serde(default)]
     pub event_types: BTreeSet<String>,

@@ -2,6 +2,7 @@
 //!
 //! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
+mod bars;
 mod connect;
 mod doctor;
 mod files;
@@ -10,9 +11,13 @@ mod logging;
 mod look;
 mod man;
 mod output;
+mod plan;
 mod quarantine;
+mod reading;
 pub mod sandbox;
 mod sql;
+mod status;
+mod sync;
 
 use std::future::Future;
 
@@ -40,6 +45,9 @@ The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in anna
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Sync(sync::SyncArgs),
+    Plan(plan::PlanArgs),
+    Status(status::StatusArgs),
     Sql(sql::SqlArgs),
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
@@ -52,6 +60,9 @@ enum Command {
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     match command {
+        Command::Sync(args) => block_on(sync::run(global, &args)),
+        Command::Plan(args) => block_on(plan::run(global, &args)),
+        Command::Status(args) => status::run(global, &args),
         Command::Sql(args) => sql::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),

@@ -107,11 +107,13 @@ pub struct StreamChange {
     pub begins: Option<Instant>,
     pub read_points: Vec<ReadPoint>,
     pub snapshot: Option<Vec<SnapshotEntry>>,
+    pub plan_span_seconds: Option<u64>,
 }
 
 impl StreamChange {
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
+        record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);
         if let Some(snapshot) = &self.snapshot {
             record.snapshot = snapshot.clone();
         }
@@ -122,6 +124,7 @@ impl StreamChange {
 
     pub fn join(&mut self, later: StreamChange) {
         self.begins = later.begins.or(self.begins);
+        self.plan_span_seconds = later.plan_span_seconds.or(self.plan_span_seconds);
         self.snapshot = later.snapshot.or(self.snapshot.take());
         self.read_points.extend(later.read_points);
     }

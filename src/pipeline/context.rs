@@ -9,7 +9,8 @@ use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Instant, Range, Stream, TeamId};
 
-use super::batch::{Batch, Flushed, flush};
+use super::batch::Batch;
+use super::flush::{Flushed, flush};
 use super::plan::Windows;
 use super::progress::Progress;
 use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, Settings};
@@ -103,12 +104,7 @@ impl TeamContext {
     }
 
     pub fn stream_state(&self, stream: Stream) -> (StreamRecord, Windows) {
-        self.with_state(|state| {
-            let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
-            let windows = windows.take_while(|((of, _), _)| *of == stream);
-            let record = state.streams.get(&stream).cloned().unwrap_or_default();
-            (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
-        })
+        self.with_state(|state| windows_of(state, stream))
     }
 
     /// The archived events of a range.
@@ -141,6 +137,9 @@ impl TeamContext {
     /// When the commit fails.
     pub async fn commit(&self) -> Result<(), ArchiveError> {
         let mut batch = self.batch.lock().await;
+        if lock(&self.totals).commits > 0 {
+            batch.promote_notes();
+        }
         self.flush(&mut batch).await
     }
 
@@ -203,6 +202,14 @@ impl TeamContext {
             },
         }
     }
+}
+
+/// One stream's record and windows.
+pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
+    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+    let windows = windows.take_while(|((of, _), _)| *of == stream);
+    let record = state.streams.get(&stream).cloned().unwrap_or_default();
+    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

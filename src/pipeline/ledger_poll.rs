@@ -28,7 +28,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
         snapshot: (entries != record.snapshot).then_some(entries),
-        read_points: Vec::new(),
+        ..StreamChange::default()
     };
     let point = StreamChange { read_points: vec![ReadPoint { at: now, read_to: now }], ..StreamChange::default() };
     ctx.add(|batch| {

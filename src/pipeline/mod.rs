@@ -1,14 +1,16 @@
 //! Where stages meet: one window, one stream, one team, the fleet; gaps and findings.
 //!
 //! [`plan`] says what there is to read, `windowed` and `ledger_poll` read it, `join` finds what the archive lacks,
-//! [`batch`](Flushed) makes it one commit, `team` and `fleet` do it for all. Deciding is pure; the edges come in through
+//! [`flush`](Flushed) makes it one commit, `team` and `fleet` do it for all. Deciding is pure; the edges come in through
 //! [`TeamContext`].
 
 mod batch;
 mod billing;
 mod change;
 mod context;
+mod estimate;
 mod fleet;
+mod flush;
 mod join;
 mod ledger_poll;
 mod plan;
@@ -16,7 +18,10 @@ mod progress;
 mod ranges;
 mod removal;
 mod settings;
+mod spans;
+mod status;
 mod team;
+mod window_index;
 mod windowed;
 
 use thiserror::Error;
@@ -24,12 +29,14 @@ use thiserror::Error;
 use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
-pub use batch::Flushed;
-pub use context::{ServiceClock, TeamContext, Workers};
+pub use context::{ServiceClock, TeamContext, Workers, windows_of};
+pub use estimate::{Estimate, estimate};
 pub use fleet::{Fleet, FleetRound};
+pub use flush::Flushed;
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
 pub use settings::{BACKFILL_DAYS_DEFAULT, Settings};
+pub use status::{StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};
 
 /// Why a round, or a part of it, was not done.

@@ -2,7 +2,7 @@
 
 use crate::model::{Range, Stream, TeamId};
 
-use super::batch::Flushed;
+use super::flush::Flushed;
 
 /// Hears how a round goes on. Called from several streams at once.
 pub trait Progress: Send + Sync {

@@ -10,8 +10,9 @@ use crate::archive::{
 use crate::model::{DeviceId, Instant, Range, Stream};
 
 use super::RoundError;
-use super::batch::Flushed;
+use super::change::StreamChange;
 use super::context::TeamContext;
+use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
 use super::ranges::missing;
 use super::removal::{Removal, devices_in, gap};
@@ -26,6 +27,8 @@ const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 pub struct TeamRound {
     /// Where a first reading begins, and what says so.
     pub first: Instant,
+    /// The archive held nothing of the team before.
+    pub is_first_reading: bool,
     pub plan_span: Option<Duration>,
     pub committed: Flushed,
     /// What could not be done, stream by stream; the rest was.
@@ -34,8 +37,13 @@ pub struct TeamRound {
 
 /// Reads one team up to now and commits it.
 pub async fn read_team(ctx: &TeamContext) -> TeamRound {
-    let mut round =
-        TeamRound { first: ctx.service.now(), plan_span: None, committed: Flushed::default(), failures: Vec::new() };
+    let mut round = TeamRound {
+        first: ctx.service.now(),
+        is_first_reading: ctx.with_state(|state| state.streams.is_empty()),
+        plan_span: None,
+        committed: Flushed::default(),
+        failures: Vec::new(),
+    };
     if let Err(error) = read(ctx, &mut round).await {
         round.failures.push((None, error));
     }
@@ -70,7 +78,12 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let (activity, connections, billing) =
         futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
     if connections.is_ok() {
-        ctx.add(|batch| batch.findings.extend(behind)).await?;
+        let plan_span_seconds = round.plan_span.map(|span| span.as_secs());
+        ctx.add(|batch| {
+            batch.findings.extend(behind);
+            batch.note_stream(Stream::Connections, StreamChange { plan_span_seconds, ..StreamChange::default() });
+        })
+        .await?;
     }
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));

@@ -1,0 +1,71 @@
+//! Progress bars, where standard error is a terminal.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::model::{Range, Stream, TeamId};
+use crate::pipeline::{Progress, Quiet};
+
+/// One bar a team and stream: event time read of what is to be read, events, time left.
+pub struct Bars {
+    all: MultiProgress,
+    bars: Mutex<HashMap<(TeamId, Stream), Bar>>,
+}
+
+struct Bar {
+    bar: ProgressBar,
+    events: u64,
+    windows: u64,
+}
+
+/// Bars on a terminal, nothing elsewhere.
+pub fn for_stderr() -> Arc<dyn Progress> {
+    let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    if all.is_hidden() { Arc::new(Quiet) } else { Arc::new(Bars { all, bars: Mutex::default() }) }
+}
+
+impl Bars {
+    fn with(&self, team: &TeamId, stream: Stream, act: impl FnOnce(&mut Bar)) {
+        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = bars.entry((team.clone(), stream)).or_insert_with(|| self.start(team, stream));
+        act(bar);
+        bar.bar.set_message(format!("{} events, {} parts", bar.events, bar.windows));
+    }
+
+    fn start(&self, team: &TeamId, stream: Stream) -> Bar {
+        let style = ProgressStyle::with_template("{prefix:30} [{bar:30}] {percent:>3}%  {msg}  {eta} left");
+        let bar = self.all.add(ProgressBar::new(0));
+        bar.set_style(style.expect("BUG: the template is well-formed").progress_chars("=> "));
+        let name: String = team.as_str().chars().filter(|c| !c.is_control()).take(17).collect();
+        bar.set_prefix(format!("{name} {stream}"));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Bar { bar, events: 0, windows: 0 }
+    }
+}
+
+impl Progress for Bars {
+    fn planned(&self, team: &TeamId, stream: Stream, seconds: u64) {
+        self.with(team, stream, |bar| bar.bar.inc_length(seconds));
+    }
+
+    fn read(&self, team: &TeamId, stream: Stream, part: Range, events: u64, planned: bool) {
+        self.with(team, stream, |bar| {
+            bar.events += events;
+            bar.windows += 1;
+            if planned {
+                bar.bar.inc(part.length().as_secs());
+            }
+        });
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        for bar in self.bars.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            bar.bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `annals plan`: what a sync would fetch, what it would cost, and what would be lost first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::api::EventSource;
+use crate::archive::{Archive, ArchiveError, LocalStore, StreamRecord};
+use crate::error::{Error, Exit};
+use crate::model::{Instant, Stream, TeamId};
+use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, plan, windows_of};
+
+use super::sync::SyncArgs;
+use super::{Global, global, look, output, reading, status};
+
+/// What a sync would fetch, how many requests, how long, and what would be lost first; writes nothing
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    sync: SyncArgs,
+}
+
+struct Row {
+    team: TeamId,
+    stream: Stream,
+    from: Option<Instant>,
+    estimate: Estimate,
+    left: Option<Duration>,
+}
+
+pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let clock = reading::clock();
+    let settings = args.sync.apply(reading::settings(&config), clock.now())?;
+    let source = reading::source(global::http_options(&config)?, &clock)?;
+    let archive = match Archive::open(Arc::new(LocalStore::new(look::root(&config)?))) {
+        Ok(archive) => Some(archive),
+        Err(ArchiveError::NotAnArchive) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let teams = if settings.teams.is_empty() { source.teams().await?.body } else { settings.teams.clone() };
+    let mut rows = Vec::new();
+    for team in teams {
+        rows.extend(team_rows(&*source, archive.as_ref(), &settings, clock.now(), team).await?);
+    }
+    rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
+    print(&rows, config.requests_per_second)?;
+    Ok(Exit::Done)
+}
+
+async fn team_rows(
+    source: &dyn EventSource,
+    archive: Option<&Archive>,
+    settings: &Settings,
+    fallback: Instant,
+    team: TeamId,
+) -> Result<Vec<Row>, Error> {
+    let view = source.team(&team).await?;
+    let now = view.at.unwrap_or(fallback);
+    let span = view.body.plan_span;
+    let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
+    let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
+    let held = match archive {
+        Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
+        _ => None,
+    };
+    let mut rows = Vec::new();
+    for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {
+        let (record, windows) = match &held {
+            Some(reader) => windows_of(reader.state(), stream),
+            None => (StreamRecord::default(), Windows::new()),
+        };
+        let estimate = if stream == Stream::Billing {
+            Estimate { requests: 1, is_informed: true, ..Estimate::default() }
+        } else {
+            estimate(&plan(&record, &windows, first, settings, now), &windows)
+        };
+        let read_to = record.read_points.last().map(|point| point.read_to);
+        // A first backfill stands at its beginning: what it reads first is what the plan's span drops first.
+        let left = span.filter(|_| stream == Stream::Connections);
+        let left = left.map(|span| read_to.unwrap_or(first.max(now.minus(span))).plus(span).since(now));
+        let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
+        rows.push(Row { team: team.clone(), stream, from, estimate, left });
+    }
+    Ok(rows)
+}
+
+fn print(rows: &[Row], requests_per_second: Option<f64>) -> Result<(), Error> {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "left to loss"]);
+    for row in rows {
+        table.add_row([
+            row.team.as_str().chars().filter(|c| !c.is_control()).collect(),
+            row.stream.to_string(),
+            row.from.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string()),
+            status::span(row.estimate.seconds),
+            row.estimate.rescans.to_string(),
+            row.estimate.requests.to_string(),
+            row.left.map_or_else(|| "-".to_owned(), |left| status::span(left.as_secs())),
+        ]);
+    }
+    let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum();
+    let mut text = format!("{table}\nabout {requests} requests");
+    if let Some(rate) = requests_per_second {
+        let seconds = Duration::from_secs(requests).div_f64(rate).as_secs();
+        text.push_str(&format!(", {} at {rate} a second", status::span(seconds)));
+    }
+    if rows.iter().any(|row| !row.estimate.is_informed) {
+        text.push_str("; the density of events is not known before the first reading, so it may be more");
+    }
+    if let Some(row) = rows.iter().find(|row| row.left.is_some()) {
+        let team: String = row.team.as_str().chars().filter(|c| !c.is_control()).collect();
+        let left = row.left.map_or_else(String::new, |left| status::span(left.as_secs()));
+        text.push_str(&format!("\nlost first, if nothing is read: {team} {}, in {left}", row.stream));
+    }
+    text.push('\n');
+    output::print(text.as_bytes())
+}

@@ -1,0 +1,116 @@
+//! `annals status`: where reading stands, from the archive alone.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::error::{Error, Exit};
+use crate::pipeline::{TeamStatus, status};
+
+use super::{Global, look, output, reading};
+
+/// Per team and stream: settled edge, lag, open windows, gaps, time left to loss
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let archive = look::open(&config)?;
+    let now = reading::clock().now();
+    let mut teams = Vec::new();
+    for team in archive.teams()? {
+        teams.push(status(archive.read(&team)?.state(), now));
+    }
+    if args.json {
+        let root = look::root(&config)?;
+        let line =
+            json!({"archive": root.display().to_string(), "archive_id": archive.id(), "at": now, "teams": teams});
+        output::print(format!("{line:#}\n").as_bytes())?;
+    } else {
+        output::to(None, |out| print(out, &teams))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn print(out: &mut dyn Write, teams: &[TeamStatus]) -> Result<(), Error> {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "team",
+        "stream",
+        "from",
+        "settled to",
+        "read to",
+        "lag",
+        "open",
+        "events",
+        "late",
+        "gaps",
+        "left to loss",
+    ]);
+    for team in teams {
+        let name: String = team.team.chars().filter(|c| !c.is_control()).collect();
+        for stream in &team.streams {
+            let moment = |at: Option<crate::model::Instant>| {
+                at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string())
+            };
+            table.add_row([
+                name.clone(),
+                stream.stream.to_string(),
+                moment(stream.begins),
+                moment(stream.settled_to),
+                moment(stream.read_to),
+                stream.lag_seconds.map_or_else(|| "-".to_owned(), span),
+                stream.open_windows.to_string(),
+                stream.events.to_string(),
+                stream.late.to_string(),
+                stream.gaps.to_string(),
+                stream.seconds_to_loss.map_or_else(|| "-".to_owned(), span),
+            ]);
+        }
+    }
+    writeln!(out, "{table}").map_err(Error::output)?;
+    for team in teams {
+        for stream in &team.streams {
+            for second in &stream.unstable {
+                let line = format!("{} {}: {second} does not hold still and stays open", team.team, stream.stream);
+                writeln!(out, "{line}").map_err(Error::output)?;
+            }
+            if stream.deprecated_history {
+                let line = format!("{}: connections are read from the deprecated per-computer history", team.team);
+                writeln!(out, "{line}").map_err(Error::output)?;
+            }
+        }
+        if team.quarantined > 0 {
+            let line = format!("{}: {} events in quarantine: `annals quarantine list`", team.team, team.quarantined);
+            writeln!(out, "{line}").map_err(Error::output)?;
+        }
+    }
+    Ok(())
+}
+
+/// The largest unit that says enough: `75d`, `13h`, `4m`, `12s`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn spans_read_well() {
+        let read: Vec<String> = [5, 119, 120, 7_199, 7_200, 172_799, 172_800, 7_776_000].map(span).to_vec();
+        assert_eq!(read, ["5s", "119s", "2m", "119m", "2h", "47h", "2d", "90d"]);
+    }
+}

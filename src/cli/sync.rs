@@ -1,0 +1,138 @@
+//! `annals sync`: catch up once, then stop.
+
+use clap::Args;
+
+use crate::config::When;
+use crate::error::{Error, Exit};
+use crate::model::{Instant, Stream, TeamId};
+use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, Settings, TeamRound};
+
+use super::{Global, bars, global, look, output, reading};
+
+/// Catch up once with everything the service shows, then stop
+#[derive(Debug, Clone, Args)]
+pub struct SyncArgs {
+    /// Only this team; may be given several times [default: all that the token sees]
+    #[arg(long, value_name = "ID")]
+    team: Vec<String>,
+    /// Only this stream (activity, connections, billing); may be given several times
+    #[arg(long)]
+    stream: Vec<Stream>,
+    /// Where a first reading begins, or to where an archive is extended: 2026-11-20, RFC 3339, or -30d
+    /// [default: the plan's span where the team shows it, else 30 days]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
+    since: Option<When>,
+    /// Leave windows alone that end later
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
+    until: Option<When>,
+    /// Read settled windows again now
+    #[arg(long)]
+    rescan: bool,
+}
+
+impl SyncArgs {
+    /// The settings with this verb's flags on top.
+    ///
+    /// # Errors
+    /// When the dates make no sense together.
+    pub fn apply(&self, mut settings: Settings, now: Instant) -> Result<Settings, Error> {
+        settings.since = self.since.map(|when| when.resolve(now));
+        settings.until = self.until.map(|when| when.resolve(now));
+        if let (Some(since), Some(until)) = (settings.since, settings.until)
+            && since >= until
+        {
+            return Err(Error::Usage(format!("--since {since} is not before --until {until}")));
+        }
+        if !self.team.is_empty() {
+            settings.teams = self.team.iter().map(|team| TeamId::from(team.as_str())).collect();
+        }
+        if !self.stream.is_empty() {
+            settings.streams.clone_from(&self.stream);
+        }
+        settings.rescan_now = self.rescan;
+        Ok(settings)
+    }
+}
+
+pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let clock = reading::clock();
+    let settings = args.apply(reading::settings(&config), clock.now())?;
+    let source = reading::source(global::http_options(&config)?, &clock)?;
+    let root = look::root(&config)?;
+    let archive = reading::archive(&root, &clock)?;
+    let round = {
+        let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
+        fleet.read_once().await?
+    };
+    tell(&round, &settings);
+    output::say(&format!("the archive is at {}", root.display()));
+    Ok(exit(&round))
+}
+
+/// Nothing done beats a gap, a gap beats done.
+pub fn exit(round: &FleetRound) -> Exit {
+    match (round.is_done(), round.committed().gaps) {
+        (false, _) => Exit::Fault,
+        (true, 0) => Exit::Done,
+        (true, _) => Exit::Weaker,
+    }
+}
+
+/// Says for each team what was done and what was not.
+pub fn tell(round: &FleetRound, settings: &Settings) {
+    for (team, result) in &round.teams {
+        let team = plain(team.as_str());
+        match result {
+            Ok(done) => tell_team(&team, done, settings),
+            Err(error) => output::say(&format!("team {team}: nothing was read: {}", advice(error))),
+        }
+    }
+    if round.teams.is_empty() {
+        output::say("the token sees no team: nothing to read");
+    }
+}
+
+fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
+    let committed = &round.committed;
+    let mut line = format!("team {team}: {} new events in {} commits", committed.rows, committed.commits);
+    for (count, what) in [
+        (committed.late, "late"),
+        (committed.rejects, "quarantined: see `annals quarantine list`"),
+        (committed.gaps, "gaps recorded: see `annals sql \"from findings where kind = 'gap'\"`"),
+    ] {
+        if count > 0 {
+            line.push_str(&format!("; {count} {what}"));
+        }
+    }
+    if round.is_first_reading {
+        let why = match (settings.since, round.plan_span) {
+            (Some(_), _) => "as asked by --since".to_owned(),
+            (None, Some(span)) => format!("the plan's span of {} days", span.as_secs() / 86_400),
+            (None, None) => format!("{BACKFILL_DAYS_DEFAULT} days, as the team does not show its plan's span"),
+        };
+        line.push_str(&format!("; the archive begins on {} ({why})", round.first.day()));
+    }
+    output::say(&line);
+    for (stream, error) in &round.failures {
+        let what = stream.map_or_else(|| "not finished".to_owned(), |stream| format!("{stream} was not finished"));
+        output::say(&format!("team {team}: {what}: {}", advice(error)));
+    }
+}
+
+/// The error, and what to do next where the message does not say it.
+fn advice(error: &RoundError) -> String {
+    let next = match error {
+        RoundError::Api(error) if error.is_transient() => "; what was read is kept, run sync again to go on",
+        RoundError::Archive(error) if error.is_transient() => {
+            "; free the cause and run sync again, nothing is half written"
+        }
+        RoundError::Api(_) | RoundError::Archive(_) => "",
+    };
+    plain(&format!("{error}{next}"))
+}
+
+/// Without control characters: ids and messages can carry what strangers wrote.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

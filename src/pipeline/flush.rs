@@ -1,0 +1,340 @@
+//! A batch becomes one commit: joined with what the archive holds, and with what is worth noticing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::archive::{
+    ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, StreamRecord, TeamWriter, WindowRecord,
+    WindowRows, WindowState,
+};
+use crate::collect::Counted;
+use crate::model::{Instant, Range, Stream};
+
+use super::batch::{Batch, UNSTABLE, is_same_matter};
+use super::change::WindowChange;
+use super::join::{Added, Held, join, no_longer_served};
+use super::settings::{LAG_SECONDS_MAX, Settings};
+
+/// Event types remembered of one stream; a service that invents more has them kept but no longer announced.
+const EVENT_TYPES_MAX: usize = 1_000;
+/// Characters of an event type's name that a record keeps.
+const EVENT_TYPE_CHARS_MAX: usize = 120;
+
+/// What a flush did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Flushed {
+    pub rows: u64,
+    pub rejects: u64,
+    pub late: u64,
+    pub gaps: u64,
+    pub commits: u64,
+    /// New activity that tells of a computer's removal: when, and the event's text.
+    pub removals: Vec<(Instant, String)>,
+}
+
+/// Makes the batch one commit. `seen_at` is the service's clock, `now` the machine's.
+///
+/// # Errors
+/// When the archive cannot be read or written; nothing of the batch is then committed.
+pub fn flush(
+    batch: Batch,
+    writer: &mut TeamWriter,
+    settings: &Settings,
+    seen_at: Instant,
+    now: Instant,
+) -> Result<Flushed, ArchiveError> {
+    let mut flush = Flush {
+        writer,
+        settings,
+        seen_at,
+        draft: Draft::default(),
+        learned: BTreeMap::new(),
+        kinds: Kinds::default(),
+        flushed: Flushed::default(),
+    };
+    flush.draft.devices = batch.devices.clone();
+    flush.draft.findings.clone_from(&batch.findings);
+    flush.windows(&batch)?;
+    flush.streams(&batch);
+    flush.noted(&batch);
+    flush.count_kinds();
+    let Flush { draft, mut flushed, writer, .. } = flush;
+    flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
+    match writer.commit(draft, now)? {
+        Committed::Nothing => {}
+        Committed::Committed { .. } | Committed::AlreadyCommitted { .. } => flushed.commits = 1,
+    }
+    Ok(flushed)
+}
+
+struct Flush<'a> {
+    writer: &'a mut TeamWriter,
+    settings: &'a Settings,
+    seen_at: Instant,
+    draft: Draft,
+    /// Lateness measured, and event types met, by stream.
+    learned: BTreeMap<Stream, (u64, BTreeSet<String>)>,
+    kinds: Kinds,
+    flushed: Flushed,
+}
+
+/// Rows of a commit that are worth counting: quarantined ones by reason, redacted ones.
+#[derive(Default)]
+struct Kinds(BTreeMap<(Stream, FindingKind, String), u64>);
+
+impl Kinds {
+    fn count(&mut self, stream: Stream, kind: FindingKind, subject: &str, count: u64) {
+        if count > 0 {
+            *self.0.entry((stream, kind, subject.to_owned())).or_default() += count;
+        }
+    }
+}
+
+impl Flush<'_> {
+    fn windows(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
+        let mut places: BTreeSet<(Stream, Range)> = batch.events.keys().copied().collect();
+        places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
+        let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
+        for (stream, window) in places {
+            let events = batch.events.get(&(stream, window)).map_or(&[][..], Vec::as_slice);
+            let changes: Vec<&WindowChange> =
+                batch.changes.iter().filter(|change| (change.stream, change.window) == (stream, window)).collect();
+            self.window(stream, window, events, &changes, &mut rejects)?;
+        }
+        for (stream, events) in &batch.untimed {
+            self.rows_of(*stream, events, &mut Held::default(), &mut rejects)?;
+        }
+        Ok(())
+    }
+
+    fn window(
+        &mut self,
+        stream: Stream,
+        window: Range,
+        events: &[Counted],
+        changes: &[&WindowChange],
+        rejects: &mut BTreeMap<Stream, Held>,
+    ) -> Result<(), ArchiveError> {
+        let stored = self.stored(stream, events, changes)?;
+        let added = self.rows_of(stream, events, &mut Held::new(&stored), rejects)?;
+        let rows = added.rows.len() as u64;
+        let before = self.writer.state().windows.get(&(stream, window.start)).cloned();
+        self.notice_gone(stream, window, &stored, events, changes);
+        self.notice_changed(stream, &added);
+        if let Some(before) = before.as_ref().filter(|before| before.state != WindowState::Provisional && rows > 0) {
+            self.notice_late(before, &added);
+        }
+        let mut record = before;
+        for (n, change) in changes.iter().enumerate() {
+            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.settings));
+        }
+        if let (Some(record), true) = (&mut record, changes.is_empty()) {
+            record.events += rows;
+            record.late += if record.state == WindowState::Provisional { 0 } else { rows };
+        }
+        self.close_gaps(stream, changes);
+        let settles = self.settles(stream, window, record.as_ref());
+        if rows > 0 || settles {
+            self.draft.rows.push(WindowRows { stream, window, rows: added.rows, compact: settles });
+        }
+        if let Some(record) = record.filter(|record| !changes.is_empty() || rows > 0 || record.late > 0) {
+            self.draft.windows.push(record);
+        }
+        Ok(())
+    }
+
+    fn settles(&self, stream: Stream, window: Range, record: Option<&WindowRecord>) -> bool {
+        let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
+        let was = self.writer.state().windows.get(&(stream, window.start)).is_some_and(is_settled);
+        !was && record.is_some_and(is_settled)
+    }
+
+    /// The archived events that the batch could repeat, or that a whole reading should have met again.
+    fn stored(
+        &self,
+        stream: Stream,
+        events: &[Counted],
+        changes: &[&WindowChange],
+    ) -> Result<Vec<StoredEvent>, ArchiveError> {
+        let times = || events.iter().filter_map(|held| held.event.at());
+        let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
+        let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
+        let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
+        match (starts.min(), ends.max()) {
+            (Some(start), Some(end)) => self.writer.events_in(stream, Range::new(start, end)),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn rows_of(
+        &mut self,
+        stream: Stream,
+        events: &[Counted],
+        held: &mut Held,
+        rejects: &mut BTreeMap<Stream, Held>,
+    ) -> Result<Added, ArchiveError> {
+        if events.is_empty() {
+            return Ok(Added::default());
+        }
+        let rejects = match rejects.entry(stream) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Held::of_rejects(&self.writer.rejects(stream)?))
+            }
+        };
+        let team = self.writer.state().team_id.clone();
+        let mut added = Added::default();
+        join(&team, stream, events, held, rejects, self.seen_at, &mut added);
+        self.flushed.rows += added.rows.len() as u64;
+        self.flushed.rejects += added.rejects.len() as u64;
+        self.notice_kinds(stream, &added);
+        self.draft.rejects.append(&mut added.rejects);
+        Ok(added)
+    }
+
+    fn notice_kinds(&mut self, stream: Stream, added: &Added) {
+        for reject in &added.rejects {
+            self.kinds.count(stream, FindingKind::Quarantined, &reject.reason, 1);
+        }
+        self.kinds.count(stream, FindingKind::Redacted, "secret", added.redacted);
+        self.learned.entry(stream).or_default().1.extend(added.types.iter().map(|name| shorten(name)));
+        if stream == Stream::Activity {
+            let removals = added.rows.iter().filter(|row| super::removal::tells_of_removal(&row.event_type));
+            let texts = removals.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned()));
+            self.flushed.removals.extend(texts);
+        }
+    }
+
+    fn notice_changed(&mut self, stream: Stream, added: &Added) {
+        for (id, time) in &added.changed {
+            let why = "the same id came with other content: kept as a new revision";
+            let mut finding = self.finding(stream, FindingKind::ChangedUpstream, id.as_str(), 1, why);
+            (finding.from, finding.to) = (Some(*time), Some(*time));
+            self.draft.findings.push(finding);
+        }
+    }
+
+    /// Late: first seen after the reading that settled the window.
+    fn notice_late(&mut self, before: &WindowRecord, added: &Added) {
+        let times = || added.rows.iter().map(|row| row.time);
+        let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
+        let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
+        let learned = &mut self.learned.entry(before.stream).or_default().0;
+        *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
+        let count = added.rows.len() as u64;
+        self.flushed.late += count;
+        let seen = self.seen_at.since(first).as_secs();
+        let why = format!("first seen on a re-scan, up to {seen} s after their time");
+        let mut finding = self.finding(before.stream, FindingKind::Late, &before.range.to_string(), count, &why);
+        (finding.from, finding.to) = (Some(first), Some(last));
+        self.draft.findings.push(finding);
+    }
+
+    /// Counts archived events that a confirmed reading did not meet again, beyond those counted before.
+    fn notice_gone(
+        &mut self,
+        stream: Stream,
+        window: Range,
+        stored: &[StoredEvent],
+        events: &[Counted],
+        changes: &[&WindowChange],
+    ) {
+        for range in changes.iter().filter_map(|change| change.confirmed) {
+            let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
+            let gone = no_longer_served(&inside, events);
+            let known: u64 = (self.writer.state().findings.iter())
+                .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
+                .filter(|(_, f)| (f.from, f.to) == (Some(range.start), Some(range.end)))
+                .map(|(_, f)| f.count)
+                .sum();
+            if gone > known {
+                let why = "archived, and no longer served upstream";
+                let subject = window.to_string();
+                let mut finding = self.finding(stream, FindingKind::NoLongerServed, &subject, gone - known, why);
+                (finding.from, finding.to) = (Some(range.start), Some(range.end));
+                self.draft.findings.push(finding);
+            }
+        }
+    }
+
+    /// A second that held still after all lost nothing.
+    fn close_gaps(&mut self, stream: Stream, changes: &[&WindowChange]) {
+        for range in changes.iter().filter_map(|change| change.confirmed) {
+            let closed: Vec<Finding> = (self.writer.state().findings.iter())
+                .map(|(_, finding)| finding)
+                .filter(|f| f.kind == FindingKind::Gap && f.stream == Some(stream) && f.subject == UNSTABLE)
+                .filter(|f| f.from.is_some_and(|from| range.start <= from) && f.to.is_some_and(|to| to <= range.end))
+                .map(|f| Finding {
+                    kind: FindingKind::GapClosed,
+                    reason: "read whole later".to_owned(),
+                    found_at: self.seen_at,
+                    ..f.clone()
+                })
+                .collect();
+            self.draft.findings.extend(closed);
+        }
+    }
+
+    fn streams(&mut self, batch: &Batch) {
+        let mut names: BTreeSet<Stream> = batch.streams.keys().copied().collect();
+        names.extend(self.learned.keys());
+        if !self.draft.is_empty() || !names.is_empty() {
+            names.extend(batch.notes.keys());
+        }
+        for stream in names {
+            let before = self.writer.state().streams.get(&stream).cloned().unwrap_or_default();
+            let mut record = before.clone();
+            for change in [batch.streams.get(&stream), batch.notes.get(&stream)].into_iter().flatten() {
+                change.apply(&mut record);
+            }
+            self.learn(stream, &mut record);
+            if record != before {
+                self.draft.streams.push((stream, record));
+            }
+        }
+    }
+
+    fn noted(&mut self, batch: &Batch) {
+        let known =
+            |finding: &&Finding| self.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, finding));
+        let fresh: Vec<Finding> = batch.noted.iter().filter(|finding| !known(finding)).cloned().collect();
+        self.draft.findings.extend(fresh);
+    }
+
+    fn count_kinds(&mut self) {
+        for ((stream, kind, subject), count) in std::mem::take(&mut self.kinds).0 {
+            let why = match kind {
+                FindingKind::Redacted => "a string under a key named secret was replaced",
+                _ => "kept in quarantine",
+            };
+            self.draft.findings.push(self.finding(stream, kind, &subject, count, why));
+        }
+    }
+
+    fn learn(&mut self, stream: Stream, record: &mut StreamRecord) {
+        let Some((late, types)) = self.learned.get(&stream).cloned() else { return };
+        record.learned_lag_seconds = record.learned_lag_seconds.max(late);
+        for name in types {
+            if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
+                let why = "an event type met for the first time";
+                self.draft.findings.push(self.finding(stream, FindingKind::NewEventType, &name, 1, why));
+            }
+        }
+    }
+
+    fn finding(&self, stream: Stream, kind: FindingKind, subject: &str, count: u64, reason: &str) -> Finding {
+        Finding {
+            stream: Some(stream),
+            kind,
+            subject: subject.to_owned(),
+            from: None,
+            to: None,
+            reason: reason.to_owned(),
+            count,
+            found_at: self.seen_at,
+        }
+    }
+}
+
+fn shorten(name: &str) -> String {
+    name.chars().take(EVENT_TYPE_CHARS_MAX).collect()
+}

@@ -1,0 +1,204 @@
+//! Reading spans side by side: settling what is past its lag, and re-scanning what is settled.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::channel::mpsc;
+use futures::stream::FuturesUnordered;
+use futures::{SinkExt, StreamExt};
+
+use crate::archive::{Finding, FindingKind, WindowState};
+use crate::collect::{Asked, Counted, Leaf, Outcome, SpanReader};
+use crate::model::{Digest, Instant, Multiset, Range};
+
+use super::RoundError;
+use super::batch::UNSTABLE;
+use super::change::WindowChange;
+use super::plan::SpanPlanner;
+use super::ranges::{clip, missing, union};
+use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
+use super::windowed::{PAD_SECONDS, Round};
+
+/// Leaves that may wait for the committer.
+const LEAVES_WAITING_MAX: usize = 4;
+/// Seconds of padding of the re-scans, each of which shifts the bounds.
+const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
+/// A window that settles empty though windows before it held so many events (median) is read again and reported.
+const SILENCE_EVENTS_MIN: u64 = 50;
+const SILENCE_WINDOWS: usize = 14;
+
+/// Why spans are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Settle,
+    Rescan,
+}
+
+/// An empty answer that is suspicious, and whether it is believed all the same.
+struct Silence {
+    finding: Finding,
+    is_believed: bool,
+}
+
+impl Round<'_> {
+    /// Reads spans side by side, and adds what they bring in the order in which they bring it.
+    pub async fn spans(&self, mut planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
+        self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
+        let (sender, leaves) = mpsc::channel::<Leaf>(LEAVES_WAITING_MAX);
+        let read = async move {
+            let mut reading = FuturesUnordered::new();
+            let mut failed = None;
+            loop {
+                while failed.is_none() && reading.len() < self.ctx.settings.concurrency {
+                    let Some(span) = planner.next_span() else { break };
+                    reading.push(self.span(span, purpose, sender.clone()));
+                }
+                match reading.next().await {
+                    Some(Ok((part, events))) => planner.learn(part, events),
+                    Some(Err(error)) => failed = failed.or(Some(error)),
+                    None => break,
+                }
+            }
+            failed.map_or(Ok(()), Err)
+        };
+        let add = async move {
+            let mut leaves = leaves;
+            let mut rescanned: BTreeMap<Instant, Vec<Range>> = BTreeMap::new();
+            while let Some(leaf) = leaves.next().await {
+                self.leaf(leaf, purpose, &mut rescanned).await?;
+            }
+            Ok::<(), RoundError>(())
+        };
+        // Each side owns its end of the channel, so that either one's end, or error, ends the other.
+        let (read, added) = futures::future::join(read, add).await;
+        added.and(read)
+    }
+
+    /// Reads one span and sends its parts; returns the last part and its events, to learn the density from.
+    async fn span(
+        &self,
+        span: Range,
+        purpose: Purpose,
+        mut leaves: mpsc::Sender<Leaf>,
+    ) -> Result<(Range, u64), RoundError> {
+        let pad = if purpose == Purpose::Settle { PAD_SECONDS } else { self.rescan_pad(span) };
+        let prior = match purpose {
+            Purpose::Settle => None,
+            Purpose::Rescan => Some(self.archived(span).await?),
+        };
+        let mut reader = SpanReader::new(self.lists, Asked { range: span, pad }, WALK_EVENTS_MAX, prior);
+        let mut learned = (span, 0);
+        loop {
+            match reader.next().await {
+                Ok(Some(leaf)) => {
+                    learned = (leaf.range, leaf.events.len() as u64);
+                    if leaves.send(leaf).await.is_err() {
+                        return Ok(learned);
+                    }
+                }
+                Ok(None) => return Ok(learned),
+                Err(error) => {
+                    let (events, _) = reader.into_partial();
+                    if !events.is_empty() {
+                        self.ctx.add(|batch| self.sort_in(batch, events)).await?;
+                    }
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+
+    async fn archived(&self, span: Range) -> Result<Multiset<Digest>, RoundError> {
+        Ok(self.ctx.stored(self.stream, span).await?.into_iter().map(|event| event.digest).collect())
+    }
+
+    /// Another padding at each re-scan, so that bounds fall elsewhere.
+    fn rescan_pad(&self, span: Range) -> i64 {
+        let done = self.windows.get(&self.index.of(span.start).start).map_or(0, |held| held.rescans as usize);
+        RESCAN_PAD_SECONDS[done.min(RESCAN_PAD_SECONDS.len() - 1)]
+    }
+
+    pub fn rescan_stride(&self, windows: &[Range]) -> Duration {
+        let held = windows.iter().filter_map(|window| self.windows.get(&window.start));
+        let (events, seconds) = held
+            .fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
+        Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
+    }
+
+    async fn leaf(
+        &self,
+        leaf: Leaf,
+        purpose: Purpose,
+        rescanned: &mut BTreeMap<Instant, Vec<Range>>,
+    ) -> Result<(), RoundError> {
+        self.ctx.service.hear(leaf.ended_at);
+        self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
+        let read_at = leaf.began_at.unwrap_or(self.now);
+        let mut changes = Vec::new();
+        let mut findings = Vec::new();
+        for window in self.index.overlapping(leaf.range) {
+            let part = clip(leaf.range, window).expect("BUG: the window overlaps the leaf");
+            let mut change = WindowChange::new(self.stream, window, read_at);
+            (change.walks, change.requests) = (leaf.stats.walks, leaf.stats.requests);
+            if leaf.outcome == Outcome::Unstable {
+                change.unstable = (purpose == Purpose::Settle).then_some(part);
+                findings.extend(self.unstable(part, purpose));
+            } else if let Some(finding) = self.silence(window, part, &leaf.events, read_at) {
+                change.confirmed = finding.is_believed.then_some(part);
+                findings.push(finding.finding);
+            } else {
+                change.confirmed = Some(part);
+            }
+            if purpose == Purpose::Rescan && leaf.outcome == Outcome::Confirmed {
+                let parts = rescanned.entry(window.start).or_default();
+                *parts = union(parts, part);
+                change.rescanned = missing(window, parts).is_empty();
+            }
+            changes.push(change);
+        }
+        self.ctx
+            .add(|batch| {
+                self.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
+                changes.into_iter().for_each(|change| batch.add_change(change));
+                batch.findings.extend(findings);
+                self.sort_in(batch, leaf.events);
+            })
+            .await?;
+        Ok(())
+    }
+
+    fn unstable(&self, part: Range, purpose: Purpose) -> Vec<Finding> {
+        let known = self.windows.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
+        if known {
+            return Vec::new();
+        }
+        let why = "the list changed under every walk; what was seen is kept";
+        let mut findings = vec![self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)];
+        if purpose == Purpose::Settle {
+            let why = "never held still: events may be missing until it does";
+            findings.push(self.finding(FindingKind::Gap, UNSTABLE, Some(part), why));
+        }
+        findings
+    }
+
+    /// An empty answer where there were events, or where there should be: not believed as long as it can be asked again.
+    fn silence(&self, window: Range, part: Range, events: &[Counted], read_at: Instant) -> Option<Silence> {
+        let owned = |event: &Counted| event.event.at().is_some_and(|at| part.owns(at));
+        if part != window || events.iter().any(owned) {
+            return None;
+        }
+        let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
+        let held = held.map_or(0, |held| held.events);
+        let mut before: Vec<u64> =
+            self.windows.range(..window.start).rev().take(SILENCE_WINDOWS).map(|(_, held)| held.events).collect();
+        before.sort_unstable();
+        let usual = before.get(before.len() / 2).copied().unwrap_or(0);
+        if held == 0 && (usual < SILENCE_EVENTS_MIN || before.len() < SILENCE_WINDOWS) {
+            return None;
+        }
+        let last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
+        let reason = format!("read empty, though {held} events of it are archived and {usual} are usual");
+        let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
+        Some(Silence { finding, is_believed: last || held == 0 })
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a team's streams stand: a pure look at the archive's state.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::archive::{FindingKind, TeamState, WindowState};
+use crate::model::{Instant, Stream};
+
+use super::team::read_to;
+
+/// One stream's standing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StreamStatus {
+    pub stream: Stream,
+    /// Where the archive begins; `None` before the first reading.
+    pub begins: Option<Instant>,
+    /// Everything from `begins` to here is settled or sealed.
+    pub settled_to: Option<Instant>,
+    /// Everything before it was read at least once.
+    pub read_to: Option<Instant>,
+    /// From `read_to` to now.
+    pub lag_seconds: Option<u64>,
+    pub windows: u64,
+    pub sealed_windows: u64,
+    /// Windows that are not settled yet.
+    pub open_windows: u64,
+    /// Seconds of event time that never held still, and stay open.
+    pub unstable: Vec<String>,
+    pub events: u64,
+    pub late: u64,
+    pub gaps: u64,
+    /// What is left until unread events pass out of the plan's span; `None` where the span is not known.
+    pub seconds_to_loss: Option<u64>,
+    /// The deprecated per-computer history is read, because `history/devices` is not there.
+    pub deprecated_history: bool,
+}
+
+/// One team's standing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TeamStatus {
+    pub team: String,
+    pub ledger_seq: u64,
+    pub ledger_head: String,
+    pub committed_at: Option<Instant>,
+    pub quarantined: u64,
+    pub streams: Vec<StreamStatus>,
+}
+
+/// The standing of a team at `now`.
+pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
+    let quarantine = state.files.values().filter(|file| file.dataset == crate::archive::Dataset::Quarantine);
+    TeamStatus {
+        team: state.team_id.to_string(),
+        ledger_seq: state.seq.0,
+        ledger_head: state.head.to_string(),
+        committed_at: state.at,
+        quarantined: quarantine.map(|file| file.rows).sum(),
+        streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, now)).collect(),
+    }
+}
+
+fn stream_status(state: &TeamState, stream: Stream, now: Instant) -> StreamStatus {
+    let record = state.streams.get(&stream).cloned().unwrap_or_default();
+    let windows = || state.windows.values().filter(|window| window.stream == stream);
+    let read_to = read_to(&record.read_points);
+    let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
+    let loss = record
+        .plan_span_seconds
+        .zip(read_to)
+        .map(|(span, read_to)| read_to.plus(Duration::from_secs(span)).since(now).as_secs());
+    StreamStatus {
+        stream,
+        begins: record.begins,
+        settled_to: record.begins.map(|begins| settled_edge(state, stream, begins)),
+        read_to,
+        lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),
+        windows: windows().count() as u64,
+        sealed_windows: windows().filter(|window| window.state == WindowState::Sealed).count() as u64,
+        open_windows: windows().filter(|window| window.state == WindowState::Provisional).count() as u64,
+        unstable: windows().flat_map(|window| window.unstable.iter().map(ToString::to_string)).collect(),
+        events: windows().map(|window| window.events).sum(),
+        late: windows().map(|window| window.late).sum(),
+        gaps: of_kind(FindingKind::Gap) as u64,
+        seconds_to_loss: loss,
+        deprecated_history: of_kind(FindingKind::DeprecatedHistory) > 0,
+    }
+}
+
+/// The end of the settled windows that follow `begins` without a break.
+pub fn settled_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
+    let mut edge = begins;
+    while let Some(window) =
+        state.windows.get(&(stream, edge)).filter(|window| window.state != WindowState::Provisional)
+    {
+        edge = window.range.end;
+    }
+    edge
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{ReadPoint, StreamRecord};
+    use crate::model::TeamId;
+
+    #[test]
+    fn time_left_to_loss_runs_from_what_was_read() {
+        let at = Instant::from_seconds;
+        let mut state = TeamState::genesis("a", TeamId::from("t"));
+        let record = StreamRecord {
+            begins: Some(at(1_700_000_000)),
+            read_points: vec![ReadPoint { at: at(1_700_050_000), read_to: at(1_700_050_000) }],
+            plan_span_seconds: Some(100_000),
+            ..StreamRecord::default()
+        };
+        state.streams.insert(Stream::Connections, record);
+        let of = |now| status(&state, at(now)).streams[1].clone();
+        assert_eq!(of(1_700_060_000).seconds_to_loss, Some(90_000));
+        assert_eq!(of(1_700_060_000).lag_seconds, Some(10_000));
+        assert_eq!(of(1_700_200_000).seconds_to_loss, Some(0));
+    }
+}

@@ -291,3 +291,28 @@ fn a_reader_who_leaves_is_no_fault() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+#[test]
+fn verify_says_what_agrees_and_names_every_fault() {
+    let place = Place::new();
+    let clean = place.answer(&["verify"]);
+    assert!(clean.contains(": SELF-CONSISTENT (unanchored)\n") && clean.contains("rows 13/13"), "{clean}");
+    let head = clean.lines().find_map(|line| line.split_once(", head ")).expect("a head").1.split(' ').next();
+    let head = head.expect("a digest");
+    assert!(place.answer(&["verify", "--head", head]).contains("holds every given head"));
+    let (code, stdout, _) = place.run(&["verify", "--head", &"0".repeat(64)]);
+    assert!(code == 1 && stdout.contains("HEAD_ROLLBACK"), "{stdout}");
+    let listed = place.answer(&["files", "connections"]);
+    let victims: Vec<&str> = listed.lines().take(2).collect();
+    for victim in &victims {
+        std::fs::remove_file(victim).expect("removed");
+    }
+    let (code, stdout, stderr) = place.run(&["verify"]);
+    assert_eq!((code, stdout.matches("FILE_MISSING").count(), stderr.as_str()), (1, 2, ""), "{stdout}");
+    let (code, stdout, _) = place.run(&["verify", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!((code, report["verdict"].as_str()), (1, Some("BROKEN")));
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(2));
+    assert_eq!(place.run(&["verify", "--archive", "nowhere"]).0, 2);
+    assert_eq!(place.run(&["verify", "--head", "xyz"]).0, 2);
+}

@@ -18,6 +18,7 @@ pub mod sandbox;
 mod sql;
 mod status;
 mod sync;
+mod verify;
 
 use std::future::Future;
 
@@ -52,6 +53,7 @@ enum Command {
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
     Quarantine(quarantine::QuarantineArgs),
+    Verify(verify::VerifyArgs),
     Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(man::CompletionsArgs),
@@ -67,6 +69,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),
+        Command::Verify(args) => verify::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),

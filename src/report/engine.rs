@@ -56,6 +56,8 @@ impl Engine {
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
+        // A live file never changes, so its footer is read once.
+        connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
         connection.execute_batch(&views_sql(&data)).map_err(failed)?;
         Ok(Self { connection, data, _spill: spill })
     }

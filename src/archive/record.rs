@@ -51,7 +51,7 @@ pub struct WindowRecord {
     /// Whole walks over the window.
     pub reads: u32,
     pub requests: u64,
-    /// Archived events that the window owns, quarantined ones included where their time is known.
+    /// Archived events that the window owns; quarantined ones are not among them.
     pub events: u64,
     /// Events first seen on a re-scan.
     #[serde(default)]

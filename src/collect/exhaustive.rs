@@ -232,7 +232,7 @@ struct Tally {
 /// One run of the real reader under one sequence of choices; returns the choices that were open.
 fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(usize, usize)> {
     let source = Source(Mutex::new(Service::new(case, changes, prefix)));
-    let (team, limit) = (TeamId::from("t"), PageLimit::of(&[LIMIT]));
+    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
     let lists = Lists { source: &source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
     let asked = Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 };

@@ -1,5 +1,6 @@
 //! The page size that a service accepts, learned where it differs from the documented one.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::api::{DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
@@ -10,18 +11,18 @@ const STEPS: [u32; 4] = [PAGE_EVENTS_MAX, 1000, 500, 100];
 /// The `limit` to ask for; shared by all readings of one service.
 #[derive(Debug)]
 pub struct PageLimit {
-    steps: &'static [u32],
+    steps: Cow<'static, [u32]>,
     step: AtomicUsize,
 }
 
 impl PageLimit {
     pub const fn documented() -> Self {
-        Self { steps: &STEPS, step: AtomicUsize::new(0) }
+        Self { steps: Cow::Borrowed(&STEPS), step: AtomicUsize::new(0) }
     }
 
-    /// For tests on small lists.
-    pub const fn of(steps: &'static [u32]) -> Self {
-        Self { steps, step: AtomicUsize::new(0) }
+    /// One page size, from which there is no stepping down.
+    pub fn fixed(events: u32) -> Self {
+        Self { steps: vec![events].into(), step: AtomicUsize::new(0) }
     }
 
     pub fn events(&self) -> u32 {

@@ -48,14 +48,19 @@ impl Round<'_> {
         let read = async move {
             let mut reading = FuturesUnordered::new();
             let mut failed = None;
+            let mut is_stopped = false;
             loop {
-                while failed.is_none() && reading.len() < self.ctx.settings.concurrency {
+                while !is_stopped && reading.len() < self.ctx.settings.concurrency {
                     let Some(span) = planner.next_span() else { break };
                     reading.push(self.span(span, purpose, sender.clone()));
                 }
                 match reading.next().await {
-                    Some(Ok((part, events))) => planner.learn(part, events),
-                    Some(Err(error)) => failed = failed.or(Some(error)),
+                    Some(Ok(Some((part, events)))) => planner.learn(part, events),
+                    Some(Ok(None)) => is_stopped = true,
+                    Some(Err(error)) => {
+                        is_stopped = true;
+                        failed = failed.or(Some(error));
+                    }
                     None => break,
                 }
             }
@@ -74,13 +79,14 @@ impl Round<'_> {
         added.and(read)
     }
 
-    /// Reads one span and sends its parts; returns the last part and its events, to learn the density from.
+    /// Reads one span and sends its parts; returns the last part and its events, to learn the density from, or `None`
+    /// when nobody takes the parts any more.
     async fn span(
         &self,
         span: Range,
         purpose: Purpose,
         mut leaves: mpsc::Sender<Leaf>,
-    ) -> Result<(Range, u64), RoundError> {
+    ) -> Result<Option<(Range, u64)>, RoundError> {
         let pad = if purpose == Purpose::Settle { PAD_SECONDS } else { self.rescan_pad(span) };
         let prior = match purpose {
             Purpose::Settle => None,
@@ -93,10 +99,10 @@ impl Round<'_> {
                 Ok(Some(leaf)) => {
                     learned = (leaf.range, leaf.events.len() as u64);
                     if leaves.send(leaf).await.is_err() {
-                        return Ok(learned);
+                        return Ok(None);
                     }
                 }
-                Ok(None) => return Ok(learned),
+                Ok(None) => return Ok(Some(learned)),
                 Err(error) => {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {
@@ -135,7 +141,7 @@ impl Round<'_> {
         self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
         let read_at = leaf.began_at.unwrap_or(self.now);
         let mut changes = Vec::new();
-        let mut findings = Vec::new();
+        let (mut findings, mut notes) = (Vec::new(), Vec::new());
         for window in self.index.overlapping(leaf.range) {
             let part = clip(leaf.range, window).expect("BUG: the window overlaps the leaf");
             let mut change = WindowChange::new(self.stream, window, read_at);
@@ -145,7 +151,7 @@ impl Round<'_> {
                 findings.extend(self.unstable(part, purpose));
             } else if let Some(finding) = self.silence(window, part, &leaf.events, read_at) {
                 change.confirmed = finding.is_believed.then_some(part);
-                findings.push(finding.finding);
+                notes.push(finding.finding);
             } else {
                 change.confirmed = Some(part);
             }
@@ -161,6 +167,7 @@ impl Round<'_> {
                 self.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
                 changes.into_iter().for_each(|change| batch.add_change(change));
                 batch.findings.extend(findings);
+                notes.into_iter().for_each(|finding| batch.note_finding(finding));
                 self.sort_in(batch, leaf.events);
             })
             .await?;

@@ -1,8 +1,10 @@
 //! One round of a windowed stream: the open windows' new events, then what is past its lag, then re-scans.
 
+use std::time::Duration;
+
 use crate::api::ApiError;
 use crate::archive::{Finding, FindingKind, ReadPoint, WalkPoint};
-use crate::collect::{Anomalies, Asked, Counted, Lists, TailReader};
+use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader};
 use crate::model::{DeviceId, Instant, Range, Stream};
 
 use super::RoundError;
@@ -15,6 +17,8 @@ use super::window_index::WindowIndex;
 
 /// Events of an open window after which a chunk is handed on.
 const TAIL_EVENTS_MAX: usize = 10_000;
+/// How far into the future events are looked for.
+const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 /// Seconds of padding of a first reading.
 pub const PAD_SECONDS: i64 = 1;
 
@@ -143,18 +147,26 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Events that the service dates into the future are archived in their own windows, and drag nothing along.
+    /// Events that the service dates into the future are archived in their own windows, and drag nothing along. A
+    /// service that does not answer such a question loses nothing: the windows are read when their time comes.
     async fn look_ahead(&self) -> Result<(), RoundError> {
         let from = self.index.of(self.now).end;
-        let asked = Asked { range: Range::new(from, Instant::LATEST), pad: PAD_SECONDS };
-        let mut reader = TailReader::new(self.lists, asked, Some((0, Vec::new())), TAIL_EVENTS_MAX);
-        while let Some(chunk) = reader.next().await? {
-            if chunk.events.is_empty() {
-                continue;
+        let asked = Asked { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
+        // A refusal must not be taken for one of the page size.
+        let limit = PageLimit::fixed(self.lists.limit.events());
+        let lists = Lists { limit: &limit, ..self.lists };
+        let mut reader = TailReader::new(lists, asked, Some((0, Vec::new())), TAIL_EVENTS_MAX);
+        loop {
+            match reader.next().await {
+                Ok(None) => return Ok(()),
+                Ok(Some(chunk)) if chunk.events.is_empty() => {}
+                Ok(Some(chunk)) => self.ctx.add(|batch| self.sort_in(batch, chunk.events)).await?,
+                Err(error) => {
+                    tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");
+                    return Ok(());
+                }
             }
-            self.ctx.add(|batch| self.sort_in(batch, chunk.events)).await?;
         }
-        Ok(())
     }
 
     pub fn sort_in(&self, batch: &mut Batch, events: Vec<Counted>) {

@@ -4,6 +4,7 @@
 
 mod bars;
 mod connect;
+mod demo;
 mod doctor;
 mod files;
 mod global;
@@ -46,6 +47,7 @@ The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in anna
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
     Sync(sync::SyncArgs),
     Plan(plan::PlanArgs),
     Status(status::StatusArgs),
@@ -62,6 +64,7 @@ enum Command {
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     match command {
+        Command::Demo(args) => block_on(demo::run(global, &args)),
         Command::Sync(args) => block_on(sync::run(global, &args)),
         Command::Plan(args) => block_on(plan::run(global, &args)),
         Command::Status(args) => status::run(global, &args),

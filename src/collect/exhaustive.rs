@@ -5,6 +5,14 @@
 //! a stable order that is not time, with claims that lie either way, with events that have ids and with twins that have
 //! none. Times are in half seconds, so that an event can lie inside the last second.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "the checker prints what it tried, and its numbers are tiny"
+)]
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;

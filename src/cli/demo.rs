@@ -1,0 +1,124 @@
+//! `annals demo`: the whole thing on the embedded sandbox, in one process.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::api::{HttpOptions, TokenSource};
+use crate::archive::{LocalStore, VerifyOptions};
+use crate::error::{Error, Exit};
+use crate::pipeline::{FleetRound, Settings};
+use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+
+use super::output::{self, OutputArgs};
+use super::{Global, bars, look, reading, sync, verify};
+
+/// Connections a day and team: two teams make about 100,000 events of a month.
+const SESSIONS_PER_DAY: u32 = 350;
+/// Where the demo's archive lies when nothing says otherwise.
+const DEMO_ARCHIVE: &str = "annals-demo";
+
+/// The whole thing on the embedded sandbox: sync, sync again, three questions, verify
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Equal seeds make equal data
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+const QUESTIONS: [(&str, &str); 3] = [
+    (
+        "Who fails to authenticate most often, and on how many computers?",
+        "select peer_email, count(*) as failures, count(distinct device_id) as computers,
+           count(distinct peer_ip) as addresses, max(event_time) as last
+         from connections where event_type = 'authFailedEvent'
+         group by peer_email order by failures desc, peer_email limit 5",
+    ),
+    (
+        "Which computers are reached most, by how many people, and how long was the longest connection?",
+        "with c as (
+           select connection_id, any_value(computer_host_name) as computer, any_value(peer_email) as peer,
+             max(event_time) filter (event_type = 'connectionClosedEvent')
+               - min(event_time) filter (event_type = 'incomingConnectionEvent') as open_for
+           from connections where connection_id is not null group by connection_id)
+         select computer, count(*) as connections, count(distinct peer) as people,
+           round(epoch(max(open_for)) / 3600, 1) as longest_hours
+         from c where computer is not null group by computer order by connections desc, computer limit 5",
+    ),
+    (
+        "Was everything read, and is it final?",
+        "select stream, min(window_start) as since, count(*) as windows,
+           count(*) filter (state = 'sealed') as sealed, count(*) filter (state = 'settled') as settled,
+           count(*) filter (state = 'provisional') as open, sum(events)::bigint as events, sum(gaps)::bigint as gaps
+         from coverage group by stream order by stream",
+    ),
+];
+
+pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
+    let global = Global { archive: Some(place(global)), ..global.clone() };
+    let config = global.load()?;
+    let root = look::root(&config)?;
+    let sandbox = start(args.seed).await?;
+    output::say(&format!("a sandbox of two teams answers at {}", sandbox.base_url));
+    let first = round(&sandbox, &root).await?;
+    sync::tell(&first, &Settings::default());
+    output::say("once more: what is held is not written again");
+    let second = round(&sandbox, &root).await?;
+    sync::tell(&second, &Settings::default());
+    sandbox.shutdown().await;
+    for (question, sql) in QUESTIONS {
+        output::print(format!("\n{question}\n").as_bytes())?;
+        look::answer(&config, sql, &OutputArgs { format: None, output: None })?;
+    }
+    let report = crate::archive::verify(&LocalStore::new(&root), &VerifyOptions::default())?;
+    let word = shell_word(&root);
+    output::print(
+        format!(
+            "\nDoes the archive still say what was written?\n{}\n\
+             The archive is at {word}. What to try next:\n\
+             \x20 annals --archive {word} sql \"from connections limit 5\"\n\
+             \x20 annals --archive {word} status\n\
+             \x20 annals sandbox        a service to rehearse `annals sync` against\n",
+            verify::text(&root.display().to_string(), &report)
+        )
+        .as_bytes(),
+    )?;
+    Ok(if first.is_done() && second.is_done() && report.is_clean() { Exit::Done } else { Exit::Fault })
+}
+
+/// Where `--archive` says, else a directory of the demo's own.
+fn place(global: &Global) -> PathBuf {
+    global.archive.clone().unwrap_or_else(|| PathBuf::from(DEMO_ARCHIVE))
+}
+
+async fn start(seed: u64) -> Result<RunningSandbox, Error> {
+    Ok(Sandbox::start(SandboxConfig { seed, sessions_per_day: SESSIONS_PER_DAY, ..SandboxConfig::default() }).await?)
+}
+
+async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Error> {
+    let clock = reading::clock();
+    let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
+    let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
+    let archive = reading::archive(root, &clock)?;
+    let source = reading::source(options, &clock)?;
+    let fleet = reading::fleet(source, archive, clock, Settings::default(), bars::for_stderr());
+    Ok(fleet.read_once().await?)
+}
+
+/// The path as a shell takes it.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_spaces_can_be_pasted() {
+        assert_eq!(shell_word(Path::new("/tmp/annals-demo")), "/tmp/annals-demo");
+        assert_eq!(shell_word(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
+    }
+}

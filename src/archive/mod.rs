@@ -1,6 +1,40 @@
 //! The only room that writes the lake: store, schema, parquet, ledger, commit, recover, seal, verify.
+//!
+//! # The format, for whoever writes another reader or verifier
+//! ```text
+//! archive.json                                                  {"format": "annals archive", "version": 1, "id": …}
+//! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
+//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
+//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   all rows of a settled window
+//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month
+//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month gained later
+//! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
+//! locks/<name>.lock                                             held by writers; empty, and never truth
+//! ```
+//! `<T>` is the team's id with every byte outside `[a-z0-9_-]` as `.` and two hexadecimal digits (an empty id: `.`); over
+//! 120 bytes, the first 80 of that, `..` and the first 32 digits of the id's SHA-256. `<time>` is the start of the window
+//! (of the month; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and month are those of its
+//! start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
+//!
+//! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1), `archive_id`,
+//! `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`, `sha256`. `sha256` is the SHA-256, in
+//! hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact bytes of the line before
+//! `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line stands in the file of the
+//! day of its `at`, or of the line before it where that is later. What an interrupted append left behind the last newline
+//! of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
+//!
+//! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
+//! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
+//! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
+//! 2^256, of the SHA-256 of each row's values (the first lines of `table/digest.rs` give the bytes).
+//!
+//! # What always holds
+//! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
+//!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
+//! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
+//!   no row goes, and a sealed month holds nothing outside `data/`.
 
-mod archive;
+mod root;
 mod commit;
 mod dataset;
 mod draft;
@@ -18,7 +52,6 @@ mod store;
 mod table;
 mod verify;
 
-pub use archive::{ARCHIVE_VERSION, Archive};
 pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
 pub use draft::{Draft, WindowRows};
@@ -29,6 +62,7 @@ pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SnapshotEntry,
     StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
+pub use root::{ARCHIVE_VERSION, Archive};
 pub use state::{StateError, TeamState};
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,

@@ -38,8 +38,7 @@ impl Output {
 
     pub fn tier(&self) -> Tier {
         match self.role {
-            FileRole::Part => Tier::Part,
-            FileRole::Window => Tier::Window,
+            FileRole::Part | FileRole::Window => Tier::Recent,
             FileRole::Month | FileRole::Amendment => Tier::Sealed,
         }
     }

@@ -42,7 +42,8 @@ impl FaultyStore {
     fn run<T>(&self, verb: Verb, path: &str, act: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         let number = self.counter.fetch_add(1, Ordering::SeqCst);
         let is_chosen = number == self.fail_at;
-        if !is_chosen && !(self.forever && number > self.fail_at) {
+        let is_after = self.forever && number > self.fail_at;
+        if !is_chosen && !is_after {
             return act();
         }
         if is_chosen && self.fault == Fault::FailedButDone {

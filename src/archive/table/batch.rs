@@ -6,7 +6,7 @@ use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 
-use crate::model::{ConnectionDetail, Detail, EventRow, RejectRow, Stream};
+use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId, EventRow, Instant, RejectRow, Stream};
 
 use super::super::Dataset;
 use super::schema_of;
@@ -67,8 +67,8 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
 fn connection_columns(rows: &[EventRow]) -> [ArrayRef; 10] {
     type Get = fn(&ConnectionDetail) -> Option<&str>;
     let columns: [Get; 10] = [
-        |d| d.connection_id.as_ref().map(|id| id.as_str()),
-        |d| d.device_id.as_ref().map(|id| id.as_str()),
+        |d| d.connection_id.as_ref().map(ConnectionId::as_str),
+        |d| d.device_id.as_ref().map(DeviceId::as_str),
         |d| d.computer_host_name.as_deref(),
         |d| d.tunnel_id.as_deref(),
         |d| d.source_type.as_deref(),
@@ -97,8 +97,8 @@ pub fn reject_batch(rows: &[RejectRow]) -> Result<RecordBatch, String> {
         texts(rows, |r| r.team_id.as_str()),
         texts(rows, |r| r.stream.as_str()),
         texts(rows, |r| r.event_id.as_str()),
-        Arc::new(TimestampMicrosecondArray::from_iter(rows.iter().map(|r| r.time.map(|t| t.micros())))),
-        Arc::new(Int64Array::from_iter(rows.iter().map(|r| r.time.map(|t| t.nanos())))),
+        Arc::new(TimestampMicrosecondArray::from_iter(rows.iter().map(|r| r.time.map(Instant::micros)))),
+        Arc::new(Int64Array::from_iter(rows.iter().map(|r| r.time.map(Instant::nanos)))),
         texts(rows, |r| &r.reason),
         texts(rows, |r| &r.detail),
         Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|r| r.first_seen_at.micros()))),

@@ -7,7 +7,7 @@ use arrow::array::{AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{Int32Type, Int64Type};
 
-use crate::model::{EventRow, Stream};
+use crate::model::{EventRow, Instant, Stream};
 
 use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
@@ -106,7 +106,7 @@ impl Merger<'_> {
     fn add(&mut self, input: MergeInput) {
         let at = self.cursors.len();
         let (first, source) = match input {
-            MergeInput::File(entry) => (entry.first.map_or(i64::MIN, |t| t.nanos()), Source::Waiting(entry)),
+            MergeInput::File(entry) => (entry.first.map_or(i64::MIN, Instant::nanos), Source::Waiting(entry)),
             MergeInput::Rows(rows) => match rows.first() {
                 None => return,
                 Some(row) => (row.time.nanos(), Source::Rows(rows.into_iter())),

@@ -114,7 +114,7 @@ fn misplaced(groups: &[RowGroupMetaData], bytes: u64) -> Option<String> {
     let is_inside = |start: i64, length: i64| {
         start >= 0 && length >= 0 && start.checked_add(length).is_some_and(|column_end| column_end <= end)
     };
-    let columns = groups.iter().flat_map(|group| group.columns());
+    let columns = groups.iter().flat_map(RowGroupMetaData::columns);
     let outside = columns.into_iter().find(|column| {
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
         !is_inside(start, column.compressed_size()) || column.num_values() < 0 || column.uncompressed_size() < 0

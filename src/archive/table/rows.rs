@@ -69,7 +69,7 @@ pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
 }
 
 fn column_of<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, String> {
-    batch.column_by_name(name).map(|c| c.as_ref()).ok_or_else(|| format!("column {name} is missing"))
+    batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))
 }
 
 struct Texts<'a>(&'a arrow::array::StringArray);

@@ -158,6 +158,6 @@ impl Write for Sink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| file.flush())
+        self.file.as_mut().map_or(Ok(()), Write::flush)
     }
 }

@@ -49,7 +49,7 @@ impl Disk for Directory {
 }
 
 fn get(disk: &dyn Disk, path: &str) -> Vec<u8> {
-    disk.store().read(path).and_then(|blob: Blob| Ok(blob.to_bytes().unwrap())).unwrap().to_vec()
+    disk.store().read(path).map(|blob: Blob| blob.to_bytes().unwrap()).unwrap().to_vec()
 }
 
 fn file_with(disk: &dyn Disk, part: &str) -> String {
@@ -101,7 +101,7 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     }
     change(&mut rows);
     let aside = MemoryStore::new();
-    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Part, 1).unwrap();
+    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Recent, 1).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
     table.finish().unwrap();
     disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());

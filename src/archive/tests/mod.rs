@@ -3,6 +3,7 @@
 mod commits;
 mod damage;
 mod faults;
+mod properties;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

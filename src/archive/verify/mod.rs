@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::model::Digest;
 
-use super::archive::read_manifest;
 use super::path::{ArchivePath, LEDGER, TeamKey};
+use super::root::read_manifest;
 use super::store::{Listed, Store};
 use super::{ArchiveError, FileEntry};
 

@@ -118,8 +118,11 @@ async fn a_round_archives_the_truth_and_a_second_adds_nothing() {
     assert!(first.rows > 10_000 && first.gaps == 0, "{first:?}");
     world.assert_equals_truth();
     let seq = world.archive().read(&world.sandbox.teams[0]).unwrap().state().seq;
+    let asked = world.sandbox.handle.requests();
     let second = world.round(settings()).await.committed();
     assert_eq!((second.rows, second.commits), (0, 0), "{second:?}");
+    // The list of teams; and for each team itself, its computers, billing, and of two streams the tail and the future.
+    assert_eq!(world.sandbox.handle.requests() - asked, 1 + 2 * (3 + 2 * 2), "what a quiet round asks for");
     assert_eq!(world.archive().read(&world.sandbox.teams[0]).unwrap().state().seq, seq, "a quiet round writes no line");
 }
 

@@ -207,7 +207,7 @@ async fn the_data_of_a_seed_never_changes_unseen() {
     });
     let golden = [
         "af8ae3207934ce574d31f34c5e760ec9386a016716d6c35f98f8c7d6a0627254",
-        "610e11cbc75bbf48e157d94171328d5358bee7dbe579560bd59f559715058ea1",
+        "288568043142f09d05597c49fe163831fe4ac1cee5547e50910e7dba76fc8bed",
         "41e8b45b9effe0ad4b64c26c79b26a6a1f3bea3546ea8d49205519226f38cb4c",
     ];
     assert_eq!(told, golden);

@@ -1,10 +1,13 @@
 //! The JSON text of a connection event, made from its record each time it is served.
 
 use super::cast::{Cast, Computer, Person, address};
-use super::json::{push_grouped_id, push_hex, push_int, push_ipv4, push_string};
+use super::json::{push_hex, push_int, push_ipv4, push_string};
 use super::seed::{Dice, index, mix2};
 use super::sessions::{ConnectionKind, ConnectionRecord, Traits, traits};
 use super::words::FAILURE_REASONS;
+
+/// Hexadecimal digits of the ids of events and connections.
+const ID_DIGITS: u32 = 16;
 
 /// Where a connection event is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl<'a> Scene<'a> {
 
     fn push_details(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"connectionID\":\"");
-        push_grouped_id(out, mix2(self.who.seed, 0xc1), mix2(self.who.seed, 0xc2));
+        push_hex(out, mix2(self.who.seed, 0xc1), ID_DIGITS);
         out.extend_from_slice(b"\",\"tunnelID\":\"");
         out.extend_from_slice(self.who.tunnel.name().as_bytes());
         out.extend_from_slice(b"\",\"sourceType\":\"");
@@ -107,7 +110,7 @@ pub(super) fn push_connection(cast: &Cast, record: ConnectionRecord, form: Conne
     let seed = scene.who.seed;
     let event_seed = mix2(seed, 0x100 + record.step());
     out.extend_from_slice(b"{\"id\":\"");
-    push_grouped_id(out, event_seed, mix2(event_seed, seed));
+    push_hex(out, event_seed, ID_DIGITS);
     out.extend_from_slice(b"\",\"timestamp\":");
     push_int(out, record.at_ms());
     if form == ConnectionForm::Team {

@@ -63,17 +63,6 @@ pub(super) fn push_hex(out: &mut Vec<u8>, value: u64, digits: u32) {
     }
 }
 
-/// 128 bits in the groups 8-4-4-4-12.
-pub(super) fn push_grouped_id(out: &mut Vec<u8>, high: u64, low: u64) {
-    let mut text = [b'-'; 36];
-    let places = (0..8).chain(9..13).chain(14..18).chain(19..23).chain(24..36);
-    for (digit, place) in places.enumerate() {
-        let half = if digit < 16 { high } else { low };
-        text[place] = HEX[((half >> (60 - (digit % 16) * 4)) & 0xf) as usize];
-    }
-    out.extend_from_slice(&text);
-}
-
 pub(super) fn push_ipv4(out: &mut Vec<u8>, address: u32) {
     for (place, octet) in address.to_be_bytes().into_iter().enumerate() {
         if place > 0 {
@@ -99,8 +88,7 @@ mod tests {
             assert_eq!(written(|out| push_int(out, value)), value.to_string());
         }
         assert_eq!(written(|out| push_ipv4(out, 0xC000_02FF)), "192.0.2.255");
-        let id = written(|out| push_grouped_id(out, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210));
-        assert_eq!(id, "01234567-89ab-cdef-fedc-ba9876543210");
+        assert_eq!(written(|out| push_hex(out, 0x0123_4567_89ab_cdef, 16)), "0123456789abcdef");
     }
 
     #[test]

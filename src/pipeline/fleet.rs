@@ -1,13 +1,14 @@
 //! All teams of a token: side by side, one team's failure leaving the others alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 
 use crate::api::{ApiError, EventSource};
-use crate::archive::Archive;
+use crate::archive::{Archive, Finding, FindingKind};
 use crate::clock::Clock;
-use crate::model::TeamId;
+use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::context::{TeamContext, Workers};
 use super::progress::Progress;
@@ -78,7 +79,9 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId) -> Result<TeamRound, RoundError> {
-        let writer = self.archive.writer(team, self.clock.now())?;
+        let now = self.clock.now();
+        let writer = self.archive.writer(team, now)?;
+        let (recovery, last) = (writer.recovery(), writer.state().seq);
         let ctx = TeamContext::new(
             writer,
             self.source.clone(),
@@ -87,6 +90,24 @@ impl Fleet {
             self.workers,
             self.progress.clone(),
         );
+        if let Some(back) = recovery.clock_back {
+            let finding = clock_regression(last, back, now);
+            ctx.add(|batch| batch.note_finding(finding)).await?;
+        }
         Ok(read_team(&ctx).await)
+    }
+}
+
+/// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's.
+fn clock_regression(last: LedgerSeq, back: Duration, now: Instant) -> Finding {
+    Finding {
+        stream: None,
+        kind: FindingKind::ClockRegression,
+        subject: format!("commit {last}"),
+        from: None,
+        to: None,
+        reason: format!("this machine's clock was set back by at least {} s since this commit", back.as_secs()),
+        count: 1,
+        found_at: now,
     }
 }

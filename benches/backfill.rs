@@ -1,0 +1,95 @@
+//! A backfill of a million connection events from the sandbox, against a loop of the same client that fetches the very
+//! same pages and drops them. Prints ratios; asserts nothing about time.
+//!
+//! `cargo bench --bench backfill` takes a minute. `-- --full` instead measures the peak memory of the program itself while it
+//! takes ten million events, which takes several. `--events`, `--days` and `--rounds` change the sizes.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+mod support;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use annals::api::{EventSource, PageQuery};
+use annals::clock::Clock;
+use futures::{StreamExt, TryStreamExt, stream};
+use support::{Failure, World, has_flag, median, number, print_ratio};
+
+fn main() -> Result<(), Failure> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(rates())
+}
+
+/// The same pages by each of three readers, by turns.
+async fn rates() -> Result<(), Failure> {
+    let world = World::start(number("--events", 1_000_000)?, number("--days", 90)?).await?;
+    let rounds = number("--rounds", 3)?;
+    let [mut pipeline, mut twice, mut once, mut plain] = [const { Vec::new() }; 4];
+    let mut last = None;
+    for round in 0..rounds {
+        drop(last.take());
+        let done = world.backfill().await?;
+        let single = distinct(&done.pages);
+        pipeline.push(done.took);
+        twice.push(drop_parsed(&world, &done.pages).await?);
+        once.push(drop_parsed(&world, &single).await?);
+        plain.push(drop_unparsed(&world, &done.pages).await?);
+        if has_flag("--verbose") {
+            println!("round {round}: {:?} {:?} {:?} {:?}", pipeline, twice, once, plain);
+        }
+        last = Some((done, single.len()));
+    }
+    let (done, single) = last.ok_or("no rounds")?;
+    let [pipeline, twice, once, plain] = [pipeline, twice, once, plain].map(median).map(|t| t.as_secs_f64());
+    let events = world.events() as f64;
+    println!("{events} connection events; sandbox, client and pipeline in one process; medians of {rounds} rounds");
+    println!("{} pages of {} events in two whole walks; {single} pages in one", done.pages.len(), done.served);
+    println!("backfill           {pipeline:>7.2} s {:>10.0} events/s, {} commits", events / pipeline, done.committed.commits);
+    println!("pages dropped      {twice:>7.2} s {:>10.0} events/s: the same client, the same pages of both walks", events / twice);
+    println!("one walk dropped   {once:>7.2} s {:>10.0} events/s: the same client, each page once", events / once);
+    println!("pages unparsed     {plain:>7.2} s {:>10.0} events/s: the same pages of both walks by a bare HTTP client", events / plain);
+    print_ratio("backfill / same pages of both walks dropped, rates", twice / pipeline, "0.50", "0.80");
+    print_ratio("backfill / one walk's pages dropped, rates", once / pipeline, "-", "-");
+    print_ratio("sandbox serves / pipeline takes, pages a second", pipeline / plain, "5.00", "5.00");
+    world.sandbox.shutdown().await;
+    Ok(())
+}
+
+/// Each page once: what a single walk asks for.
+fn distinct(pages: &[PageQuery]) -> Vec<PageQuery> {
+    let mut seen = HashSet::new();
+    let new = |page: &&PageQuery| seen.insert((page.start, page.stop, page.offset));
+    pages.iter().filter(new).cloned().collect()
+}
+
+/// The client without the pipeline: pages are fetched, read as events, and dropped.
+async fn drop_parsed(world: &World, pages: &[PageQuery]) -> Result<Duration, Failure> {
+    let began = world.clock.monotonic();
+    stream::iter(pages)
+        .map(|query| async move { world.http.page(world.team(), query).await.map(drop) })
+        .buffer_unordered(world.settings().concurrency)
+        .try_collect::<()>()
+        .await?;
+    Ok(world.clock.monotonic() - began)
+}
+
+/// The sandbox alone: pages are fetched as bytes and dropped.
+async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Duration, Failure> {
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let base = format!("{}/v1/team/{}/history/devices?desc=false", world.sandbox.base_url, world.team());
+    let token = format!("Bearer {}", world.sandbox.read_only_token);
+    let began = world.clock.monotonic();
+    stream::iter(pages)
+        .map(|page| {
+            let PageQuery { start, stop, offset, limit, .. } = page;
+            let url = format!("{base}&limit={limit}&offset={offset}&startTime={start}&stopTime={stop}");
+            let request = client.get(url).header("authorization", &token);
+            async { request.send().await?.error_for_status()?.bytes().await.map(drop) }
+        })
+        .buffer_unordered(world.settings().concurrency)
+        .try_collect::<()>()
+        .await?;
+    Ok(world.clock.monotonic() - began)
+}

@@ -1,0 +1,157 @@
+//! What the benchmarks share: a sandbox, a client of it, a backfill into a temporary directory, and a way to print.
+
+#![allow(dead_code, reason = "each benchmark uses a part")]
+
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use annals::api::{
+    Answer, BillingSnapshot, EventSource, HttpOptions, HttpSource, Page, PageQuery, RetryPolicy, Retrying, TeamView,
+    TokenSource,
+};
+use annals::archive::{Archive, LocalStore};
+use annals::clock::{Clock, SystemClock};
+use annals::model::{DeviceId, Instant, Stream, TeamId};
+use annals::pipeline::{Fleet, Flushed, Quiet, Settings, Workers};
+use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use tempfile::TempDir;
+
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Connections make this many events each, about.
+const EVENTS_A_SESSION: f64 = 3.466;
+const END: &str = "2026-11-20T00:00:00Z";
+
+/// A sandbox of one team, and the client of it.
+pub struct World {
+    pub sandbox: RunningSandbox,
+    pub http: Arc<HttpSource>,
+    pub clock: Arc<SystemClock>,
+    since: Instant,
+}
+
+/// A team archived.
+pub struct Backfill {
+    pub directory: TempDir,
+    pub archive: Archive,
+    pub committed: Flushed,
+    pub took: Duration,
+    /// What was asked for, in order, and how many events came.
+    pub pages: Vec<PageQuery>,
+    pub served: u64,
+}
+
+impl World {
+    /// About `events` connection events, spread over `days` days.
+    pub async fn start(events: u32, days: u32) -> Result<Self, Failure> {
+        let end: Instant = END.parse()?;
+        let sandbox = Sandbox::start(config(events, days, end)).await?;
+        let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
+        let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
+        let since = end.minus(Duration::from_secs(u64::from(days) * 86_400));
+        Ok(Self { sandbox, http: Arc::new(HttpSource::new(options)?), clock: Arc::new(SystemClock::new()), since })
+    }
+
+    pub fn team(&self) -> &TeamId {
+        &self.sandbox.teams[0]
+    }
+
+    pub fn events(&self) -> u64 {
+        self.sandbox.handle.visible(self.team(), Stream::Connections)
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings { since: Some(self.since), streams: vec![Stream::Connections], ..Settings::default() }
+    }
+
+    /// The real pipeline on a fresh directory: everything is read, confirmed, committed, and sealed where a month is whole.
+    pub async fn backfill(&self) -> Result<Backfill, Failure> {
+        let directory = tempfile::tempdir()?;
+        let archive = Archive::open_or_create(Arc::new(LocalStore::new(directory.path())), || "bench".to_owned())?;
+        let recorder = Arc::new(Recorder { source: self.http.clone(), pages: Mutex::default() });
+        let source: Arc<dyn EventSource> = recorder.clone();
+        let fleet = Fleet {
+            source: Arc::new(Retrying::new(source, self.clock.clone(), RetryPolicy::default())),
+            archive: Arc::new(archive.clone()),
+            clock: self.clock.clone(),
+            settings: Arc::new(self.settings()),
+            workers: Workers::Threads,
+            progress: Arc::new(Quiet),
+        };
+        let began = self.clock.monotonic();
+        let round = fleet.read_once().await?;
+        let took = self.clock.monotonic() - began;
+        if !round.is_done() {
+            return Err(format!("the round was not done: {:?}", round.teams).into());
+        }
+        let committed = round.committed();
+        if committed.rows != self.events() {
+            return Err(format!("{} rows of {} events", committed.rows, self.events()).into());
+        }
+        let (pages, served) = std::mem::take(&mut *recorder.pages.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Backfill { directory, archive, committed, took, pages, served })
+    }
+}
+
+fn config(events: u32, days: u32, end: Instant) -> SandboxConfig {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough size")]
+    let sessions_per_day = (f64::from(events) / f64::from(days) / EVENTS_A_SESSION) as u32;
+    SandboxConfig { teams: 1, days, sessions_per_day, now: Some(end), end: Some(end), ..SandboxConfig::default() }
+}
+
+/// Passes everything on, and remembers which pages were asked for.
+struct Recorder {
+    source: Arc<HttpSource>,
+    pages: Mutex<(Vec<PageQuery>, u64)>,
+}
+
+impl EventSource for Recorder {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        self.source.teams()
+    }
+
+    fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {
+        self.source.team(team)
+    }
+
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+        self.source.devices(team)
+    }
+
+    fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        Box::pin(async move {
+            let served = self.source.page(team, query).await?;
+            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            pages.0.push(query.clone());
+            pages.1 += served.body.events.len() as u64;
+            Ok(served)
+        })
+    }
+
+    fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        self.source.billing(team)
+    }
+}
+
+/// Whether the flag stands on the command line.
+pub fn has_flag(flag: &str) -> bool {
+    std::env::args().any(|argument| argument == flag)
+}
+
+/// The number after a flag on the command line, else `default`.
+pub fn number(flag: &str, default: u32) -> Result<u32, Failure> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != flag).skip(1);
+    Ok(arguments.next().map_or(Ok(default), |text| text.parse())?)
+}
+
+/// The middle one.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// One line: what it is, what was measured, what is required and what is aimed at.
+pub fn print_ratio(what: &str, measured: f64, required: impl Display, goal: impl Display) {
+    println!("{what:<58} {measured:>8.2}   required {required}, goal {goal}");
+}

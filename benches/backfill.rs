@@ -9,12 +9,10 @@
 mod support;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use annals::api::{EventSource, PageQuery};
-use annals::clock::Clock;
 use futures::{StreamExt, TryStreamExt, stream};
-use support::{Failure, World, has_flag, median, number, print_ratio};
+use support::{Began, Failure, Took, World, has_flag, median, number, print_ratio};
 
 fn main() -> Result<(), Failure> {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -33,26 +31,35 @@ async fn rates() -> Result<(), Failure> {
         let done = world.backfill().await?;
         let single = distinct(&done.pages);
         pipeline.push(done.took);
-        twice.push(drop_parsed(&world, &done.pages).await?);
-        once.push(drop_parsed(&world, &single).await?);
-        plain.push(drop_unparsed(&world, &done.pages).await?);
+        if !has_flag("--alone") {
+            twice.push(drop_parsed(&world, &done.pages).await?);
+            once.push(drop_parsed(&world, &single).await?);
+            plain.push(drop_unparsed(&world, &done.pages).await?);
+        }
         if has_flag("--verbose") {
-            println!("round {round}: {:?} {:?} {:?} {:?}", pipeline, twice, once, plain);
+            println!("round {round}: {pipeline:?} {twice:?} {once:?} {plain:?}");
         }
         last = Some((done, single.len()));
     }
+    if has_flag("--alone") {
+        return Ok(());
+    }
     let (done, single) = last.ok_or("no rounds")?;
-    let [pipeline, twice, once, plain] = [pipeline, twice, once, plain].map(median).map(|t| t.as_secs_f64());
+    let [pipeline, twice, once, plain] = [pipeline, twice, once, plain].map(median);
     let events = world.events() as f64;
     println!("{events} connection events; sandbox, client and pipeline in one process; medians of {rounds} rounds");
     println!("{} pages of {} events in two whole walks; {single} pages in one", done.pages.len(), done.served);
-    println!("backfill           {pipeline:>7.2} s {:>10.0} events/s, {} commits", events / pipeline, done.committed.commits);
-    println!("pages dropped      {twice:>7.2} s {:>10.0} events/s: the same client, the same pages of both walks", events / twice);
-    println!("one walk dropped   {once:>7.2} s {:>10.0} events/s: the same client, each page once", events / once);
-    println!("pages unparsed     {plain:>7.2} s {:>10.0} events/s: the same pages of both walks by a bare HTTP client", events / plain);
-    print_ratio("backfill / same pages of both walks dropped, rates", twice / pipeline, "0.50", "0.80");
-    print_ratio("backfill / one walk's pages dropped, rates", once / pipeline, "-", "-");
-    print_ratio("sandbox serves / pipeline takes, pages a second", pipeline / plain, "5.00", "5.00");
+    let print = |what: &str, took: Took, note: &str| {
+        let (Took { wall, processor }, rate) = (took, events / took.wall);
+        println!("{what:<18} {wall:>7.2} s, {processor:>6.2} s of processors, {rate:>8.0} events/s {note}");
+    };
+    print("backfill", pipeline, &format!("in {} commits", done.committed.commits));
+    print("pages dropped", twice, "the same client, the same pages of both walks");
+    print("one walk dropped", once, "the same client, each page once");
+    print("pages unparsed", plain, "a bare HTTP client, the same pages of both walks");
+    print_ratio("backfill / same pages of both walks dropped, rates", twice.wall / pipeline.wall, "0.50", "0.80");
+    print_ratio("backfill / one walk's pages dropped, rates", once.wall / pipeline.wall, "-", "-");
+    print_ratio("sandbox serves / pipeline takes, pages a second", pipeline.wall / plain.wall, "5.00", "5.00");
     world.sandbox.shutdown().await;
     Ok(())
 }
@@ -65,22 +72,22 @@ fn distinct(pages: &[PageQuery]) -> Vec<PageQuery> {
 }
 
 /// The client without the pipeline: pages are fetched, read as events, and dropped.
-async fn drop_parsed(world: &World, pages: &[PageQuery]) -> Result<Duration, Failure> {
-    let began = world.clock.monotonic();
+async fn drop_parsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failure> {
+    let began = Began::now(&world.clock);
     stream::iter(pages)
         .map(|query| async move { world.http.page(world.team(), query).await.map(drop) })
         .buffer_unordered(world.settings().concurrency)
         .try_collect::<()>()
         .await?;
-    Ok(world.clock.monotonic() - began)
+    Ok(began.took())
 }
 
 /// The sandbox alone: pages are fetched as bytes and dropped.
-async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Duration, Failure> {
+async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failure> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let base = format!("{}/v1/team/{}/history/devices?desc=false", world.sandbox.base_url, world.team());
     let token = format!("Bearer {}", world.sandbox.read_only_token);
-    let began = world.clock.monotonic();
+    let began = Began::now(&world.clock);
     stream::iter(pages)
         .map(|page| {
             let PageQuery { start, stop, offset, limit, .. } = page;
@@ -91,5 +98,5 @@ async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Duration, F
         .buffer_unordered(world.settings().concurrency)
         .try_collect::<()>()
         .await?;
-    Ok(world.clock.monotonic() - began)
+    Ok(began.took())
 }

@@ -9,15 +9,19 @@
 mod support;
 
 use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use annals::api::{EventSource, PageQuery};
+use annals::clock::{Clock, SystemClock};
 use futures::{StreamExt, TryStreamExt, stream};
-use support::{Began, Failure, Took, World, has_flag, median, number, print_ratio};
+use support::{Began, END, Failure, Took, World, has_flag, median, number, print_ratio, sessions_per_day};
 
 fn main() -> Result<(), Failure> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(rates())
+    if has_flag("--full") { runtime.block_on(memory()) } else { runtime.block_on(rates()) }
 }
 
 /// The same pages by each of three readers, by turns.
@@ -99,4 +103,57 @@ async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failu
         .try_collect::<()>()
         .await?;
     Ok(began.took())
+}
+
+/// The program itself in one process, the sandbox in another: what each took of memory at its peak.
+async fn memory() -> Result<(), Failure> {
+    let (events, days) = (number("--events", 10_000_000)?, number("--days", 200)?);
+    let clock = SystemClock::new();
+    let mut sandbox = annals(&["sandbox", "--json", "--teams", "1", "--end", END])
+        .args(["--days", &days.to_string(), "--sessions-per-day", &sessions_per_day(events, days).to_string()])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(sandbox.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
+    let ready: serde_json::Value = serde_json::from_str(&line)?;
+    let text = |pointer: &str| ready.pointer(pointer).and_then(|v| v.as_str()).map(str::to_owned).ok_or("not there");
+    let directory = tempfile::tempdir()?;
+    let since = END.parse::<annals::model::Instant>()?.minus(Duration::from_secs(u64::from(days) * 86_400));
+    let mut sync = annals(&["sync", "--stream", "connections", "--requests-per-second", "0"])
+        .args(["--since", &since.to_string(), "--base-url", &text("/base_url")?])
+        .arg("--archive")
+        .arg(directory.path())
+        .env("ANNALS_TOKEN", text("/tokens/read_only")?)
+        .spawn()?;
+    let began = clock.monotonic();
+    let (mut peak, mut served) = (0, 0);
+    let status = loop {
+        peak = peak_mebibytes(&sync).unwrap_or(peak);
+        served = peak_mebibytes(&sandbox).unwrap_or(served);
+        match sync.try_wait()? {
+            Some(status) => break status,
+            None => clock.sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let took = (clock.monotonic() - began).as_secs_f64();
+    sandbox.kill()?;
+    sandbox.wait()?;
+    println!(
+        "annals sync of about {events} connection events in {took:.0} s ({status}); the sandbox took {served} MiB"
+    );
+    print_ratio("peak memory of annals sync, MiB", f64::from(peak), 200, 100);
+    Ok(())
+}
+
+fn annals(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    command.args(arguments);
+    command
+}
+
+/// The peak resident memory of a running process, where the system tells it.
+fn peak_mebibytes(process: &Child) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().trim_end_matches(" kB").parse::<u32>().ok()?.div_ceil(1024))
 }

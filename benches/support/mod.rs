@@ -21,7 +21,8 @@ pub type Failure = Box<dyn std::error::Error>;
 
 /// Connections make this many events each, about.
 const EVENTS_A_SESSION: f64 = 3.466;
-const END: &str = "2026-11-20T00:00:00Z";
+/// No event is younger.
+pub const END: &str = "2026-11-20T00:00:00Z";
 
 /// A sandbox of one team, and the client of it.
 pub struct World {
@@ -94,9 +95,14 @@ impl World {
     }
 }
 
+/// The connections a day that make about `events` events in `days` days.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough size")]
+pub fn sessions_per_day(events: u32, days: u32) -> u32 {
+    (f64::from(events) / f64::from(days) / EVENTS_A_SESSION) as u32
+}
+
 fn config(events: u32, days: u32, end: Instant) -> SandboxConfig {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough size")]
-    let sessions_per_day = (f64::from(events) / f64::from(days) / EVENTS_A_SESSION) as u32;
+    let sessions_per_day = sessions_per_day(events, days);
     SandboxConfig { teams: 1, days, sessions_per_day, now: Some(end), end: Some(end), ..SandboxConfig::default() }
 }
 

@@ -161,9 +161,7 @@ impl TeamWriter {
         }
         body.removes.sort();
         let stage = Stage { store: self.store.as_ref(), key: &self.key, seq: self.state.seq.next() };
-        for (index, output) in outputs.into_iter().enumerate() {
-            body.adds.push(stage.write(index, output)?);
-        }
+        body.adds = stage.write_all(outputs)?;
         Ok(body)
     }
 

@@ -1,5 +1,9 @@
 //! The first step of a commit: files under `staging/`, durable, read back and compared before a line may name them.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{available_parallelism, scope};
+
 use crate::model::LedgerSeq;
 
 use super::path::{ArchivePath, DataPath, TeamKey};
@@ -13,6 +17,10 @@ use super::{ArchiveError, Dataset, FileEntry};
 
 /// Quarantined events may be large, and are few.
 const REJECTS_PER_BATCH: usize = 64;
+/// Files written at once, at most: each holds a row group in memory.
+const THREADS_MAX: usize = 4;
+/// Fewer rows are not worth a thread.
+const ROWS_A_THREAD_MIN: u64 = 10_000;
 
 /// Where files are staged: the team, and the number of the line that is going to name them.
 #[derive(Clone, Copy)]
@@ -23,6 +31,39 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Writes all files, several at once where they are large, and says what the ledger is to say about each.
+    ///
+    /// # Errors
+    /// As [`Stage::write`].
+    pub fn write_all(self, outputs: Vec<Output>) -> Result<Vec<FileEntry>, ArchiveError> {
+        let rows: u64 = outputs.iter().map(Output::rows).sum();
+        let wanted = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(outputs.len());
+        let threads = wanted.min(THREADS_MAX).min(available_parallelism().map_or(1, usize::from));
+        if threads <= 1 {
+            return outputs.into_iter().enumerate().map(|(index, output)| self.write(index, output)).collect();
+        }
+        let waiting = Mutex::new(outputs.into_iter().enumerate().collect::<VecDeque<_>>());
+        let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let write_some = || {
+            let mut written = Vec::new();
+            while let Some((index, output)) = take() {
+                written.push((index, self.write(index, output).inspect_err(|_| while take().is_some() {})?));
+            }
+            Ok(written)
+        };
+        let done: Vec<Result<Vec<(usize, FileEntry)>, ArchiveError>> = scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(write_some)).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            threads.into_iter().map(join).collect()
+        });
+        let mut written = done.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+        written.sort_by_key(|(index, _)| *index);
+        Ok(written.into_iter().map(|(_, file)| file).collect())
+    }
+
     /// Writes one file, makes it durable, reads it back, and says what the ledger is to say about it.
     ///
     /// # Errors
@@ -33,8 +74,7 @@ impl Stage<'_> {
         let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
         let expected = fill(self.store, &mut table, output.content)?;
         let written = table.finish()?;
-        compare(&path, (written.rows, written.rows_digest), (rows, expected))?;
-        read_back(self.store, &path, dataset, &written)?;
+        compare(&path, read_back(self.store, &path, dataset, &written)?, (rows, expected))?;
         let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
         Ok(FileEntry {
             path: place.to_string(),
@@ -43,7 +83,7 @@ impl Stage<'_> {
             rows: written.rows,
             bytes: written.bytes,
             sha256: written.sha256,
-            rows_digest: written.rows_digest.into(),
+            rows_digest: expected.into(),
             first: written.first,
             last: written.last,
         })
@@ -58,7 +98,9 @@ fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<
     match content {
         Content::Rejects(rows) => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
-                expected = expected.plus(table.write(&reject_batch(some).map_err(bad)?)?);
+                let batch = reject_batch(some).map_err(bad)?;
+                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
+                table.write(&batch)?;
             }
         }
         Content::Events { stream, inputs, rows } if inputs.is_empty() => {
@@ -66,7 +108,8 @@ fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(chunk_rows(rest));
                 let batch = event_batch(stream, now).map_err(bad)?;
-                expected = expected.plus(table.write(&batch)?);
+                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
+                table.write(&batch)?;
                 rest = later;
             }
         }
@@ -74,15 +117,20 @@ fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<
             expected = inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
             let files = inputs.into_iter().map(MergeInput::File);
             let inputs = files.chain([MergeInput::Rows(rows)]).collect();
-            let new = merge(store, stream, inputs, &mut |batch| table.write(batch).map(drop))?;
+            let new = merge(store, stream, inputs, &mut |batch| table.write(batch))?;
             expected = expected.plus(new);
         }
     }
     Ok(expected)
 }
 
-/// Nothing is believed of a file that was not read again: its bytes, and every value in it.
-fn read_back(store: &dyn Store, path: &str, dataset: Dataset, written: &Written) -> Result<(), ArchiveError> {
+/// Nothing is believed of a file that was not read again: its bytes, and every value in it. Returns what was found.
+fn read_back(
+    store: &dyn Store,
+    path: &str,
+    dataset: Dataset,
+    written: &Written,
+) -> Result<(u64, RowsDigest), ArchiveError> {
     let blob = store.read(path)?;
     let sha256 = blob.digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
     if sha256 != written.sha256 {
@@ -95,7 +143,7 @@ fn read_back(store: &dyn Store, path: &str, dataset: Dataset, written: &Written)
         let digest = digest_rows(&batch).map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
-    compare(path, found, (written.rows, written.rows_digest))
+    Ok(found)
 }
 
 fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {

@@ -3,9 +3,9 @@
 //! A page is one atomic look, so it contributes its own counts; only a confirmed walk contributes the sum of its
 //! pages, since on a list that moves the same event can stand on two pages.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use crate::model::{Digest, Multiset, Range, RawEvent};
+use crate::model::{Digest, DigestMap, Multiset, Range, RawEvent};
 
 use super::planted::{self, Bug};
 
@@ -20,7 +20,7 @@ pub struct Counted {
 #[derive(Debug, Default)]
 pub struct Joined {
     events: Vec<Counted>,
-    places: HashMap<Digest, usize>,
+    places: DigestMap<usize>,
     /// What [`Joined::hand_out`] gave away, so that a second look does not bring it again.
     handed_out: Multiset<Digest>,
 }
@@ -31,13 +31,13 @@ impl Joined {
         let mut counts = Multiset::default();
         for event in page.iter().filter(|event| keep(event)) {
             let count = counts.add(event.digest);
-            if self.handed_out.count(&event.digest) >= count {
+            if !self.handed_out.is_empty() && self.handed_out.count(&event.digest) >= count {
                 continue;
             }
-            match self.places.get(&event.digest) {
-                Some(&place) => self.events[place].raise(count),
-                None => {
-                    self.places.insert(event.digest, self.events.len());
+            match self.places.entry(event.digest) {
+                Entry::Occupied(place) => self.events[*place.get()].raise(count),
+                Entry::Vacant(place) => {
+                    place.insert(self.events.len());
                     self.events.push(Counted { event: event.clone(), count: 1 });
                 }
             }

@@ -1,6 +1,8 @@
 //! SHA-256 digests: of events, files and ledger lines.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -31,9 +33,34 @@ impl Digest {
     }
 }
 
+/// A hash map whose keys are digests: hashing them again would only take time.
+pub type DigestMap<V> = HashMap<Digest, V, BuildHasherDefault<DigestHasher>>;
+
+/// Takes the one number that a [`Digest`] hashes as for the hash itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = self.0.rotate_left(5) ^ word;
+    }
+}
+
 impl std::hash::Hash for Digest {
     /// A digest is uniform already: eight of its bytes are hash enough.
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+    fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(u64::from_le_bytes(self.0[..8].try_into().expect("BUG: a digest has 32 bytes")));
     }
 }

@@ -9,7 +9,7 @@ mod row;
 mod stream;
 mod window;
 
-pub use digest::Digest;
+pub use digest::{Digest, DigestHasher, DigestMap};
 pub use event::{EventIdentity, RawEvent, ServedTime};
 pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};

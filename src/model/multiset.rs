@@ -1,17 +1,19 @@
 //! How often each thing occurs: the algebra in which readings of a window are joined.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasherDefault, Hash};
 
-/// A multiset. Equality compares multiplicities.
+use super::DigestHasher;
+
+/// A multiset of digests, or of what holds one: it is hashed as if it were uniform. Equality compares multiplicities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Multiset<K: Eq + Hash> {
-    counts: HashMap<K, u32>,
+    counts: HashMap<K, u32, BuildHasherDefault<DigestHasher>>,
 }
 
 impl<K: Eq + Hash> Default for Multiset<K> {
     fn default() -> Self {
-        Self { counts: HashMap::new() }
+        Self { counts: HashMap::default() }
     }
 }
 

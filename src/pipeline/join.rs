@@ -1,16 +1,16 @@
 //! What a reading brings, joined with what the archive holds: the rows that are missing. Pure.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::archive::{StoredEvent, StoredReject};
 use crate::collect::Counted;
-use crate::model::{Digest, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
+use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
 use crate::normalize::normalize;
 
 /// What the archive holds of the place that events are joined into.
 #[derive(Debug, Default)]
 pub struct Held {
-    occurrences: HashMap<Digest, u32>,
+    occurrences: DigestMap<u32>,
     revisions: HashMap<EventId, u32>,
 }
 
@@ -59,6 +59,7 @@ pub fn join(
     seen_at: Instant,
     added: &mut Added,
 ) {
+    added.rows.reserve(events.len());
     for Counted { event, count } in events {
         let known = held.occurrences(&event.digest).max(rejects.occurrences(&event.digest));
         for occurrence in known + 1..=*count {
@@ -73,8 +74,13 @@ pub fn join(
                         added.changed.push((row.event_id.clone(), row.time));
                     }
                     *held.occurrences.entry(event.digest).or_default() += 1;
-                    held.revisions.insert(row.event_id.clone(), revision);
-                    added.types.insert(row.event_type.clone());
+                    // An id of our own making holds the content's hash: it has one revision.
+                    if event.id.is_some() {
+                        held.revisions.insert(row.event_id.clone(), revision);
+                    }
+                    if !added.types.contains(&row.event_type) {
+                        added.types.insert(row.event_type.clone());
+                    }
                     added.rows.push(row);
                 }
                 Err(reject) => {
@@ -88,8 +94,11 @@ pub fn join(
 
 /// How many archived events of a range that was read whole are no longer served.
 pub fn no_longer_served(stored: &[StoredEvent], served: &[Counted]) -> u64 {
-    let mut left: BTreeMap<Digest, u32> = BTreeMap::new();
-    let mut ids: BTreeSet<&EventId> = BTreeSet::new();
+    if stored.is_empty() {
+        return 0;
+    }
+    let mut left: DigestMap<u32> = DigestMap::default();
+    let mut ids: HashSet<&EventId> = HashSet::new();
     for Counted { event, count } in served {
         *left.entry(event.digest).or_default() += count;
         ids.extend(&event.id);

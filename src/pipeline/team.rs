@@ -21,6 +21,8 @@ use super::windowed::read_stream;
 
 /// Reading that stays this close behind the plan's span in a first backfill is still its beginning, not a loss.
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
+/// Months that one commit seals: written side by side.
+const MONTHS_SEALED_AT_ONCE: usize = 4;
 
 /// What a round of a team came to.
 #[derive(Debug)]
@@ -215,11 +217,12 @@ fn confirmed_edge(state: &TeamState, begins: Instant, now: Instant) -> Instant {
 /// Seals the months whose windows are all sealed.
 async fn seal_months(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
-        for month in ctx.with_state(|state| sealable(state, stream)) {
+        for months in ctx.with_state(|state| sealable(state, stream)).chunks(MONTHS_SEALED_AT_ONCE) {
             let now = ctx.clock.now();
-            let draft = Draft { seal_months: vec![(stream, month)], ..Draft::default() };
+            let seal_months = months.iter().map(|month| (stream, *month)).collect();
+            let draft = Draft { seal_months, ..Draft::default() };
             let done = ctx.with_writer(move |writer| writer.commit(draft, now)).await?;
-            tracing::debug!(team = %ctx.team, %stream, %month, ?done, "sealed a month");
+            tracing::debug!(team = %ctx.team, %stream, ?months, ?done, "sealed months");
         }
     }
     Ok(())

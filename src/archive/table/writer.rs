@@ -13,7 +13,7 @@ use crate::model::{Digest, Instant};
 use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
 use super::tuning::{GROUP_BYTES_MAX, properties};
-use super::{RowsDigest, Tier, column, digest_rows, schema_of};
+use super::{Tier, column, schema_of};
 
 /// What was written, as the ledger records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,6 @@ pub struct Written {
     pub rows: u64,
     pub bytes: u64,
     pub sha256: Digest,
-    pub rows_digest: RowsDigest,
     pub first: Option<Instant>,
     pub last: Option<Instant>,
 }
@@ -31,7 +30,6 @@ pub struct TableWriter {
     path: String,
     writer: ArrowWriter<Sink>,
     rows: u64,
-    rows_digest: RowsDigest,
     first: Option<i64>,
     last: Option<i64>,
     group_bytes: usize,
@@ -55,24 +53,15 @@ impl TableWriter {
             ArrowWriterOptions::new().with_properties(properties(dataset, tier, rows)).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
             .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
-        Ok(Self {
-            path: path.to_owned(),
-            writer,
-            rows: 0,
-            rows_digest: RowsDigest::default(),
-            first: None,
-            last: None,
-            group_bytes: 0,
-        })
+        Ok(Self { path: path.to_owned(), writer, rows: 0, first: None, last: None, group_bytes: 0 })
     }
 
-    /// Adds rows, which come after those before in time order, and returns their digest.
+    /// Adds rows, which come after those before in time order.
     ///
     /// # Errors
     /// When the store fails, or the batch is not one of the dataset.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<RowsDigest, ArchiveError> {
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ArchiveError> {
         let table = |path: &str, detail: String| ArchiveError::Table { path: path.to_owned(), detail };
-        let digest = digest_rows(batch).map_err(|detail| table(&self.path, detail))?;
         let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
         let times = times.ok_or_else(|| table(&self.path, "no event_time_ns".to_owned()))?;
         for time in times.iter().flatten() {
@@ -94,8 +83,7 @@ impl TableWriter {
             return Err(named(&self.path, failure, &e));
         }
         self.rows += batch.num_rows() as u64;
-        self.rows_digest = self.rows_digest.plus(digest);
-        Ok(digest)
+        Ok(())
     }
 
     /// Completes the file and makes it durable.
@@ -116,7 +104,6 @@ impl TableWriter {
             rows: self.rows,
             bytes,
             sha256,
-            rows_digest: self.rows_digest,
             first: self.first.map(Instant::from_nanos),
             last: self.last.map(Instant::from_nanos),
         })

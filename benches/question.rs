@@ -47,17 +47,41 @@ fn main() -> Result<(), Box<dyn Error>> {
     let month = month_of(asked);
     let range = format!("event_time >= '{}' AND event_time < '{}'", month.start.day(), month.end.day());
     for (name, question) in QUESTIONS {
-        let [whole, alone] = measure(&engines, &question.replace("{month}", &range))?;
+        let [whole, alone] = measure(&[&engines[0], &engines[1]], &question.replace("{month}", &range))?;
         let ratio = whole.as_secs_f64() / alone.as_secs_f64();
         writeln!(out, "{name}: {whole:.1?} of 84 months, {alone:.1?} of the month alone, ratio {ratio:.2}")?;
+    }
+    look_ups(&mut out, &engines[0])
+}
+
+/// One connection, computer, user and address over all months, against a question that must read every row.
+fn look_ups(out: &mut dyn Write, whole: &Engine) -> Result<(), Box<dyn Error>> {
+    let full = "SELECT count(*), sum(length(raw)) FROM connections";
+    let [scan] = measure(&[whole], full)?;
+    writeln!(out, "every row of all months: {scan:.1?}")?;
+    let known = event(FIRST_MONTH.parse()?);
+    let Detail::Connections(known) = known.detail else { return Err("not a connection".into()) };
+    let values = [
+        ("connection_id", known.connection_id.map(|id| id.to_string())),
+        ("device_id", known.device_id.map(|id| id.to_string())),
+        ("peer_email", known.peer_email),
+        ("peer_ip", known.peer_ip),
+    ];
+    for (column, value) in values {
+        let value = value.ok_or("the event has it")?;
+        let sql =
+            format!("SELECT count(*), max(event_time), max(event_id) FROM connections WHERE {column} = '{value}'");
+        let [took] = measure(&[whole], &sql)?;
+        let ratio = took.as_secs_f64() / scan.as_secs_f64();
+        writeln!(out, "one {column}: {took:.1?}, ratio to every row {ratio:.2}")?;
     }
     Ok(())
 }
 
-/// The medians, the two engines asked by turns.
-fn measure(engines: &[Engine; 2], sql: &str) -> Result<[Duration; 2], Box<dyn Error>> {
+/// The medians, the engines asked by turns.
+fn measure<const N: usize>(engines: &[&Engine; N], sql: &str) -> Result<[Duration; N], Box<dyn Error>> {
     let clock = SystemClock::new();
-    let (mut times, mut answers) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let (mut times, mut answers) = ([const { Vec::new() }; N], [const { Vec::new() }; N]);
     for _ in 0..ROUNDS {
         for (at, engine) in engines.iter().enumerate() {
             answers[at].clear();
@@ -66,7 +90,7 @@ fn measure(engines: &[Engine; 2], sql: &str) -> Result<[Duration; 2], Box<dyn Er
             times[at].push(clock.monotonic() - begun);
         }
     }
-    assert_eq!(answers[0], answers[1], "{sql}");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{sql}");
     Ok(times.map(|mut times| {
         times.sort();
         times[ROUNDS / 2]

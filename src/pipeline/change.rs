@@ -40,6 +40,13 @@ impl WindowChange {
         }
     }
 
+    /// Whether the change says more than that the window was looked at once more: a look that brought nothing is no
+    /// reason for a commit.
+    pub fn is_news(&self, held: Option<&WindowRecord>) -> bool {
+        let is_further = self.walk.is_some() && self.walk.as_ref() != held.and_then(|held| held.walk.as_ref());
+        self.confirmed.is_some() || self.unstable.is_some() || self.rescanned || is_further
+    }
+
     /// The record after this change, with `rows` new rows.
     pub fn apply(&self, held: Option<&WindowRecord>, rows: u64, settings: &Settings) -> WindowRecord {
         let mut record = held.cloned().unwrap_or_else(|| fresh(self.stream, self.window));

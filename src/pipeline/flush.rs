@@ -123,6 +123,7 @@ impl Flush<'_> {
         if let Some(before) = before.as_ref().filter(|before| before.state != WindowState::Provisional && rows > 0) {
             self.notice_late(before, &added);
         }
+        let is_news = rows > 0 || changes.iter().any(|change| change.is_news(before.as_ref()));
         let mut record = before;
         for (n, change) in changes.iter().enumerate() {
             record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.settings));
@@ -136,7 +137,7 @@ impl Flush<'_> {
         if rows > 0 || settles {
             self.draft.rows.push(WindowRows { stream, window, rows: added.rows, compact: settles });
         }
-        if let Some(record) = record.filter(|record| !changes.is_empty() || rows > 0 || record.late > 0) {
+        if let Some(record) = record.filter(|_| is_news) {
             self.draft.windows.push(record);
         }
         Ok(())
@@ -277,13 +278,14 @@ impl Flush<'_> {
     fn streams(&mut self, batch: &Batch) {
         let mut names: BTreeSet<Stream> = batch.streams.keys().copied().collect();
         names.extend(self.learned.keys());
-        if !self.draft.is_empty() || !names.is_empty() {
-            names.extend(batch.notes.keys());
-        }
+        // Notes are no reason for a commit.
+        let noted = !self.draft.is_empty() || !batch.streams.is_empty();
+        let notes = |stream: Stream| batch.notes.get(&stream).filter(|_| noted);
+        names.extend(batch.notes.keys().filter(|stream| notes(**stream).is_some()));
         for stream in names {
             let before = self.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
-            for change in [batch.streams.get(&stream), batch.notes.get(&stream)].into_iter().flatten() {
+            for change in [batch.streams.get(&stream), notes(stream)].into_iter().flatten() {
                 change.apply(&mut record);
             }
             self.learn(stream, &mut record);

@@ -82,10 +82,8 @@ impl<'a> TailReader<'a> {
         while self.phase != Phase::Done && self.joined.len() < self.chunk_events {
             let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
-                Err(PageError::LimitRefused) => {
-                    self.restart(None);
-                    continue;
-                }
+                // A refused limit says nothing of the list: the walk goes on with shorter pages.
+                Err(PageError::LimitRefused) => continue,
                 Err(PageError::Api(error)) => return Err(error),
             };
             self.began_at = self.began_at.or(served.at);

@@ -1,6 +1,7 @@
 //! The error families, and the exit codes that they become: the one place where that is decided.
 
 use std::error::Error as StdError;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use thiserror::Error;
@@ -54,6 +55,9 @@ pub enum Error {
     Api(#[from] ApiError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// As [`Error::Archive`]; `source` names places inside the archive alone.
+    #[error("the archive at {}: {source}", root.display())]
+    ArchiveAt { root: PathBuf, source: ArchiveError },
     #[error(transparent)]
     Report(ReportError),
     #[error(transparent)]
@@ -100,8 +104,8 @@ impl Error {
         match self {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
-            Error::Archive(error) if error.is_transient() => Family::World,
-            Error::Api(_) | Error::Archive(_) => Family::State,
+            Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_transient() => Family::World,
+            Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
             Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
             Error::Sandbox(_) | Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
@@ -125,7 +129,7 @@ impl Error {
         while let Some(error) = cause {
             if verbose {
                 text.push_str(&format!("\n  because: {error}"));
-            } else if depth == 0 {
+            } else if depth == 0 && !text.contains(&error.to_string()) {
                 text.push_str(&format!(": {error}"));
             }
             cause = error.source();

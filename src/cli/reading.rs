@@ -33,7 +33,8 @@ pub fn source(options: HttpOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Ev
 /// When it cannot be opened or made.
 pub fn archive(root: &Path, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
-    Ok(Archive::open_or_create(Arc::new(LocalStore::new(root)), new_id)?)
+    Archive::open_or_create(Arc::new(LocalStore::new(root)), new_id)
+        .map_err(|source| Error::ArchiveAt { root: root.to_owned(), source })
 }
 
 /// How to read, as configured; flags of the verb are set on top.

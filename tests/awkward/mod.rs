@@ -1,0 +1,39 @@
+//! A second implementation of the documented service, held apart from the program on purpose: it shares no code with
+//! it, keeps awkward histories, misbehaves as it is told, and knows the truth of every event that ever existed. Beside
+//! it, what runs the real binary against it and holds the files that it leaves to the laws.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(unused_imports, reason = "each test program uses its own part")]
+
+pub mod chance;
+pub mod events;
+pub mod habits;
+pub mod http;
+pub mod laws;
+pub mod parquet_files;
+pub mod program;
+pub mod serve;
+pub mod service;
+pub mod world;
+
+pub use chance::Chance;
+pub use habits::{Bound, Dates, Edge, Habits, More, Next, Order};
+pub use http::{Answer, Request};
+pub use laws::{Expected, hold, hold_with};
+pub use program::{Program, Run};
+pub use service::{Action, Service};
+pub use world::{Event, Kind, Team, World};
+
+/// 2026-11-10T00:00:00Z.
+pub const DAY: i64 = 1_794_268_800;
+pub const HOUR: i64 = 3_600;
+/// Reads from [`DAY`] on.
+pub const SINCE: [&str; 2] = ["--since", "2026-11-10"];
+
+/// A service whose clock stands at noon, three days after [`DAY`]: two windows are past their last but one re-scan, one
+/// is settled, one is open. Its archive is empty.
+pub fn scene() -> (Service, Program) {
+    let service = Service::at(DAY + 84 * HOUR);
+    let program = Program::of(&service);
+    (service, program)
+}

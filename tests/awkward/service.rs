@@ -1,0 +1,186 @@
+//! The service on a loopback port: one thread a connection, every request recorded, a hook before every answer.
+
+use std::io::BufReader;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::habits::Dates;
+use super::http::{self, Answer, Request};
+use super::serve;
+use super::world::World;
+
+/// What is done with one request.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// The documented answer.
+    Serve,
+    /// The documented answer, after a pause.
+    Slow(Duration),
+    /// This answer in its place.
+    Answer(Answer),
+    /// The documented answer's head, so many bytes of its body, then the end.
+    Cut(usize),
+    /// Nothing but the end of the connection.
+    Reset,
+}
+
+/// Sees a request, its number counted from 1, and the world as it is before the answer.
+pub type Hook = Box<dyn FnMut(usize, &Request, &mut World) -> Action + Send>;
+
+struct Shared {
+    world: Mutex<World>,
+    hook: Mutex<Option<Hook>>,
+    requests: Mutex<Vec<Request>>,
+    over: AtomicBool,
+    ended: Mutex<bool>,
+    bell: Condvar,
+    counted: Condvar,
+}
+
+pub struct Service {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    pub token: String,
+}
+
+impl Service {
+    /// Starts with one team and no events; the clock stands at the second `now`.
+    pub fn at(now: i64) -> Self {
+        let token = format!("{}-token-{now}", serve::SECRET);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            world: Mutex::new(World::new(now, &token)),
+            hook: Mutex::new(None),
+            requests: Mutex::default(),
+            over: AtomicBool::new(false),
+            ended: Mutex::new(false),
+            bell: Condvar::new(),
+            counted: Condvar::new(),
+        });
+        let theirs = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if theirs.over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (Ok(stream), theirs) = (stream, Arc::clone(&theirs)) else { continue };
+                std::thread::spawn(move || theirs.serve(stream));
+            }
+        });
+        Self { address, shared, token }
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.shared.world.lock().unwrap()
+    }
+
+    pub fn set_clock(&self, now: i64) {
+        self.world().now = now;
+    }
+
+    pub fn on_request(&self, hook: impl FnMut(usize, &Request, &mut World) -> Action + Send + 'static) {
+        *self.shared.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// From now on every answer is the documented one.
+    pub fn calm(&self) {
+        *self.shared.hook.lock().unwrap() = None;
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
+    pub fn requests_count(&self) -> usize {
+        self.shared.requests.lock().unwrap().len()
+    }
+
+    /// Waits until so many requests have come in.
+    pub fn wait_for_requests(&self, count: usize) {
+        let requests = self.shared.requests.lock().unwrap();
+        let wait = Duration::from_secs(20);
+        let (_requests, waited) =
+            self.shared.counted.wait_timeout_while(requests, wait, |requests| requests.len() < count).unwrap();
+        assert!(!waited.timed_out(), "{count} requests never came");
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        *self.shared.ended.lock().unwrap() = true;
+        self.shared.bell.notify_all();
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+impl Shared {
+    /// A peer that is gone ends the connection, not the test.
+    fn serve(&self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let Ok(mut writer) = stream.try_clone() else { return };
+        let mut reader = BufReader::new(stream);
+        while let Some(request) = http::read(&mut reader) {
+            if !self.respond(&mut writer, &request) {
+                return;
+            }
+        }
+    }
+
+    /// False when the connection is over.
+    fn respond(&self, stream: &mut TcpStream, request: &Request) -> bool {
+        let number = {
+            let mut requests = self.requests.lock().unwrap();
+            requests.push(request.clone());
+            self.counted.notify_all();
+            requests.len()
+        };
+        let (action, date, answer) = {
+            let mut world = self.world.lock().unwrap();
+            let action =
+                self.hook.lock().unwrap().as_mut().map_or(Action::Serve, |hook| hook(number, request, &mut world));
+            let (answer, shown) = serve::answer(&world, request);
+            if matches!(action, Action::Serve | Action::Slow(_)) {
+                shown.into_iter().for_each(|number| world.event(number).served = true);
+            }
+            (action, date(&world), answer)
+        };
+        let date = date.as_deref();
+        match action {
+            Action::Serve => http::write(stream, &answer.bytes(date, None)),
+            Action::Slow(pause) => {
+                self.pause(pause);
+                http::write(stream, &answer.bytes(date, None))
+            }
+            Action::Answer(answer) => http::write(stream, &answer.bytes(date, None)),
+            Action::Cut(length) => {
+                http::write(stream, &answer.bytes(date, Some(length)));
+                false
+            }
+            Action::Reset => false,
+        }
+    }
+
+    /// Waits, but not beyond the service's own end.
+    fn pause(&self, span: Duration) {
+        let ended = self.ended.lock().unwrap();
+        drop(self.bell.wait_timeout_while(ended, span, |ended| !*ended).unwrap());
+    }
+}
+
+fn date(world: &World) -> Option<String> {
+    let seconds = match world.habits.dates {
+        Dates::Absent => return None,
+        Dates::Garbage => return Some("a while ago".to_owned()),
+        Dates::Clock => world.now,
+        Dates::Off(seconds) => world.now + seconds,
+    };
+    Some(httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap())))
+}

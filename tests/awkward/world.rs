@@ -1,0 +1,175 @@
+//! What the service holds, and the truth: every event that ever existed, with its bytes.
+
+use super::events;
+use super::habits::{Habits, SECOND};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Activity,
+    Connections,
+    Billing,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Activity, Kind::Connections, Kind::Billing];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Activity => "activity",
+            Kind::Connections => "connections",
+            Kind::Billing => "billing",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Unlike for every event, in the order in which they came to be.
+    pub number: u64,
+    pub kind: Kind,
+    pub device: Option<String>,
+    /// Where the service lists it, in nanoseconds since the epoch; its text may say otherwise.
+    pub at: i128,
+    pub text: String,
+    /// The text as it may be kept: without secrets.
+    pub kept: String,
+    /// Whether it is listed now.
+    pub alive: bool,
+    /// Whether a whole answer ever held it.
+    pub served: bool,
+    /// How often a list shows it.
+    pub shown: usize,
+    /// Gone with its computer: such a loss is told by a gap.
+    pub removed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Team {
+    pub id: String,
+    pub computers: Vec<String>,
+    /// Seconds; `None`: the limited view.
+    pub plan_span: Option<i64>,
+    pub events: Vec<Event>,
+}
+
+pub struct World {
+    /// The service's clock, seconds since the epoch.
+    pub now: i64,
+    pub teams: Vec<Team>,
+    pub habits: Habits,
+    /// Tokens that are accepted.
+    pub tokens: Vec<String>,
+    born: u64,
+}
+
+impl World {
+    pub fn new(now: i64, token: &str) -> Self {
+        let mut world =
+            Self { now, teams: Vec::new(), habits: Habits::default(), tokens: vec![token.to_owned()], born: 0 };
+        world.add_team("team-one");
+        world
+    }
+
+    pub fn add_team(&mut self, id: &str) {
+        let computers = (1..=3).map(|n| format!("{id}-computer-{n}")).collect();
+        self.teams.push(Team { id: id.to_owned(), computers, plan_span: None, events: Vec::new() });
+    }
+
+    pub fn team(&mut self, id: &str) -> &mut Team {
+        self.teams.iter_mut().find(|team| team.id == id).expect("a team of the test")
+    }
+
+    /// A new event of the first team. `at` in nanoseconds; the answer is its number.
+    pub fn add(&mut self, kind: Kind, at: i128, device: Option<&str>, text: String) -> u64 {
+        self.add_to(0, kind, at, device, text)
+    }
+
+    pub fn add_to(&mut self, team: usize, kind: Kind, at: i128, device: Option<&str>, text: String) -> u64 {
+        self.born += 1;
+        let (kept, device, number) = (text.clone(), device.map(str::to_owned), self.born);
+        let event =
+            Event { number, kind, device, at, text, kept, alive: true, served: false, shown: 1, removed: false };
+        self.teams[team].events.push(event);
+        number
+    }
+
+    /// A connection event on the first computer, `millis` after the second `at`.
+    pub fn connection(&mut self, at: i64, millis: i64) -> u64 {
+        self.connection_of(0, 0, at, millis)
+    }
+
+    pub fn connection_of(&mut self, team: usize, computer: usize, at: i64, millis: i64) -> u64 {
+        let device = self.teams[team].computers[computer].clone();
+        let text = events::connection(self.born + 1, at * 1000 + millis, &device);
+        self.add_to(
+            team,
+            Kind::Connections,
+            i128::from(at) * SECOND + i128::from(millis) * 1_000_000,
+            Some(&device),
+            text,
+        )
+    }
+
+    /// An activity event, `nanos` after the second `at`.
+    pub fn activity(&mut self, at: i64, nanos: i64) -> u64 {
+        self.activity_of(0, at, nanos)
+    }
+
+    pub fn activity_of(&mut self, team: usize, at: i64, nanos: i64) -> u64 {
+        let text = events::activity(self.born + 1, at * 1_000_000_000 + nanos);
+        self.add_to(team, Kind::Activity, i128::from(at) * SECOND + i128::from(nanos), None, text)
+    }
+
+    /// A little of everything on the days `first..last` after `day`: the history of a team without surprises.
+    pub fn fill(&mut self, day: i64, days: std::ops::Range<i64>) {
+        for day in days.map(|n| day + n * 86_400) {
+            for n in 0..12 {
+                self.connection_of(0, usize::try_from(n % 3).unwrap(), day + 3_600 + n * 4_000, n * 83);
+                self.activity(day + 1_800 + n * 6_000, n * 77_777_777);
+            }
+            self.billing(day + 40_000);
+        }
+    }
+
+    pub fn billing(&mut self, at: i64) -> u64 {
+        let text = events::billing(self.born + 1, at, "userCountUpdated");
+        self.add(Kind::Billing, i128::from(at) * SECOND, None, text)
+    }
+
+    /// Another event with the same bytes.
+    pub fn twin(&mut self, number: u64) -> u64 {
+        let event = self.event(number).clone();
+        self.add(event.kind, event.at, event.device.as_deref(), event.text)
+    }
+
+    /// The same event with other bytes: the former ones are served no longer.
+    pub fn edit(&mut self, number: u64, change: impl FnOnce(&str) -> String) -> u64 {
+        let event = self.event(number).clone();
+        self.event(number).alive = false;
+        let text = change(&event.text);
+        assert_ne!(text, event.text, "an edit changes something");
+        self.add(event.kind, event.at, event.device.as_deref(), text)
+    }
+
+    pub fn delete(&mut self, number: u64) {
+        self.event(number).alive = false;
+    }
+
+    pub fn event(&mut self, number: u64) -> &mut Event {
+        let mut events = self.teams.iter_mut().flat_map(|team| &mut team.events);
+        events.find(|event| event.number == number).expect("an event of the test")
+    }
+
+    /// A computer leaves the first team at the second `at`: its history goes with it, activity tells.
+    pub fn remove_computer(&mut self, device: &str, at: i64, is_told: bool) {
+        let team = &mut self.teams[0];
+        team.computers.retain(|id| id != device);
+        for event in team.events.iter_mut().filter(|event| event.device.as_deref() == Some(device)) {
+            (event.alive, event.removed) = (false, true);
+        }
+        if is_told {
+            let text = events::removal(self.born + 1, at * 1_000_000_000, device);
+            self.add(Kind::Activity, i128::from(at) * SECOND, None, text);
+        }
+    }
+}

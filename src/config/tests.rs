@@ -41,7 +41,7 @@ fn the_documented_file_is_read() {
             length = "1h"
             lag = "15m"
             rescan = ["1h", "24h", "72h"]
-            partition = "day"
+            partition = "month"
             [schedule]
             connections = "* * * * *"
             activity = "*/5 * * * *"
@@ -108,6 +108,7 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
         ("[api]\nconcurrency = -1", "line 2", "-1"),
         ("[windows]\npartition = \"week\"", "line 2", "week"),
+        ("[windows]\npartition = \"day\"", "windows.partition", "by month only"),
     ] {
         let message = refused(text);
         assert!(message.contains(key) && message.contains(part), "{text}: {message}");

@@ -6,7 +6,7 @@ mod awkward;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use awkward::{Action, Answer, Bound, DAY, Dates, Edge, HOUR, Kind, More, Next, Order, Service, serve};
+use awkward::{Action, Answer, Bound, DAY, Dates, Edge, HOUR, Kind, More, Next, Order, Program, SINCE, Service, serve};
 use serde_json::Value;
 
 /// One request with the service's token; status, head, body.
@@ -145,4 +145,42 @@ fn a_planned_span_hides_what_is_older_and_shows_secrets_to_admins() {
     let edited = service.world().edit(2, |text| text.replace("host", "renamed"));
     assert!(service.world().event(edited).alive && !service.world().event(2).alive);
     assert_eq!(service.world().teams[0].events.iter().filter(|event| event.kind == Kind::Connections).count(), 3);
+}
+
+/// Whether the laws find fault.
+fn are_broken(service: &Service, program: &Program) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| awkward::hold(service, program, &SINCE))).is_err()
+}
+
+#[test]
+fn the_laws_can_be_broken() {
+    let (service, program) = awkward::scene();
+    service.world().fill(DAY, 0..3);
+    program.sync(&SINCE).ended(0);
+    assert!(!are_broken(&service, &program));
+    type Breach = fn(&Service, &Program);
+    let breaches: [(&str, Breach); 5] = [
+        ("an event lost", |service, _| _ = service.world().connection(DAY + HOUR, 9)),
+        ("an event doubled", |service, _| _ = service.world().teams[0].events.pop()),
+        ("an event altered", |service, _| service.world().teams[0].events[3].kept.push(' ')),
+        ("a secret kept", |_, program| awkward::program::put(&program.home().join("log"), service_secret().as_bytes())),
+        ("a file altered", |_, program| {
+            let files = awkward::program::files_below(&program.archive().join("recent"));
+            let mut bytes = std::fs::read(&files[0]).unwrap();
+            bytes[10] ^= 1;
+            awkward::program::put(&files[0], &bytes);
+        }),
+    ];
+    for (scenario, breach) in breaches {
+        let (service, program) = awkward::scene();
+        service.world().fill(DAY, 0..3);
+        program.sync(&SINCE).ended(0);
+        breach(&service, &program);
+        // Settled windows are not read again: what changes now is beyond this sync.
+        assert!(are_broken(&service, &program), "{scenario} is not noticed");
+    }
+}
+
+fn service_secret() -> String {
+    format!("x{}x", serve::SECRET)
 }

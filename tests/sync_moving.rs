@@ -4,6 +4,7 @@
 
 mod awkward;
 
+use awkward::chance::times;
 use awkward::laws::findings;
 use awkward::{
     Action, Chance, DAY, Expected, HOUR, Kind, Program, Request, SINCE, Service, World, hold, hold_with, scene,
@@ -121,7 +122,7 @@ fn change_something(world: &mut World, chance: &mut Chance) {
 
 #[test]
 fn changes_at_any_request() {
-    for seed in 0..10 {
+    for seed in 0..times("ANNALS_SEEDS", 10) {
         println!("seed {seed}");
         restless(seed);
     }
@@ -245,4 +246,30 @@ fn an_event_of_the_future_drags_nothing_along() {
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
     }
+}
+
+#[test]
+#[ignore = "a known weakness: what only the padding of a neighbour's re-scan shows, and is gone before its own window is read, is lost without a gap"]
+fn what_is_seen_in_the_padding_alone_is_kept() {
+    let service = Service::at(DAY + 24 * HOUR + 1_200);
+    let program = Program::of(&service);
+    service.world().fill(DAY, 0..1);
+    program.sync(&SINCE).ended(0);
+    let mut seen = None;
+    service.on_request(move |_, request, world| {
+        let is_rescan = request.is_connections() && request.number("startTime") < Some(DAY - 1);
+        match seen {
+            // After the open window was read.
+            None if is_rescan => seen = Some(world.connection(DAY + 24 * HOUR + 30, 0)),
+            Some(number) if number > 0 => {
+                world.delete(number);
+                seen = Some(0);
+            }
+            _ => {}
+        }
+        Action::Serve
+    });
+    service.set_clock(DAY + 25 * HOUR + 60);
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
 }

@@ -172,3 +172,44 @@ fn a_team_that_is_gone_leaves_the_others_alone() {
     service.world().teams.push(gone);
     hold(&service, &program, &SINCE);
 }
+
+#[test]
+fn a_computer_removed_and_added_again_has_lost_what_it_had() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    program.sync(&SINCE).ended(0);
+    service.world().connection_of(0, 1, NOON + 600, 1);
+    service.world().remove_computer(COMPUTER, NOON + 1_800, true);
+    service.world().teams[0].computers.insert(1, COMPUTER.into());
+    service.world().connection_of(0, 1, NOON + 2_000, 1);
+    service.set_clock(NOON + HOUR);
+    program.sync(&SINCE).ended(3);
+    hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
+}
+
+#[test]
+fn a_computer_that_vanishes_from_the_deprecated_history_leaves_a_gap() {
+    let (service, program) = scene();
+    service.world().habits.team_connections = false;
+    for n in 0..60_u64 {
+        let at = DAY + 20 * HOUR + i64::try_from(n).unwrap() * 600;
+        let device = format!("team-one-computer-{}", n % 3 + 1);
+        let text = awkward::events::connection_deprecated(10_000 + n, at * 1_000);
+        service.world().add(awkward::Kind::Connections, awkward::laws::nanos(at), Some(&device), text);
+    }
+    let mut is_gone = false;
+    service.on_request(move |_, request, world| {
+        if request.path.contains("computer-1/history") && !is_gone {
+            is_gone = true;
+            world.now += 60;
+            world.remove_computer(COMPUTER, NOON + 30, true);
+        }
+        Action::Serve
+    });
+    // The history that is not there is an error of this run; the computer is not asked for in the next.
+    program.sync(&SINCE).ended(1).says(&["404", "1 gaps"]);
+    service.calm();
+    service.set_clock(NOON + HOUR);
+    program.sync(&SINCE).ended(0);
+    hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
+}

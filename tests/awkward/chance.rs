@@ -25,3 +25,8 @@ impl Chance {
         Self(number).next()
     }
 }
+
+/// How often: `default`, or what the environment says for a longer run.
+pub fn times(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}

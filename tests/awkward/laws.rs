@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::http::Request;
 use super::program::{Program, files_below};
 use super::serve::SECRET;
 use super::service::Service;
@@ -97,14 +98,14 @@ fn rows_equal_the_truth(service: &Service, program: &Program, gaps: &[Value]) {
     for team in &service.world().teams {
         for kind in Kind::ALL {
             let held = archived.remove(&(team.id.clone(), kind.name().to_owned())).unwrap_or_default();
-            compare(team, kind, held, gaps);
+            compare(team, kind, held, gaps, &service.requests());
         }
     }
     assert!(archived.is_empty(), "rows of teams or streams that never were: {:?}", archived.keys());
 }
 
 /// Multisets: what is missing must have been out of reach, what is too much never existed.
-fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Value]) {
+fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Value], requests: &[Request]) {
     let truth: Vec<&Event> = team.events.iter().filter(|event| event.kind == kind).collect();
     let mut missing = Vec::new();
     // Where twins are fewer than they were, those that vanished unseen are the ones that may be missing.
@@ -120,7 +121,8 @@ fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Valu
     let sample: Vec<_> = held.iter().take(3).collect();
     assert!(held.is_empty(), "{} {}: {} texts doubled or never served: {sample:?}", team.id, kind.name(), held.len());
     missing.retain(|event| !is_excused(event, gaps));
-    let sample: Vec<_> = missing.iter().take(3).collect();
+    let by = |event: &Event| event.served_by.map(|number| requests[number - 1].query.clone());
+    let sample: Vec<_> = missing.iter().take(3).map(|event| (event, by(event))).collect();
     assert!(
         missing.is_empty(),
         "{} {}: {} of {} lost outside every gap: {sample:#?}",

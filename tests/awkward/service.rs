@@ -1,8 +1,9 @@
 //! The service on a loopback port: one thread a connection, every request recorded, a hook before every answer.
 
+use std::collections::HashSet;
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -34,6 +35,8 @@ struct Shared {
     hook: Mutex<Option<Hook>>,
     requests: Mutex<Vec<Request>>,
     over: AtomicBool,
+    /// Connections of an earlier generation belong to a killed run: nobody reads what they are answered.
+    generation: AtomicU64,
     ended: Mutex<bool>,
     bell: Condvar,
     counted: Condvar,
@@ -56,6 +59,7 @@ impl Service {
             hook: Mutex::new(None),
             requests: Mutex::default(),
             over: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
             ended: Mutex::new(false),
             bell: Condvar::new(),
             counted: Condvar::new(),
@@ -67,7 +71,8 @@ impl Service {
                     return;
                 }
                 let (Ok(stream), theirs) = (stream, Arc::clone(&theirs)) else { continue };
-                std::thread::spawn(move || theirs.serve(stream));
+                let generation = theirs.generation.load(Ordering::SeqCst);
+                std::thread::spawn(move || theirs.serve(stream, generation));
             }
         });
         Self { address, shared, token }
@@ -92,6 +97,13 @@ impl Service {
     /// From now on every answer is the documented one.
     pub fn calm(&self) {
         *self.shared.hook.lock().unwrap() = None;
+    }
+
+    /// After a run was killed: what it was given it may not have committed, so only what was served before counts.
+    pub fn forget_killed_run(&self, served_before: &HashSet<u64>) {
+        let mut world = self.world();
+        self.shared.generation.fetch_add(1, Ordering::SeqCst);
+        world.recall_served(served_before);
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -123,19 +135,19 @@ impl Drop for Service {
 
 impl Shared {
     /// A peer that is gone ends the connection, not the test.
-    fn serve(&self, stream: TcpStream) {
+    fn serve(&self, stream: TcpStream, generation: u64) {
         let _ = stream.set_nodelay(true);
         let Ok(mut writer) = stream.try_clone() else { return };
         let mut reader = BufReader::new(stream);
         while let Some(request) = http::read(&mut reader) {
-            if !self.respond(&mut writer, &request) {
+            if !self.respond(&mut writer, &request, generation) {
                 return;
             }
         }
     }
 
     /// False when the connection is over.
-    fn respond(&self, stream: &mut TcpStream, request: &Request) -> bool {
+    fn respond(&self, stream: &mut TcpStream, request: &Request, generation: u64) -> bool {
         let number = {
             let mut requests = self.requests.lock().unwrap();
             requests.push(request.clone());
@@ -144,11 +156,17 @@ impl Shared {
         };
         let (action, date, answer) = {
             let mut world = self.world.lock().unwrap();
+            if generation != self.generation.load(Ordering::SeqCst) {
+                return false;
+            }
             let action =
                 self.hook.lock().unwrap().as_mut().map_or(Action::Serve, |hook| hook(number, request, &mut world));
             let (answer, shown) = serve::answer(&world, request);
             if matches!(action, Action::Serve | Action::Slow(_)) {
-                shown.into_iter().for_each(|number| world.event(number).served = true);
+                for shown in shown {
+                    let event = world.event(shown);
+                    (event.served, event.served_by) = (true, Some(number));
+                }
             }
             (action, date(&world), answer)
         };

@@ -1,5 +1,7 @@
 //! What the service holds, and the truth: every event that ever existed, with its bytes.
 
+use std::collections::HashSet;
+
 use super::events;
 use super::habits::{Habits, SECOND};
 
@@ -37,6 +39,8 @@ pub struct Event {
     pub alive: bool,
     /// Whether a whole answer ever held it.
     pub served: bool,
+    /// The number of the last request that was answered with it.
+    pub served_by: Option<usize>,
     /// How often a list shows it.
     pub shown: usize,
     /// Gone with its computer: such a loss is told by a gap.
@@ -87,8 +91,19 @@ impl World {
     pub fn add_to(&mut self, team: usize, kind: Kind, at: i128, device: Option<&str>, text: String) -> u64 {
         self.born += 1;
         let (kept, device, number) = (text.clone(), device.map(str::to_owned), self.born);
-        let event =
-            Event { number, kind, device, at, text, kept, alive: true, served: false, shown: 1, removed: false };
+        let event = Event {
+            number,
+            kind,
+            device,
+            at,
+            text,
+            kept,
+            alive: true,
+            served: false,
+            served_by: None,
+            shown: 1,
+            removed: false,
+        };
         self.teams[team].events.push(event);
         number
     }
@@ -153,6 +168,19 @@ impl World {
 
     pub fn delete(&mut self, number: u64) {
         self.event(number).alive = false;
+    }
+
+    /// The events that whole answers held so far.
+    pub fn served(&self) -> HashSet<u64> {
+        let events = self.teams.iter().flat_map(|team| &team.events);
+        events.filter(|event| event.served).map(|event| event.number).collect()
+    }
+
+    /// What a killed run was given it may not have committed: only what was given before counts.
+    pub fn recall_served(&mut self, before: &HashSet<u64>) {
+        for event in self.teams.iter_mut().flat_map(|team| &mut team.events) {
+            event.served &= before.contains(&event.number);
+        }
     }
 
     pub fn event(&mut self, number: u64) -> &mut Event {

@@ -249,7 +249,6 @@ fn an_event_of_the_future_drags_nothing_along() {
 }
 
 #[test]
-#[ignore = "a known weakness: what only the padding of a neighbour's re-scan shows, and is gone before its own window is read, is lost without a gap"]
 fn what_is_seen_in_the_padding_alone_is_kept() {
     let service = Service::at(DAY + 24 * HOUR + 1_200);
     let program = Program::of(&service);

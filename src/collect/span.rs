@@ -12,6 +12,8 @@ use super::walk::{Step, Walk};
 pub const RESTARTS_MAX: u32 = 5;
 /// Seconds of one span that may fail to hold still before the rest of the span is given up for this time.
 pub const UNSTABLE_SECONDS_MAX: u32 = 16;
+/// Padding up to so many seconds only guards the bounds: the neighbour's own reading is under way.
+const NEIGHBOUR_SECONDS: i64 = 1;
 /// Pages of the last, plain look at a range that never held still.
 const SALVAGE_PAGES_MAX: u32 = 10_000;
 
@@ -29,7 +31,8 @@ pub enum Outcome {
 pub struct Leaf {
     pub range: Range,
     pub outcome: Outcome,
-    /// What the range owns, and what no range owns: unusable times, and events outside what was asked for.
+    /// What the range owns, and what the span does not: unusable times, events outside what was asked for, and what
+    /// stood in a wide padding.
     pub events: Vec<Counted>,
     pub stats: ReadStats,
     /// The service's clock at the first page of the reading.
@@ -169,7 +172,8 @@ impl<'a> SpanReader<'a> {
             self.ended_at = served.at.or(self.ended_at);
             let page = served.body;
             let step = walk.take(&page);
-            self.joined.look(&page.events, |event| asked.keeps(event));
+            // A re-scan's wide padding may be the only look that ever shows what stands in it.
+            self.joined.look(&page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
             match step {
                 Step::Moved => break Some(WalkEnd::Moved),
                 Step::Whole => break None,

@@ -23,7 +23,7 @@ lint: ## formatting, and clippy with warnings denied
 	@$(CARGO) fmt --check
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
 
-bench: ## speed and size, printed as ratios
+bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench
 
 long: ## the long run: large seeds and sizes, then the same tests on the engine built from source

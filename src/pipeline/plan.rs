@@ -234,7 +234,7 @@ mod tests {
             Duration::from_secs(4 * 86_400),
             "a quiet day is followed by a run"
         );
-        planner.learn(first, 120_000);
+        planner.learn(first, 60_000);
         assert_eq!(planner.next_span().unwrap().length(), Duration::from_secs(8_640), "a busy day by a tenth of one");
         let mut end = at("2026-11-06T02:24:00Z");
         while let Some(span) = planner.next_span() {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
 
-/// Events or seconds after which a long reading commits what it has.
-pub const COMMIT_EVENTS_MAX: usize = 50_000;
+/// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
+/// memory that a backfill takes.
+pub const COMMIT_EVENTS_MAX: usize = 25_000;
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// Events of one walk above which a range is read as two halves.
-pub const WALK_EVENTS_MAX: u64 = 24_000;
+pub const WALK_EVENTS_MAX: u64 = 12_000;
 /// Events that a span is sized to bring.
-pub const SPAN_EVENTS_TARGET: u64 = 12_000;
+pub const SPAN_EVENTS_TARGET: u64 = 6_000;
 /// How far back a first reading goes when the team does not show its plan's span.
 pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
 /// The learned lag never grows beyond this.

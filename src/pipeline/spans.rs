@@ -20,7 +20,7 @@ use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
 use super::windowed::{PAD_SECONDS, Round};
 
 /// Leaves that may wait for the committer.
-const LEAVES_WAITING_MAX: usize = 4;
+const LEAVES_WAITING_MAX: usize = 1;
 /// Seconds of padding of the re-scans, each of which shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 /// A window that settles empty though windows before it held so many events (median) is read again and reported.

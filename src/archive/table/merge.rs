@@ -124,6 +124,9 @@ impl Merger<'_> {
     /// Picks rows of one cursor for as long as they come first.
     fn drain(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         loop {
+            if self.hand_on_whole(at, emit)? {
+                continue;
+            }
             let Some(head) = &mut self.cursors[at].head else { return Ok(()) };
             if let Some(Reverse(next)) = self.heap.peek()
                 && head.is_after(next)
@@ -142,6 +145,20 @@ impl Merger<'_> {
                 self.load(at, emit)?;
             }
         }
+    }
+
+    /// Hands on a batch as it is where all of it comes first: files of windows follow one another in time.
+    fn hand_on_whole(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<bool, ArchiveError> {
+        let Some(head) = &self.cursors[at].head else { return Ok(false) };
+        if head.row > 0 || self.heap.peek().is_some_and(|Reverse(next)| head.ends_after(next)) {
+            return Ok(false);
+        }
+        let batch = head.batch.clone();
+        self.cursors[at].head = None;
+        self.flush(emit)?;
+        emit(&batch)?;
+        self.load(at, emit)?;
+        Ok(true)
     }
 
     /// Loads the next batch of a cursor; none when it is exhausted.
@@ -221,7 +238,16 @@ impl Head {
 
     /// Whether the row that this head stands at comes after `other`.
     fn is_after(&self, other: &Key) -> bool {
-        let own = (self.times.value(self.row), self.ids.value(self.row), self.revisions.value(self.row));
+        self.row_is_after(self.row, other)
+    }
+
+    /// Whether the last row of the batch comes after `other`.
+    fn ends_after(&self, other: &Key) -> bool {
+        self.row_is_after(self.batch.num_rows() - 1, other)
+    }
+
+    fn row_is_after(&self, row: usize, other: &Key) -> bool {
+        let own = (self.times.value(row), self.ids.value(row), self.revisions.value(row));
         own > (other.0, other.1.as_str(), other.2)
     }
 }

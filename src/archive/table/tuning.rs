@@ -11,7 +11,7 @@ use super::super::Dataset;
 use super::{TABLE_VERSION, column, schema_of};
 
 /// Rows of one batch in memory.
-pub const BATCH_ROWS_MAX: usize = 8192;
+pub const BATCH_ROWS_MAX: usize = 4096;
 /// Text of one batch in memory, unless one event alone is larger.
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
 /// Rows of one row group.

@@ -101,7 +101,8 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     }
     change(&mut rows);
     let aside = MemoryStore::new();
-    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Recent, 1).unwrap();
+    // Announced as many rows, a file has bloom filters: other bytes for the same rows.
+    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Sealed, 1_000_000).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
     table.finish().unwrap();
     disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());

@@ -38,7 +38,9 @@ impl Joined {
                 Entry::Occupied(place) => self.events[*place.get()].raise(count),
                 Entry::Vacant(place) => {
                     place.insert(self.events.len());
-                    self.events.push(Counted { event: event.clone(), count: 1 });
+                    let mut held = Counted { event: event.clone(), count: 1 };
+                    held.raise(count);
+                    self.events.push(held);
                 }
             }
         }
@@ -60,6 +62,11 @@ impl Joined {
         self.events = kept;
         self.places = self.events.iter().enumerate().map(|(place, held)| (held.event.digest, place)).collect();
         taken
+    }
+
+    /// Forgets what was handed out: a second look brings it again.
+    pub fn forget(&mut self) {
+        self.handed_out = Multiset::default();
     }
 
     /// Takes out everything, and remembers it as known.
@@ -119,6 +126,19 @@ mod tests {
         joined.look(std::slice::from_ref(&twin), |_| true);
         let walk = [twin.digest, twin.digest].into_iter().collect();
         joined.confirm(&walk);
+        assert_eq!(counts(&mut joined), [2]);
+    }
+
+    #[test]
+    fn a_twin_that_is_shown_beside_one_handed_out_is_the_second_of_two() {
+        let twin = event("twin", None);
+        let mut joined = Joined::default();
+        joined.look(std::slice::from_ref(&twin), |_| true);
+        assert_eq!(joined.hand_out().len(), 1);
+        joined.look(&[twin.clone(), twin.clone()], |_| true);
+        assert_eq!(counts(&mut joined), [2]);
+        joined.look(&[twin.clone(), twin], |_| true);
+        joined.forget();
         assert_eq!(counts(&mut joined), [2]);
     }
 

@@ -5,12 +5,15 @@
 //! again from its start, twice. All of this is provisional: the settled reading proves the window later.
 
 use crate::api::ApiError;
-use crate::model::{Digest, Instant, Multiset};
+use crate::model::{Digest, Instant, Multiset, RawEvent};
 
 use super::joined::{Counted, Joined};
 use super::lists::{Asked, Lists, PageError, ReadStats, note};
 use super::span::RESTARTS_MAX;
 use super::walk::{Step, Walk};
+
+/// Events of an open window above which its second walk is left to the settled reading, to bound memory.
+const AGREED_EVENTS_MAX: u64 = 100_000;
 
 /// New events of an open window, and where the walk stands after them.
 #[derive(Debug)]
@@ -97,22 +100,34 @@ impl<'a> TailReader<'a> {
                 Step::More { new } => {
                     let new = &page.events[page.events.len() - new..];
                     let fresh: Multiset<Digest> = new.iter().map(|event| event.digest).collect();
-                    let keeps = |e: &crate::model::RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
+                    let keeps = |e: &RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
                     self.joined.look(&page.events, keeps);
-                    for event in new {
-                        self.tally.add(event.digest);
-                    }
+                    self.count(new);
                 }
             }
         }
         Ok(Some(self.chunk()))
     }
 
+    fn count(&mut self, new: &[RawEvent]) {
+        if self.walk.passed() > AGREED_EVENTS_MAX {
+            self.phase = Phase::Resumed;
+            self.tally = Multiset::default();
+        }
+        if self.phase != Phase::Resumed {
+            new.iter().for_each(|event| _ = self.tally.add(event.digest));
+        }
+    }
+
     fn chunk(&mut self) -> TailChunk {
         // A second walk is behind the first: only a walk's end, or the first walk's progress, is a place to go on from.
         let second = matches!(self.phase, Phase::FromStart { former: Some(_) });
+        let events = self.joined.hand_out();
+        if self.walk.passed() > AGREED_EVENTS_MAX {
+            self.joined.forget();
+        }
         TailChunk {
-            events: self.joined.hand_out(),
+            events,
             point: (!second).then(|| self.walk.point()),
             stats: std::mem::take(&mut self.stats),
             began_at: self.began_at.take(),

@@ -13,6 +13,9 @@ use super::planted::{self, Bug};
 /// How many events before an offset are asked for again with the next page.
 pub const ANCHORS_MAX: usize = 8;
 
+/// The same new events on so many pages in a row: the service serves one page for ever.
+const REPEATS_MAX: u32 = 16;
+
 /// What the service claimed and did not keep to. Counted for the record, never acted on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anomalies {
@@ -70,6 +73,8 @@ pub struct Walk {
     page_max: usize,
     last_time: Option<Instant>,
     claimed_more: Option<bool>,
+    /// What the last page brought, in brief, and how many pages in a row brought the same.
+    brought: (u64, u32),
     pub anomalies: Anomalies,
 }
 
@@ -82,6 +87,7 @@ impl Walk {
             page_max: 0,
             last_time: None,
             claimed_more: None,
+            brought: (0, 0),
             anomalies: Anomalies::default(),
         }
     }
@@ -93,6 +99,11 @@ impl Walk {
         walk.anchors = anchors.len();
         walk.tail = anchors.into();
         walk
+    }
+
+    /// Events of the list that were passed.
+    pub fn passed(&self) -> u64 {
+        self.offset
     }
 
     /// The offset of the next page.
@@ -112,16 +123,25 @@ impl Walk {
 
     /// Takes the answer to the page at [`Walk::next_offset`].
     pub fn take(&mut self, page: &Page) -> Step {
-        let expected = self.tail.iter().skip(self.tail.len() - self.anchors);
-        let anchored = page.events.len() >= self.anchors
-            && expected.zip(&page.events).all(|(anchor, event)| *anchor == prefix(&event.digest));
-        if !anchored {
+        let mut expected = self.tail.iter().skip(self.tail.len() - self.anchors).zip(&page.events);
+        if !expected.all(|(anchor, event)| *anchor == prefix(&event.digest)) {
+            return Step::Moved;
+        }
+        if self.is_capped(page) {
+            self.page_max = page.events.len();
+            self.anchors = 1;
+            return Step::More { new: 0 };
+        }
+        if page.events.len() < self.anchors {
             return Step::Moved;
         }
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
         if new.is_empty() || (planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0) {
             return Step::Whole;
+        }
+        if self.is_stuck(new) {
+            return Step::Moved;
         }
         self.pass(new);
         self.page_max = self.page_max.max(page.events.len());
@@ -132,6 +152,20 @@ impl Walk {
             self.anchors = 0;
         }
         Step::More { new: new.len() }
+    }
+
+    /// A page of anchors that claims that more follows: pages may have become so short that nothing else fits. That is
+    /// asked once, with a single anchor; the claim alone decides nothing.
+    fn is_capped(&self, page: &Page) -> bool {
+        self.anchors > 1 && (1..=self.anchors).contains(&page.events.len()) && page.has_more == Some(true)
+    }
+
+    /// Where offsets are ignored, a list of one event, or of equal ones, would be walked for ever.
+    fn is_stuck(&mut self, new: &[RawEvent]) -> bool {
+        let number = |event: &RawEvent| u64::from_le_bytes(event.digest.0[..8].try_into().expect("BUG: 32 bytes"));
+        let brief = new.iter().fold(new.len() as u64, |sum, event| sum.rotate_left(7) ^ number(event));
+        self.brought = if self.brought.0 == brief { (brief, self.brought.1 + 1) } else { (brief, 0) };
+        self.brought.1 >= REPEATS_MAX
     }
 
     fn pass(&mut self, new: &[RawEvent]) {
@@ -203,6 +237,26 @@ mod tests {
             let _ = walk.take(&page(&["a", "b", "c", "d"]));
             assert_eq!(walk.take(&page(moved)), Step::Moved, "{moved:?}");
         }
+    }
+
+    #[test]
+    fn pages_that_become_as_short_as_the_anchors_do_not_end_the_walk() {
+        for short in [&["c", "d"][..], &["c"]] {
+            let mut walk = Walk::from_start();
+            let more = |names: &[&str]| Page { has_more: Some(true), ..page(names) };
+            assert_eq!(walk.take(&more(&["a", "b", "c", "d"])), Step::More { new: 4 });
+            assert_eq!(walk.take(&more(short)), Step::More { new: 0 }, "{short:?}");
+            assert_eq!((walk.next_offset(), walk.anchors()), (3, 1));
+            assert_eq!(walk.take(&more(&["d", "e"])), Step::More { new: 1 });
+            assert_eq!(walk.take(&more(&["e"])), Step::Whole, "claimed for ever, believed once");
+        }
+    }
+
+    #[test]
+    fn a_service_that_ignores_offsets_is_not_walked_for_ever() {
+        let mut walk = Walk::from_start();
+        let steps: Vec<Step> = (0..100).map(|_| walk.take(&page(&["a"]))).collect();
+        assert!(steps.contains(&Step::Moved));
     }
 
     #[test]

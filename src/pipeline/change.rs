@@ -3,7 +3,7 @@
 use crate::archive::{READ_POINTS_MAX, ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
 
-use super::ranges::{clip, missing, union};
+use super::ranges::{missing, union};
 use super::settings::Settings;
 
 /// What one reading says of one window.
@@ -21,6 +21,10 @@ pub struct WindowChange {
     pub walk: Option<WalkPoint>,
     /// The whole window was re-scanned.
     pub rescanned: bool,
+    /// Late events of the window when the round began: more of them mean that its re-scan changed something.
+    pub late_before: u64,
+    /// Parts of the window were confirmed in an earlier round.
+    pub is_resumed: bool,
     /// The service's clock when the reading began.
     pub read_at: Instant,
 }
@@ -36,15 +40,10 @@ impl WindowChange {
             unstable: None,
             walk: None,
             rescanned: false,
+            late_before: 0,
+            is_resumed: false,
             read_at,
         }
-    }
-
-    /// Whether the change says more than that the window was looked at once more: a look that brought nothing is no
-    /// reason for a commit.
-    pub fn is_news(&self, held: Option<&WindowRecord>) -> bool {
-        let is_further = self.walk.is_some() && self.walk.as_ref() != held.and_then(|held| held.walk.as_ref());
-        self.confirmed.is_some() || self.unstable.is_some() || self.rescanned || is_further
     }
 
     /// The record after this change, with `rows` new rows.
@@ -60,7 +59,8 @@ impl WindowChange {
             if self.rescanned && record.state == WindowState::Settled {
                 let passed = settings.tiers_passed(record.range.end, self.read_at);
                 // What changed on the last re-scan is looked at once more before it is called final.
-                record.rescans = if rows > 0 { passed.min(settings.tiers().saturating_sub(1)) } else { passed };
+                let has_changed = record.late > self.late_before;
+                record.rescans = if has_changed { but_the_last(passed, settings) } else { passed };
                 if record.rescans >= settings.tiers() {
                     record.state = WindowState::Sealed;
                 }
@@ -75,13 +75,15 @@ impl WindowChange {
         }
         if let Some(confirmed) = self.confirmed {
             record.confirmed = union(&record.confirmed, confirmed);
-            record.unstable.retain(|unstable| clip(*unstable, confirmed) != Some(*unstable));
         }
         if let Some(unstable) = self.unstable {
             record.unstable = union(&record.unstable, unstable);
         }
+        record.unstable = record.unstable.iter().flat_map(|open| missing(*open, &record.confirmed)).collect();
         if missing(record.range, &record.confirmed).is_empty() {
-            record.rescans = settings.tiers_passed(record.range.end, self.read_at);
+            let passed = settings.tiers_passed(record.range.end, self.read_at);
+            // What was confirmed long ago may have gained late events since: it is read once more before it is final.
+            record.rescans = if self.is_resumed { but_the_last(passed, settings) } else { passed };
             let is_final = record.rescans >= settings.tiers();
             record.state = if is_final { WindowState::Sealed } else { WindowState::Settled };
             record.settled_at = Some(self.read_at);
@@ -91,7 +93,13 @@ impl WindowChange {
     }
 }
 
-fn fresh(stream: Stream, range: Range) -> WindowRecord {
+/// So many re-scans done, and the last one still to come.
+fn but_the_last(passed: u32, settings: &Settings) -> u32 {
+    passed.min(settings.tiers().saturating_sub(1))
+}
+
+/// The record of a window that was never read.
+pub fn fresh(stream: Stream, range: Range) -> WindowRecord {
     WindowRecord {
         stream,
         range,
@@ -176,13 +184,30 @@ mod tests {
         let mut settle = change("2026-11-11T00:20:00Z");
         settle.confirmed = Some(settle.window);
         let settled = settle.apply(None, 5, &settings);
-        let rescan = |read_at| WindowChange { rescanned: true, ..change(read_at) };
-        let once = rescan("2026-11-11T01:30:00Z").apply(Some(&settled), 0, &settings);
+        let rescan =
+            |read_at, held: &WindowRecord| WindowChange { rescanned: true, late_before: held.late, ..change(read_at) };
+        let once = rescan("2026-11-11T01:30:00Z", &settled).apply(Some(&settled), 0, &settings);
         assert_eq!((once.state, once.rescans), (WindowState::Settled, 1));
-        let late = rescan("2026-11-14T01:00:00Z").apply(Some(&once), 2, &settings);
+        let last = rescan("2026-11-14T01:00:00Z", &once);
+        let late = last.apply(Some(&once), 2, &settings);
         assert_eq!((late.state, late.rescans, late.late, late.events), (WindowState::Settled, 2, 2, 7));
-        let quiet = rescan("2026-11-14T02:00:00Z").apply(Some(&late), 0, &settings);
+        let quiet = rescan("2026-11-14T02:00:00Z", &late).apply(Some(&late), 0, &settings);
         assert_eq!(quiet.state, WindowState::Sealed);
+        let first_part = WindowChange { rescanned: false, ..last.clone() }.apply(Some(&once), 2, &settings);
+        let last_part = last.apply(Some(&first_part), 0, &settings);
+        assert_eq!(last_part.state, WindowState::Settled, "another part of the same re-scan had changed");
+    }
+
+    #[test]
+    fn a_window_confirmed_over_several_rounds_is_read_once_more_before_it_is_final() {
+        let settings = Settings::default();
+        let early = change("2026-11-11T00:20:00Z");
+        let (first, second) = early.window.halves().unwrap();
+        let early = WindowChange { confirmed: Some(first), ..early };
+        let held = early.apply(None, 0, &settings);
+        let late = WindowChange { confirmed: Some(second), is_resumed: true, ..change("2026-11-20T00:00:00Z") };
+        let record = late.apply(Some(&held), 0, &settings);
+        assert_eq!((record.state, record.rescans), (WindowState::Settled, 2));
     }
 
     #[test]
@@ -197,6 +222,16 @@ mod tests {
         let mut calm = change("2026-11-11T01:20:00Z");
         calm.confirmed = Some(second);
         let record = calm.apply(Some(&record), 0, &settings);
+        assert_eq!((record.state, record.unstable.len()), (WindowState::Settled, 0));
+        // What is unstable at once may become stable in parts.
+        let (left, right) = restless.window.halves().unwrap();
+        let mut record = WindowChange { unstable: Some(restless.window), confirmed: None, ..restless.clone() }
+            .apply(None, 0, &settings);
+        for part in [left, right] {
+            assert!(!record.unstable.is_empty());
+            let calm = WindowChange { unstable: None, confirmed: Some(part), ..restless.clone() };
+            record = calm.apply(Some(&record), 0, &settings);
+        }
         assert_eq!((record.state, record.unstable.len()), (WindowState::Settled, 0));
     }
 }

@@ -10,8 +10,9 @@ use crate::collect::Counted;
 use crate::model::{Instant, Range, Stream};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
-use super::change::WindowChange;
+use super::change::{WindowChange, fresh};
 use super::join::{Added, Held, join, no_longer_served};
+use super::ranges::missing;
 use super::settings::{LAG_SECONDS_MAX, Settings};
 
 /// Event types remembered of one stream; a service that invents more has them kept but no longer announced.
@@ -54,9 +55,9 @@ pub fn flush(
     flush.draft.devices = batch.devices.clone();
     flush.draft.findings.clone_from(&batch.findings);
     flush.windows(&batch)?;
-    flush.streams(&batch);
     flush.noted(&batch);
     flush.count_kinds();
+    flush.streams(&batch);
     let Flush { draft, mut flushed, writer, .. } = flush;
     flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
     match writer.commit(draft, now)? {
@@ -118,28 +119,36 @@ impl Flush<'_> {
         let added = self.rows_of(stream, events, &mut Held::new(&stored), rejects)?;
         let rows = added.rows.len() as u64;
         let before = self.writer.state().windows.get(&(stream, window.start)).cloned();
-        self.notice_gone(stream, window, &stored, events, changes);
+        if stream != Stream::Billing {
+            // Billing shows ten entries alone: what it shows no longer is not gone.
+            self.notice_gone(stream, window, &stored, events, changes);
+        }
         self.notice_changed(stream, &added);
         if let Some(before) = before.as_ref().filter(|before| before.state != WindowState::Provisional && rows > 0) {
             self.notice_late(before, &added);
         }
-        let is_news = rows > 0 || changes.iter().any(|change| change.is_news(before.as_ref()));
-        let mut record = before;
+        let mut record = before.clone();
         for (n, change) in changes.iter().enumerate() {
             record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.settings));
         }
-        if let (Some(record), true) = (&mut record, changes.is_empty()) {
-            record.events += rows;
-            record.late += if record.state == WindowState::Provisional { 0 } else { rows };
+        match (&before, &mut record) {
+            // Events dated into the future, or served unasked, may have come before the window was read.
+            (None, Some(record)) => record.events += self.writer.events_in(stream, window)?.len() as u64,
+            (Some(_), Some(record)) if changes.is_empty() => {
+                record.events += rows;
+                record.late += if record.state == WindowState::Provisional { 0 } else { rows };
+            }
+            _ => {}
         }
-        self.close_gaps(stream, changes);
+        if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
+            self.close_gaps(record);
+        }
         let settles = self.settles(stream, window, record.as_ref());
         if rows > 0 || settles {
             self.draft.rows.push(WindowRows { stream, window, rows: added.rows, compact: settles });
         }
-        if let Some(record) = record.filter(|_| is_news) {
-            self.draft.windows.push(record);
-        }
+        let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
+        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before.as_ref())));
         Ok(())
     }
 
@@ -230,7 +239,8 @@ impl Flush<'_> {
         self.draft.findings.push(finding);
     }
 
-    /// Counts archived events that a confirmed reading did not meet again, beyond those counted before.
+    /// Counts archived events that a confirmed reading did not meet again, beyond those counted before of the same
+    /// times: another re-scan may cut the window elsewhere.
     fn notice_gone(
         &mut self,
         stream: Stream,
@@ -244,7 +254,7 @@ impl Flush<'_> {
             let gone = no_longer_served(&inside, events);
             let known: u64 = (self.writer.state().findings.iter())
                 .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
-                .filter(|(_, f)| (f.from, f.to) == (Some(range.start), Some(range.end)))
+                .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))
                 .map(|(_, f)| f.count)
                 .sum();
             if gone > known {
@@ -258,37 +268,44 @@ impl Flush<'_> {
     }
 
     /// A second that held still after all lost nothing.
-    fn close_gaps(&mut self, stream: Stream, changes: &[&WindowChange]) {
-        for range in changes.iter().filter_map(|change| change.confirmed) {
-            let closed: Vec<Finding> = (self.writer.state().findings.iter())
-                .map(|(_, finding)| finding)
-                .filter(|f| f.kind == FindingKind::Gap && f.stream == Some(stream) && f.subject == UNSTABLE)
-                .filter(|f| f.from.is_some_and(|from| range.start <= from) && f.to.is_some_and(|to| to <= range.end))
-                .map(|f| Finding {
-                    kind: FindingKind::GapClosed,
-                    reason: "read whole later".to_owned(),
-                    found_at: self.seen_at,
-                    ..f.clone()
-                })
-                .collect();
-            self.draft.findings.extend(closed);
-        }
+    fn close_gaps(&mut self, record: &WindowRecord) {
+        let whole = [record.range];
+        let read = if record.state == WindowState::Provisional { &record.confirmed[..] } else { &whole };
+        let is_read = |from: Instant, to: Instant| {
+            record.range.start <= from
+                && to <= record.range.end
+                && missing(Range { start: from, end: to }, read).is_empty()
+        };
+        let closed: Vec<Finding> = (self.writer.state().gaps())
+            .filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE)
+            .filter(|gap| gap.from.zip(gap.to).is_some_and(|(from, to)| is_read(from, to)))
+            .map(|gap| Finding {
+                kind: FindingKind::GapClosed,
+                reason: "read whole later".to_owned(),
+                found_at: self.seen_at,
+                ..gap.clone()
+            })
+            .collect();
+        self.draft.findings.extend(closed);
     }
 
     fn streams(&mut self, batch: &Batch) {
-        let mut names: BTreeSet<Stream> = batch.streams.keys().copied().collect();
-        names.extend(self.learned.keys());
-        // Notes are no reason for a commit.
-        let noted = !self.draft.is_empty() || !batch.streams.is_empty();
-        let notes = |stream: Stream| batch.notes.get(&stream).filter(|_| noted);
-        names.extend(batch.notes.keys().filter(|stream| notes(**stream).is_some()));
-        for stream in names {
+        let mut records = Vec::new();
+        for stream in Stream::ALL {
             let before = self.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
-            for change in [batch.streams.get(&stream), notes(stream)].into_iter().flatten() {
+            if let Some(change) = batch.streams.get(&stream) {
                 change.apply(&mut record);
             }
             self.learn(stream, &mut record);
+            records.push((stream, before, record));
+        }
+        // Notes go with what is worth a commit, and are no reason for one.
+        let is_worth = !self.draft.is_empty() || records.iter().any(|(_, before, record)| before != record);
+        for (stream, before, mut record) in records {
+            if let Some(note) = batch.notes.get(&stream).filter(|_| is_worth) {
+                note.apply(&mut record);
+            }
             if record != before {
                 self.draft.streams.push((stream, record));
             }
@@ -335,6 +352,12 @@ impl Flush<'_> {
             found_at: self.seen_at,
         }
     }
+}
+
+/// Whether a window's record tells anything new beside the counts of what its reading cost.
+fn says_more(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
+    let held = before.cloned().unwrap_or_else(|| fresh(record.stream, record.range));
+    *record != WindowRecord { reads: record.reads, requests: record.requests, events: record.events, ..held }
 }
 
 fn shorten(name: &str) -> String {

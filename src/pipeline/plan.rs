@@ -32,7 +32,7 @@ pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
 
 /// Plans one round of a windowed stream. `first` is where a first reading begins.
 pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
-    let begins = begins(record, first, settings);
+    let begins = begins(record, first, settings, now);
     let lag = lag(record, settings);
     let mut plan = StreamPlan { begins: Some(begins), ..StreamPlan::default() };
     for window in windows_from(begins, windows, settings, now) {
@@ -54,12 +54,14 @@ pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: 
     plan
 }
 
-fn begins(record: &StreamRecord, first: Instant, settings: &Settings) -> Instant {
-    let first = settings.grid.window_of(first).start;
+/// An archive that began in the future would never read anything: it begins at the latest with the window of now.
+fn begins(record: &StreamRecord, first: Instant, settings: &Settings, now: Instant) -> Instant {
+    let latest = settings.grid.window_of(now).start;
+    let first = settings.grid.window_of(first).start.min(latest);
     match (record.begins, settings.since) {
         (None, _) => first,
         (Some(held), Some(_)) => held.min(first),
-        (Some(held), None) => held,
+        (Some(held), None) => held.min(latest),
     }
 }
 
@@ -220,6 +222,20 @@ mod tests {
         let settings = Settings { since: Some(since), ..Settings::default() };
         let plan = plan(&record, &windows, since, &settings, at("2026-11-20T12:00:00Z"));
         assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
+    }
+
+    #[test]
+    fn an_archive_never_begins_in_the_future() {
+        let (now, since) = (at("2026-11-20T12:00:00Z"), at("2031-01-01T00:00:00Z"));
+        let settings = Settings { since: Some(since), ..Settings::default() };
+        let first = plan(&StreamRecord::default(), &Windows::new(), since, &settings, now);
+        assert_eq!(
+            (first.begins, days(&first.open)),
+            (Some(at("2026-11-20T00:00:00Z")), vec!["2026-11-20".to_owned()])
+        );
+        let record = StreamRecord { begins: Some(since), ..StreamRecord::default() };
+        let later = plan(&record, &Windows::new(), now, &Settings::default(), now);
+        assert_eq!(later.begins, Some(at("2026-11-20T00:00:00Z")));
     }
 
     #[test]

@@ -32,10 +32,15 @@ impl WindowIndex {
 
     /// The window that owns `at`.
     pub fn of(&self, at: Instant) -> Range {
-        let known = self.windows.range(..=at).next_back().map(|(_, window)| *window);
-        known.filter(|window| window.owns(at)).unwrap_or_else(|| self.grid.window_of(at))
+        let before = self.windows.range(..=at).next_back().map(|(_, window)| *window);
+        if let Some(window) = before.filter(|window| window.owns(at)) {
+            return window;
+        }
+        let next = self.windows.range(at..).next().map(|(next, _)| *next);
+        beside(self.grid, before, next, at)
     }
 
+    /// The windows that a part of event time touches, in order.
     pub fn overlapping(&self, range: Range) -> Vec<Range> {
         let mut all = Vec::new();
         let mut at = range.start;
@@ -45,5 +50,44 @@ impl WindowIndex {
             all.push(window);
         }
         all
+    }
+}
+
+/// The window of the grid that owns `at`, less what the known windows before and after it own: windows made under
+/// another length stay as they are.
+pub fn beside(grid: WindowGrid, before: Option<Range>, next: Option<Instant>, at: Instant) -> Range {
+    let fresh = grid.window_of(at);
+    let start = before.map_or(fresh.start, |before| fresh.start.max(before.end));
+    Range::new(start, next.map_or(fresh.end, |next| fresh.end.min(next)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_window_that_is_not_known_yet_overlaps_none_that_is() {
+        let hour = |hours: u64| Instant::from_seconds(1_700_006_400).plus(Duration::from_secs(hours * 3600));
+        let day = WindowGrid::new(Duration::from_secs(86_400));
+        let start = day.window_of(hour(0)).start;
+        let at = |hours: u64| start.plus(Duration::from_secs(hours * 3600));
+        let windows = [(2, 3), (3, 4), (30, 31)].map(|(from, to)| (at(from), Range::new(at(from), at(to))));
+        let index = WindowIndex { windows: windows.into(), grid: day };
+        for (asked, expected) in [
+            (1, (0, 2)),
+            (2, (2, 3)),
+            (3, (3, 4)),
+            (4, (4, 24)),
+            (25, (24, 30)),
+            (30, (30, 31)),
+            (40, (31, 48)),
+            (50, (48, 72)),
+        ] {
+            let window = index.of(at(asked));
+            assert_eq!(window, Range::new(at(expected.0), at(expected.1)), "{asked}");
+        }
+        let parts: Vec<Range> = index.overlapping(Range::new(at(0), at(49)));
+        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start), "{parts:?}");
     }
 }

@@ -23,8 +23,12 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     if is_first {
         return Overlap::First;
     }
-    if now.len() < SNAPSHOT_ENTRIES_MAX {
+    if now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len() {
         return Overlap::Whole;
+    }
+    // Entries are only added: a shorter list than before is not the whole ledger, and one without entries says nothing.
+    if now.is_empty() {
+        return Overlap::Joined { new: 0, ambiguous: false };
     }
     let fits: Vec<usize> = (0..now.len()).filter(|&new| fits(before, &now[new..])).collect();
     match fits.as_slice() {
@@ -34,6 +38,13 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
             None => Overlap::Overrun,
         },
     }
+}
+
+/// What the next snapshot is compared with: this one, and, where it is shorter than the one before, what it does not show
+/// any more.
+pub fn remembered(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
+    let hidden = before.iter().filter(|known| now.len() < before.len() && !now.iter().any(|entry| same(entry, known)));
+    now.iter().chain(hidden).take(SNAPSHOT_ENTRIES_MAX).cloned().collect()
 }
 
 /// Whether the former snapshot goes on where `rest` begins.
@@ -74,6 +85,9 @@ mod tests {
             ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined { new: 7, ambiguous: false }),
             ("from none to ten", "", "jihgfedcba", Overlap::Overrun),
             ("fewer than ten are the whole ledger", "cba", "xyz", Overlap::Whole),
+            ("nothing is shown for once", "jihgfedcba", "", Overlap::Joined { new: 0, ambiguous: false }),
+            ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined { new: 1, ambiguous: false }),
+            ("fewer than before, none of them known", "jihgfedcba", "onm", Overlap::Overrun),
             (
                 "an entry vanished in the middle",
                 "jihgfedcba",
@@ -91,6 +105,18 @@ mod tests {
             assert_eq!(compare(&snapshot(before), &snapshot(now), false), expected, "{scenario}");
         }
         assert_eq!(compare(&[], &snapshot("jihgfedcba"), true), Overlap::First);
+    }
+
+    #[test]
+    fn a_shorter_snapshot_does_not_make_the_known_entries_forgotten() {
+        for (before, now, expected) in [
+            ("jihgfedcba", "", "jihgfedcba"),
+            ("jihgfedcba", "kji", "kjihgfedcb"),
+            ("jihgfedcba", "kjihgfedcb", "kjihgfedcb"),
+            ("cba", "dcba", "dcba"),
+        ] {
+            assert_eq!(remembered(&snapshot(before), &snapshot(now)), snapshot(expected), "{before} {now}");
+        }
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::model::{Instant, Multiset, Range, RawEvent, Stream};
 
 use super::RoundError;
 use super::batch::Batch;
-use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare};
+use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered};
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
 use super::plan::{Windows, lag};
+use super::window_index::beside;
 
 /// Polls billing once.
 ///
@@ -23,11 +24,12 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let events = served.body.events;
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
+    let snapshot = remembered(&record.snapshot, &entries);
     let poll = Poll { ctx, now, record: &record, windows: &windows, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
-        snapshot: (entries != record.snapshot).then_some(entries),
+        snapshot: (snapshot != record.snapshot).then_some(snapshot),
         ..StreamChange::default()
     };
     let point = StreamChange { read_points: vec![ReadPoint { at: now, read_to: now }], ..StreamChange::default() };
@@ -64,8 +66,9 @@ impl Poll<'_> {
     }
 
     fn window_of(&self, at: Instant) -> Range {
-        let held = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
-        held.filter(|window| window.owns(at)).unwrap_or_else(|| self.ctx.settings.grid.window_of(at))
+        let before = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
+        let next = self.windows.range(at..).next().map(|(next, _)| *next);
+        before.filter(|held| held.owns(at)).unwrap_or_else(|| beside(self.ctx.settings.grid, before, next, at))
     }
 
     fn add_events(&self, batch: &mut Batch) {
@@ -95,6 +98,7 @@ impl Poll<'_> {
                 }
                 WindowState::Settled => {
                     change.rescanned = true;
+                    change.late_before = held.map_or(0, |held| held.late);
                     if settings.tiers_passed(window.end, self.now) <= held.map_or(0, |held| held.rescans) {
                         continue;
                     }

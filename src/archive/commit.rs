@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{EventRow, Instant, LedgerSeq, Range, Stream, TeamId};
 
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
@@ -101,6 +101,19 @@ impl TeamWriter {
     /// When a file cannot be read.
     pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         reader::events_in(self.store.as_ref(), &self.state, stream, range)
+    }
+
+    /// See [`reader::rows_in`].
+    ///
+    /// # Errors
+    /// When a file cannot be read, or what `take` answers.
+    pub fn rows_in(
+        &self,
+        stream: Stream,
+        range: Range,
+        take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        reader::rows_in(self.store.as_ref(), &self.state, stream, range, take)
     }
 
     /// See [`reader::rejects`].

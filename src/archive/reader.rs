@@ -80,11 +80,25 @@ impl TeamReader {
         range: Range,
         take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
-        scan(self.store.as_ref(), &self.state, stream, range, &[], &mut |path, batch| {
-            let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
-            rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
-        })
+        rows_in(self.store.as_ref(), &self.state, stream, range, take)
     }
+}
+
+/// Hands on the archived rows of a stream whose event time lies in `range`, file by file.
+///
+/// # Errors
+/// When a file cannot be read, or what `take` answers.
+pub fn rows_in(
+    store: &dyn Store,
+    state: &TeamState,
+    stream: Stream,
+    range: Range,
+    take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    scan(store, state, stream, range, &[], &mut |path, batch| {
+        let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
+        rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
+    })
 }
 
 /// The identities of the archived rows of a stream whose event time lies in `range`. Memory: the answer, and one batch.

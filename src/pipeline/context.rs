@@ -1,5 +1,7 @@
 //! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,32 +26,36 @@ pub enum Workers {
     Inline,
 }
 
-/// The service's clock, as its `Date` headers tell it; ours where it sends none.
+/// Answers whose dates are compared.
+const DATES_HEARD: usize = 5;
+
+/// The service's clock, as its `Date` headers tell it; ours where it sends none. It is the middle one of the last few
+/// answers: one wild date decides nothing.
 pub struct ServiceClock {
     clock: Arc<dyn Clock>,
-    /// The newest `Date`, and our monotonic time when it came.
-    newest: Mutex<Option<(Instant, Duration)>>,
+    /// Each `Date` less our monotonic time when it came: what the service's clock showed at our zero.
+    zeros: Mutex<VecDeque<Instant>>,
 }
 
 impl ServiceClock {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, newest: Mutex::new(None) }
+        Self { clock, zeros: Mutex::default() }
     }
 
     pub fn hear(&self, date: Option<Instant>) {
         let Some(date) = date else { return };
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.is_none_or(|(known, _)| known <= date) {
-            *newest = Some((date, self.clock.monotonic()));
+        let mut zeros = lock(&self.zeros);
+        zeros.push_back(date.minus(self.clock.monotonic()));
+        if zeros.len() > DATES_HEARD {
+            zeros.pop_front();
         }
     }
 
     pub fn now(&self) -> Instant {
-        let newest = *self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        match newest {
-            Some((date, heard)) => date.plus(self.clock.monotonic().saturating_sub(heard)),
-            None => self.clock.now(),
-        }
+        let mut zeros: Vec<Instant> = lock(&self.zeros).iter().copied().collect();
+        zeros.sort_unstable();
+        let middle = zeros.get(zeros.len().saturating_sub(1) / 2);
+        middle.map_or_else(|| self.clock.now(), |zero| zero.plus(self.clock.monotonic()))
     }
 }
 
@@ -67,6 +73,8 @@ pub struct TeamContext {
     batch: futures::lock::Mutex<Batch>,
     totals: Mutex<Flushed>,
     flushed_at: Mutex<Duration>,
+    /// A commit of this round failed, and what it held is lost to the round.
+    is_broken: AtomicBool,
 }
 
 impl TeamContext {
@@ -91,6 +99,7 @@ impl TeamContext {
             writer: Arc::new(Mutex::new(writer)),
             batch: futures::lock::Mutex::new(Batch::default()),
             totals: Mutex::new(Flushed::default()),
+            is_broken: AtomicBool::new(false),
         }
     }
 
@@ -122,6 +131,7 @@ impl TeamContext {
     /// When the commit fails.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = self.batch.lock().await;
+        self.check_whole()?;
         add(&mut batch);
         let waited = self.clock.monotonic().saturating_sub(*lock(&self.flushed_at));
         let is_due = waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) && !batch.is_idle();
@@ -129,6 +139,11 @@ impl TeamContext {
             self.flush(&mut batch).await?;
         }
         Ok(())
+    }
+
+    /// Looks at what waits for its commit.
+    pub async fn pending<T>(&self, look: impl FnOnce(&Batch) -> T) -> T {
+        look(&*self.batch.lock().await)
     }
 
     /// Commits what is in the batch.
@@ -147,6 +162,7 @@ impl TeamContext {
         if batch.is_idle() {
             return Ok(());
         }
+        self.check_whole()?;
         let taken = std::mem::take(batch);
         let (writer, settings) = (self.writer.clone(), self.settings.clone());
         let (seen_at, now) = (self.service.now(), self.clock.now());
@@ -155,11 +171,21 @@ impl TeamContext {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
                 flush(taken, &mut writer, &settings, seen_at, now)
             })
-            .await?;
+            .await
+            .inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
         *lock(&self.flushed_at) = self.clock.monotonic();
         self.progress.committed(&self.team, &flushed);
         self.count(flushed);
         Ok(())
+    }
+
+    /// After a commit that failed, checkpoints and read points of the streams side by side would speak of events that
+    /// went with it: the round is over.
+    fn check_whole(&self) -> Result<(), ArchiveError> {
+        match self.is_broken.load(Ordering::Relaxed) {
+            true => Err(ArchiveError::Poisoned { team: self.team.clone() }),
+            false => Ok(()),
+        }
     }
 
     fn count(&self, flushed: Flushed) {
@@ -214,4 +240,31 @@ pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) 
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn one_wild_date_does_not_move_the_service_s_clock() {
+        let at = |text: &str| text.parse::<Instant>().unwrap();
+        let (true_date, ahead, behind) =
+            (at("2026-11-20T08:00:00Z"), at("2099-01-01T00:00:00Z"), at("2001-01-01T00:00:00Z"));
+        for dates in [
+            vec![true_date],
+            vec![true_date, ahead],
+            vec![ahead, true_date, true_date],
+            vec![behind, true_date, true_date],
+            vec![true_date, ahead, true_date, behind, true_date],
+            vec![ahead, ahead, true_date, true_date, true_date, true_date],
+        ] {
+            let clock = ServiceClock::new(Arc::new(SystemClock::new()));
+            dates.iter().for_each(|date| clock.hear(Some(*date)));
+            clock.hear(None);
+            let (now, span) = (clock.now(), Duration::from_secs(60));
+            assert!(now >= true_date.minus(span) && now <= true_date.plus(span), "{dates:?}: {now}");
+        }
+    }
 }

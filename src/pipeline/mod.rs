@@ -7,6 +7,7 @@
 mod batch;
 mod billing;
 mod change;
+mod computers;
 mod context;
 mod estimate;
 mod fleet;

@@ -21,7 +21,10 @@ pub struct Removal {
 /// `teamDeviceRemovedEvent` is.
 pub fn tells_of_removal(event_type: &str) -> bool {
     let name = event_type.to_ascii_lowercase();
-    (name.contains("device") || name.contains("computer")) && (name.contains("remov") || name.contains("delet"))
+    let name = name.strip_prefix("team").unwrap_or(&name);
+    let name = name.strip_suffix("event").unwrap_or(name);
+    // What is removed from a group, or taken from a computer, leaves the computer where it is.
+    ["device", "computer"].iter().any(|what| matches!(name.strip_prefix(what), Some("removed" | "deleted")))
 }
 
 /// The known computers whose id stands anywhere in the payload: its shape is not documented.
@@ -108,6 +111,15 @@ mod tests {
     #[test]
     fn only_removals_of_computers_are_removals() {
         assert!(tells_of_removal("teamDeviceRemovedEvent") && tells_of_removal("teamComputerDeletedEvent"));
-        assert!(!tells_of_removal("teamUserRemovedEvent") && !tells_of_removal("teamDeviceAddedEvent"));
+        for other in [
+            "teamUserRemovedEvent",
+            "teamDeviceAddedEvent",
+            "teamGroupDeviceRemovedEvent",
+            "teamDeviceUserRemovedEvent",
+            "teamDeviceAnnotationsDeletedEvent",
+            "teamDeviceInviteDeletedEvent",
+        ] {
+            assert!(!tells_of_removal(other), "{other}");
+        }
     }
 }

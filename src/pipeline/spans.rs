@@ -139,16 +139,24 @@ impl Round<'_> {
     ) -> Result<(), RoundError> {
         self.ctx.service.hear(leaf.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
-        let read_at = leaf.began_at.unwrap_or(self.now);
+        let read_at = leaf.began_at.unwrap_or(self.now).min(self.ctx.service.now());
         let mut changes = Vec::new();
         let (mut findings, mut notes) = (Vec::new(), Vec::new());
         for window in self.index.overlapping(leaf.range) {
             let part = clip(leaf.range, window).expect("BUG: the window overlaps the leaf");
             let mut change = WindowChange::new(self.stream, window, read_at);
             (change.walks, change.requests) = (leaf.stats.walks, leaf.stats.requests);
-            if leaf.outcome == Outcome::Unstable {
-                change.unstable = (purpose == Purpose::Settle).then_some(part);
-                findings.extend(self.unstable(part, purpose));
+            if let Some(held) = self.windows.get(&window.start) {
+                (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());
+            }
+            if leaf.outcome == Outcome::Unstable && purpose == Purpose::Settle {
+                change.unstable = Some(part);
+                findings.extend(self.unstable(part));
+            } else if leaf.outcome == Outcome::Unstable {
+                notes.push(self.unstable_window(part));
+            } else if purpose == Purpose::Settle && leaf.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
+                // By the answer's own date the lag has not passed: the date that planned this was wrong, or this one is.
+                tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
             } else if let Some(finding) = self.silence(window, part, &leaf.events, read_at) {
                 change.confirmed = finding.is_believed.then_some(part);
                 notes.push(finding.finding);
@@ -174,18 +182,18 @@ impl Round<'_> {
         Ok(())
     }
 
-    fn unstable(&self, part: Range, purpose: Purpose) -> Vec<Finding> {
+    fn unstable(&self, part: Range) -> Vec<Finding> {
         let known = self.windows.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
         if known {
             return Vec::new();
         }
+        let why = "never held still: events may be missing until it does";
+        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
+    }
+
+    fn unstable_window(&self, part: Range) -> Finding {
         let why = "the list changed under every walk; what was seen is kept";
-        let mut findings = vec![self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)];
-        if purpose == Purpose::Settle {
-            let why = "never held still: events may be missing until it does";
-            findings.push(self.finding(FindingKind::Gap, UNSTABLE, Some(part), why));
-        }
-        findings
+        self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
     /// An empty answer where there were events, or where there should be: not believed as long as it can be asked again.

@@ -1,21 +1,17 @@
 //! One round of one team: the three streams side by side, then what only the whole can tell.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{
-    ArchiveError, DeviceDelta, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowState, month_of,
-};
-use crate::model::{DeviceId, Instant, Range, Stream};
+use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowState, month_of};
+use crate::model::{Instant, Range, Stream};
 
 use super::RoundError;
-use super::change::StreamChange;
+use super::computers::{ConnectionsRead, note_computers};
 use super::context::TeamContext;
 use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
 use super::ranges::missing;
-use super::removal::{Removal, devices_in, gap};
 use super::settings::BACKFILL_DAYS_DEFAULT;
 use super::windowed::read_stream;
 
@@ -23,6 +19,9 @@ use super::windowed::read_stream;
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 /// Months that one commit seals: written side by side.
 const MONTHS_SEALED_AT_ONCE: usize = 4;
+
+/// The service's clock and the machine's are believed at once where they differ by no more.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
 
 /// What a round of a team came to.
 #[derive(Debug)]
@@ -59,14 +58,14 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     let view = ctx.source.team(&ctx.team).await?;
-    ctx.service.hear(view.at);
+    hear(ctx, view.at).await?;
     let now = ctx.service.now();
     round.plan_span = view.body.plan_span;
     round.first = first_instant(ctx, round.plan_span, now);
     if ctx.with_state(|state| state.devices.is_empty()) {
-        note_devices(ctx, now).await?;
+        note_computers(ctx, now, Vec::new(), None).await?;
     }
-    let behind = fallen_behind(ctx, round.plan_span, now);
+    let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, now));
     let first = round.first;
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {
@@ -79,22 +78,32 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     };
     let (activity, connections, billing) =
         futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
-    if connections.is_ok() {
-        let plan_span_seconds = round.plan_span.map(|span| span.as_secs());
-        ctx.add(|batch| {
-            batch.findings.extend(behind);
-            batch.note_stream(Stream::Connections, StreamChange { plan_span_seconds, ..StreamChange::default() });
-        })
-        .await?;
-    }
+    let is_read = connections.is_ok() && ctx.settings.until.is_none();
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
-        note_devices(ctx, now).await?;
+        let read = is_read.then(|| ConnectionsRead {
+            point: ReadPoint { at: ctx.service.now(), read_to: now },
+            plan_span: round.plan_span,
+        });
+        let behind = behind.filter(|_| is_read).into_iter().collect();
+        note_computers(ctx, now, behind, read).await?;
     }
     ctx.commit().await?;
-    note_removals_of_activity(ctx).await?;
     seal_months(ctx).await?;
+    Ok(())
+}
+
+/// Hears the first date of a round. Where it lies far from the machine's clock, one of the two is wrong: other answers
+/// decide, before anything rests on it.
+async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
+    ctx.service.hear(date);
+    let ours = ctx.clock.now();
+    if date.is_some_and(|date| date.since(ours).max(ours.since(date)) > CLOCKS_APART_MAX) {
+        for _ in 0..2 {
+            ctx.service.hear(ctx.source.team(&ctx.team).await?.at);
+        }
+    }
     Ok(())
 }
 
@@ -104,92 +113,20 @@ fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -
     ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
 }
 
-/// Compares the team's list of computers with the last one. What is missing was removed, and with it its history.
-async fn note_devices(ctx: &TeamContext, began: Instant) -> Result<(), RoundError> {
-    let listed: BTreeSet<DeviceId> = match ctx.source.devices(&ctx.team).await {
-        Ok(served) => {
-            ctx.service.hear(served.at);
-            served.body.into_iter().collect()
-        }
-        Err(ApiError::NotFound { .. }) => {
-            tracing::warn!(team = %ctx.team, "the service does not list this team's computers: a removal is seen in activity alone");
-            return Ok(());
-        }
-        Err(error) => return Err(error.into()),
-    };
-    // Activity that tells when a computer was removed must be committed, and so parsed, before the list is compared.
-    ctx.commit().await?;
-    let known = ctx.with_state(|state| state.devices.clone());
-    let delta = DeviceDelta {
-        added: listed.difference(&known).cloned().collect(),
-        removed: known.difference(&listed).cloned().collect(),
-    };
-    if delta.is_empty() {
-        return Ok(());
-    }
-    let told = removals_told(ctx, &known);
-    let now = ctx.service.now().max(began);
-    let gone = delta.removed.iter().map(|device| {
-        let told = told.iter().rev().find(|removal| removal.device == *device).cloned();
-        told.unwrap_or_else(|| Removal { device: device.clone(), at: now, there_until: began })
-    });
-    let gaps = gaps_of(ctx, &gone.collect::<Vec<_>>());
-    ctx.add(|batch| {
-        batch.findings.extend(gaps);
-        batch.devices = delta;
-    })
-    .await?;
-    Ok(())
-}
-
-/// Removals that new activity tells of, of computers that are listed again: their former history is gone all the same.
-async fn note_removals_of_activity(ctx: &TeamContext) -> Result<(), RoundError> {
-    let listed = ctx.with_state(|state| state.devices.clone());
-    let told = removals_told(ctx, &listed);
-    let gaps = gaps_of(ctx, &told);
-    if !gaps.is_empty() {
-        ctx.add(|batch| batch.findings.extend(gaps)).await?;
-        ctx.commit().await?;
-    }
-    Ok(())
-}
-
-fn removals_told(ctx: &TeamContext, known: &BTreeSet<DeviceId>) -> Vec<Removal> {
-    let mut told = Vec::new();
-    for (at, text) in ctx.totals().removals {
-        told.extend(devices_in(&text, known).into_iter().map(|device| Removal { device, at, there_until: at }));
-    }
-    told.sort_by_key(|removal| removal.at);
-    told
-}
-
-fn gaps_of(ctx: &TeamContext, removals: &[Removal]) -> Vec<Finding> {
-    ctx.with_state(|state| {
-        let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        let begins = record.begins.unwrap_or(Instant::EARLIEST);
-        let found_at = ctx.service.now();
-        let new = |finding: &Finding| {
-            !state
-                .gaps()
-                .any(|known| (&known.subject, known.from, known.to) == (&finding.subject, finding.from, finding.to))
-        };
-        removals.iter().filter_map(|removal| gap(removal, &record.read_points, begins, found_at)).filter(new).collect()
-    })
-}
-
 /// A gap where reading has fallen behind the span that the plan shows.
-fn fallen_behind(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Option<Finding> {
+fn fallen_behind(state: &TeamState, plan_span: Option<Duration>, now: Instant) -> Option<Finding> {
     let horizon = now.minus(plan_span?);
-    let from = ctx.with_state(|state| {
-        let record = state.streams.get(&Stream::Connections)?;
-        let begins = record.begins?;
-        let read = record.read_points.last()?;
-        let is_first_reading = record.read_points.len() == 1 && read.read_to == begins;
-        let confirmed = confirmed_edge(state, begins, now);
-        let slack = if is_first_reading { FIRST_READING_SLACK + ctx.settings.grid.length() } else { Duration::ZERO };
-        Some(read.read_to.max(confirmed).plus(slack)).filter(|reached| *reached < horizon).map(|at| at.minus(slack))
-    })?;
-    Some(Finding {
+    let record = state.streams.get(&Stream::Connections)?;
+    let begins = record.begins?;
+    let (first, last) = (record.read_points.first()?, record.read_points.last()?);
+    let reached = last.read_to.max(confirmed_edge(state, begins, now));
+    let (from, slack) = if record.read_points.len() == 1 {
+        // What was out of reach when the first reading began is not lost: the archive begins later.
+        (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
+    } else {
+        (reached, Duration::ZERO)
+    };
+    (from.plus(slack) < horizon).then(|| Finding {
         stream: Some(Stream::Connections),
         kind: FindingKind::Gap,
         subject: "plan_span".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{Finding, FindingKind, ReadPoint, WalkPoint};
+use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, WalkPoint};
 use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader};
 use crate::model::{DeviceId, Instant, Range, Stream};
 
@@ -11,7 +11,7 @@ use super::RoundError;
 use super::batch::Batch;
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
-use super::plan::{SpanPlanner, Windows, plan};
+use super::plan::{SpanPlanner, Windows, lag, plan};
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
 
@@ -30,14 +30,25 @@ pub const PAD_SECONDS: i64 = 1;
 pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
     let one_list = [None];
     match read_lists(ctx, stream, first, now, &one_list).await {
-        Err(RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections => {
+        Err(RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections && may_be_absent(ctx) => {
             let computers = ctx.source.devices(&ctx.team).await?;
             let lists: Vec<Option<DeviceId>> = computers.body.into_iter().map(Some).collect();
             note_deprecated(ctx, stream, lists.len(), now).await?;
+            // What the first attempt began is not begun twice.
+            ctx.commit().await?;
             read_lists(ctx, stream, first, now, &lists).await
         }
         other => other,
     }
+}
+
+/// Where `history/devices` has answered before, a 404 is a fault: the deprecated history tells the same events in other
+/// words, and each would be archived once more.
+fn may_be_absent(ctx: &TeamContext) -> bool {
+    ctx.with_state(|state| {
+        let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
+        is_known || state.files_of(Dataset::Connections).next().is_none()
+    })
 }
 
 async fn read_lists(
@@ -50,8 +61,8 @@ async fn read_lists(
     let (record, windows) = ctx.stream_state(stream);
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
-    let round =
-        Round { ctx, stream, now, lists, index: WindowIndex::new(ctx.settings.grid, &windows, &plan, now), windows };
+    let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
+    let round = Round { ctx, stream, now, lists, lag: lag(&record, &ctx.settings), index, windows };
     if record.begins != plan.begins {
         round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
     }
@@ -64,7 +75,8 @@ async fn read_lists(
     let stride = ctx.settings.grid.length();
     round.spans(SpanPlanner::new(&plan.unread, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&plan.rescans, round.rescan_stride(&plan.rescans)), Purpose::Rescan).await?;
-    if ctx.settings.until.is_none() {
+    // A read point of the connections stands only beside the look at the computers that follows it.
+    if ctx.settings.until.is_none() && stream != Stream::Connections {
         let point = ReadPoint { at: ctx.service.now(), read_to: now };
         ctx.add(|batch| {
             batch.note_stream(stream, StreamChange { read_points: vec![point], ..StreamChange::default() });
@@ -99,6 +111,8 @@ pub struct Round<'a> {
     /// The service's clock at the round's start.
     pub now: Instant,
     pub lists: Lists<'a>,
+    /// After its end a window waits so long before it is settled.
+    pub lag: Duration,
     pub index: WindowIndex,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
@@ -150,7 +164,7 @@ impl Round<'_> {
     /// Events that the service dates into the future are archived in their own windows, and drag nothing along. A
     /// service that does not answer such a question loses nothing: the windows are read when their time comes.
     async fn look_ahead(&self) -> Result<(), RoundError> {
-        let from = self.index.of(self.now).end;
+        let from = self.index.of(self.now).end.min(Instant::LATEST);
         let asked = Asked { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
         // A refusal must not be taken for one of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());

@@ -5,3 +5,4 @@
 pub mod quick_clock;
 pub mod scripted_server;
 pub mod sandbox_client;
+pub mod team_world;

@@ -1,0 +1,234 @@
+//! A team in memory, served page by page in virtual time, and rounds of the pipeline over it.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use annals::api::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use annals::archive::{Archive, Finding, FindingKind, MemoryStore, Store, TeamState, WindowRecord};
+use annals::clock::Clock;
+use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
+use annals::pipeline::{Fleet, Quiet, Settings, TeamRound, Workers};
+use futures::future::BoxFuture;
+
+pub fn at(text: &str) -> Instant {
+    text.parse().unwrap()
+}
+
+/// What is asked of the service, before it answers.
+pub enum Ask<'a> {
+    Team,
+    Devices,
+    Page(&'a PageQuery),
+    Billing,
+}
+
+type Hook = Box<dyn FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send>;
+
+/// The team as the service has it now.
+pub struct Team {
+    pub now: Instant,
+    /// Told in the `Date` of the next answer instead of `now`.
+    pub wild_date: Option<Instant>,
+    pub plan_span: Option<Duration>,
+    pub devices: Vec<&'static str>,
+    pub activity: Vec<RawEvent>,
+    pub connections: Vec<RawEvent>,
+    /// Newest first.
+    pub billing: Vec<RawEvent>,
+    /// `history/devices` is not there.
+    pub is_old: bool,
+    pub page_max: usize,
+}
+
+/// The world: a team, its archive, and a clock that both share.
+pub struct World {
+    team: Mutex<Team>,
+    hook: Mutex<Option<Hook>>,
+    pub store: Arc<dyn Store>,
+}
+
+impl World {
+    pub fn new(now: &str) -> Arc<Self> {
+        let team = Team {
+            now: at(now),
+            wild_date: None,
+            plan_span: None,
+            devices: vec!["d1", "d2"],
+            activity: Vec::new(),
+            connections: Vec::new(),
+            billing: Vec::new(),
+            is_old: false,
+            page_max: 1001,
+        };
+        Arc::new(Self { team: Mutex::new(team), hook: Mutex::new(None), store: Arc::new(MemoryStore::new()) })
+    }
+
+    pub fn team(&self) -> MutexGuard<'_, Team> {
+        self.team.lock().unwrap()
+    }
+
+    pub fn set_now(&self, now: &str) {
+        self.team().now = at(now);
+    }
+
+    /// Called before each answer: it may change the team, or fail the request.
+    pub fn on_ask(&self, hook: impl FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send + 'static) {
+        *self.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    pub fn calm(&self) {
+        *self.hook.lock().unwrap() = None;
+    }
+
+    pub async fn round(self: &Arc<Self>, settings: &Settings) -> TeamRound {
+        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
+        let fleet = Fleet {
+            source: self.clone(),
+            archive: Arc::new(archive),
+            clock: Arc::new(Shared(self.clone())),
+            settings: Arc::new(settings.clone()),
+            workers: Workers::Inline,
+            progress: Arc::new(Quiet),
+        };
+        let (_, round) = fleet.read_once().await.unwrap().teams.remove(0);
+        round.unwrap()
+    }
+
+    /// A round in which nothing fails.
+    pub async fn sync(self: &Arc<Self>, settings: &Settings) -> TeamRound {
+        let round = self.round(settings).await;
+        assert!(round.failures.is_empty(), "{:?}", round.failures);
+        round
+    }
+
+    pub fn state(&self) -> TeamState {
+        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
+        archive.read(&TeamId::from("t")).unwrap().state().clone()
+    }
+
+    pub fn window(&self, stream: Stream, start: &str) -> WindowRecord {
+        self.state().windows[&(stream, at(start))].clone()
+    }
+
+    pub fn findings(&self, kind: FindingKind) -> Vec<Finding> {
+        self.state().findings.into_iter().map(|(_, finding)| finding).filter(|f| f.kind == kind).collect()
+    }
+
+    /// The texts archived of a stream, in order.
+    pub fn held(&self, stream: Stream) -> Vec<String> {
+        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
+        let mut texts = Vec::new();
+        let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+        let mut take = |row: EventRow| {
+            texts.push(String::from_utf8(row.raw.to_vec()).unwrap());
+            Ok(())
+        };
+        archive.read(&TeamId::from("t")).unwrap().rows_in(stream, all, &mut take).unwrap();
+        texts.sort();
+        texts
+    }
+
+    fn answer<T: Clone + Send + 'static>(&self, ask: &Ask<'_>, make: impl FnOnce(&Team) -> T) -> Answer<'_, T> {
+        let mut team = self.team();
+        let failure = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(ask, &mut team));
+        let answer = match failure {
+            Some(error) => Err(error),
+            None => {
+                let date = team.wild_date.take().unwrap_or(team.now);
+                Ok(Served { body: make(&team), at: Some(date) })
+            }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+pub fn unavailable() -> ApiError {
+    ApiError::Unavailable { what: "a request".into(), detail: "as the test wants".into(), retry_after: None }
+}
+
+fn not_found() -> ApiError {
+    ApiError::NotFound { what: "a request".into(), status: 404 }
+}
+
+impl EventSource for World {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        Box::pin(std::future::ready(Ok(Served { body: vec![TeamId::from("t")], at: None })))
+    }
+
+    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
+        self.answer(&Ask::Team, |team| TeamView { name: None, plan_span: team.plan_span })
+    }
+
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+        self.answer(&Ask::Devices, |team| team.devices.iter().map(|id| DeviceId::from(*id)).collect())
+    }
+
+    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        if query.stream == Stream::Connections && query.device.is_none() && self.team().is_old {
+            return Box::pin(std::future::ready(Err(not_found())));
+        }
+        self.answer(&Ask::Page(query), |team| team.page(query))
+    }
+
+    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        self.answer(&Ask::Billing, |team| BillingSnapshot { events: team.billing.iter().take(10).cloned().collect() })
+    }
+}
+
+impl Team {
+    /// Events without a usable time are in every range.
+    fn page(&self, query: &PageQuery) -> Page {
+        let list = if query.stream == Stream::Activity { &self.activity } else { &self.connections };
+        let is_asked = |event: &&RawEvent| {
+            let in_range = event.at().is_none_or(|at| (query.start..=query.stop).contains(&at.seconds()));
+            in_range && query.device.as_ref().is_none_or(|device| event.device.as_ref() == Some(device))
+        };
+        let mut events: Vec<RawEvent> = list.iter().filter(is_asked).cloned().collect();
+        events.sort_by_key(RawEvent::at);
+        let from = usize::try_from(query.offset).unwrap().min(events.len());
+        let to = from.saturating_add(self.page_max.min(query.limit as usize)).min(events.len());
+        Page { events: events[from..to].to_vec(), has_more: Some(to < events.len()), next_offset: None }
+    }
+}
+
+pub fn connection(id: &str, device: &str, time: &str) -> RawEvent {
+    let text = format!(r#"{{"id":"{id}","timestamp":0,"deviceID":"{device}","connectionClosedEvent":{{}}}}"#);
+    let event = RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at(time)));
+    RawEvent { device: Some(DeviceId::from(device)), ..event }
+}
+
+pub fn activity(name: &str, payload: &str, time: &str) -> RawEvent {
+    let text = format!(r#"{{"header":{{"at":"{time}"}},"{name}":{{"deviceID":"{payload}"}}}}"#);
+    RawEvent::new(text.into(), false, None, ServedTime::At(at(time)))
+}
+
+pub fn untimed(name: &str) -> RawEvent {
+    let text = format!(r#"{{"header":{{}},"{name}":{{}}}}"#);
+    RawEvent::new(text.into(), false, None, ServedTime::Unusable("time_missing: none".into()))
+}
+
+pub fn entry(id: &str, time: &str) -> RawEvent {
+    let text = format!(r#"{{"id":"{id}","event":{{"paymentSucceeded":{{}}}}}}"#);
+    RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at(time)))
+}
+
+/// The machine's clock agrees with the service's.
+struct Shared(Arc<World>);
+
+impl Clock for Shared {
+    fn now(&self) -> Instant {
+        self.0.team().now
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn random(&self) -> u64 {
+        4
+    }
+}

@@ -13,7 +13,7 @@ const EVENTS: u64 = 6_000;
 fn event(number: u64, start: Instant) -> EventRow {
     let detail = ConnectionDetail {
         connection_id: Some(format!("connection-{}", number / 3).as_str().into()),
-        peer_email: (number % 2 == 0).then(|| "someone@example.com".to_owned()),
+        peer_email: number.is_multiple_of(2).then(|| "someone@example.com".to_owned()),
         ..ConnectionDetail::default()
     };
     EventRow {

@@ -9,12 +9,28 @@
 //! `pipeline` is the only place where stages meet; `cli` is the face. `model` is the vocabulary that every room
 //! speaks, `clock` the only source of time, sleep and randomness, `sandbox` the documented service for rehearsal.
 //!
+//! # The rooms, and whom each may use
+//! | room | holds | may use |
+//! |---|---|---|
+//! | `model` | the vocabulary: streams, times, ranges, digests, events, rows | no room |
+//! | `clock` | now, sleep and randomness | model |
+//! | `api` | the event source's contract, wire types, client, retries, limits | model, clock |
+//! | `collect` | one range -> all its events: walk, confirm, split, join | model, api's contract |
+//! | `normalize` | wire to rows, rejects kept | model, api's wire types |
+//! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
+//! | `report` | the SQL engine, its views, rendering | model, archive's list of live files |
+//! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
+//! | `sandbox` | the documented service over synthetic teams, its truth kept aside | model, clock, api's wire types |
+//! | `cli` | one file a verb | everything; only `main` uses it |
+//!
+//! `config` is what is set, checked once; `error` turns every room's errors into exit codes. `tests/tidy.rs` holds the table.
+//!
 //! # What always holds
 //! 1. Loss is allowed only inside a recorded gap.
 //! 2. The archive grows by whole commits: one appended ledger line is one commit, and nothing else is.
 //! 3. An upstream deletion never deletes here.
 //! 4. What decides is pure and takes `now` as an argument; the world is touched behind three traits: the event source
-//!    ([`api::EventSource`]), the store (`archive::Store`) and the clock ([`clock::Clock`]).
+//!    ([`api::EventSource`]), the store ([`archive::Store`]) and the clock ([`clock::Clock`]).
 
 pub mod api;
 pub mod archive;

@@ -1,7 +1,10 @@
 //! Lets the programs find the SQL engine's shared library: beside an installed program, where the build found it, or
-//! among what the engine's own build script downloaded.
+//! among what the engine's own build script downloaded. And lists the reports of `queries/`, which the program embeds.
+
+use std::path::Path;
 
 fn main() {
+    embed_queries();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=DUCKDB_LIB_DIR");
     println!("cargo::rerun-if-env-changed=DUCKDB_DOWNLOAD_LIB");
@@ -24,4 +27,22 @@ fn main() {
         ),
         Err(_) => {}
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "what a build makes need not be durable")]
+/// Writes `EMBEDDED`, the name and the text of each report, in the order of names.
+fn embed_queries() {
+    println!("cargo::rerun-if-changed=queries");
+    let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let folder = Path::new(&root).join("queries");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("queries/ can be read").file_name().into_string().expect("names are text"))
+        .filter(|name| name.ends_with(".sql"))
+        .collect();
+    names.sort();
+    let each = names.iter().map(|name| format!("    ({name:?}, include_str!({:?})),\n", folder.join(name)));
+    let list = format!("const EMBEDDED: &[(&str, &str)] = &[\n{}];\n", each.collect::<String>());
+    let out = std::env::var("OUT_DIR").expect("cargo sets it");
+    std::fs::write(Path::new(&out).join("queries.rs"), list).expect("OUT_DIR can be written");
 }

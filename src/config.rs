@@ -1,9 +1,7 @@
 //! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
 
-mod duration;
 mod file;
 mod token;
-mod when;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -16,10 +14,9 @@ use url::{Host, Url};
 use crate::api::TokenSource;
 use crate::model::TeamId;
 
-pub use duration::parse_duration;
+pub use crate::model::{When, parse_duration};
 pub use file::Partition;
 pub use token::open_to_others;
-pub use when::When;
 
 use file::File;
 
@@ -95,6 +92,8 @@ pub struct Config {
     /// The file that was read, if one was.
     pub file: Option<PathBuf>,
     pub archive: PathBuf,
+    /// A folder of the user's own reports.
+    pub queries: Option<PathBuf>,
     base_url: Option<Url>,
     token: Option<TokenSource>,
     /// Empty: all teams that the token sees.
@@ -159,6 +158,7 @@ impl Config {
         })?;
         Ok(Self {
             archive,
+            queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,
             teams: check_teams(&file.api.teams, &place)?,

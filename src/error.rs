@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::api::{ApiError, SetupError};
 use crate::archive::ArchiveError;
 use crate::config::ConfigError;
-use crate::report::ReportError;
+use crate::report::{CatalogError, ReportError};
 use crate::sandbox::SandboxError;
 
 /// How a command ended.
@@ -59,6 +59,8 @@ pub enum Error {
     #[error("the archive at {}: {source}", root.display())]
     ArchiveAt { root: PathBuf, source: ArchiveError },
     #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
     Report(ReportError),
     #[error(transparent)]
     Sandbox(SandboxError),
@@ -102,7 +104,7 @@ impl Error {
 
     pub fn family(&self) -> Family {
         match self {
-            Error::Usage(_) | Error::Config(_) | Error::Setup(_) => Family::Input,
+            Error::Usage(_) | Error::Config(_) | Error::Setup(_) | Error::Catalog(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
             Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_transient() => Family::World,
             Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,

@@ -62,17 +62,30 @@ pub fn view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// When there is no archive, the query is wrong, or the result cannot be written.
 pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
+    consistently(config, |data, begun| {
+        output.rows(|out, look| {
+            let engine = Engine::open(data, Limits::default())?;
+            let mut sink = Watched { inner: sink_for(output.format(), out, look), begun };
+            Ok(engine.query(sql, &mut sink)?)
+        })
+    })
+}
+
+/// Lets `ask` ask one look at the archive; again with another look where a commit took files away meanwhile, unless
+/// `ask` has noted by then that output was begun.
+///
+/// # Errors
+/// When there is no archive, and those of `ask`.
+pub fn consistently<T>(
+    config: &Config,
+    mut ask: impl FnMut(ViewData, &mut bool) -> Result<T, Error>,
+) -> Result<T, Error> {
     let mut looks = 0;
     loop {
         looks += 1;
         let data = view_data(config)?;
         let mut begun = false;
-        let answered = output.rows(|out, look| {
-            let engine = Engine::open(data.clone(), Limits::default())?;
-            let mut sink = Watched { inner: sink_for(output.format(), out, look), begun: &mut begun };
-            Ok(engine.query(sql, &mut sink)?)
-        });
-        match answered {
+        match ask(data.clone(), &mut begun) {
             Err(Error::Report(ReportError::Engine(_)))
                 if !begun && looks < LOOKS_MAX && view_data(config)?.files != data.files => {}
             other => return other,

@@ -15,6 +15,7 @@ mod output;
 mod plan;
 mod quarantine;
 mod reading;
+mod report;
 pub mod sandbox;
 mod sql;
 mod status;
@@ -55,6 +56,7 @@ enum Command {
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
     Quarantine(quarantine::QuarantineArgs),
+    Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
     Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
@@ -72,6 +74,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),
+        Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),

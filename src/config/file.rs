@@ -20,6 +20,8 @@ pub enum Partition {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub archive: Option<String>,
+    /// A folder of the user's own `.sql` reports.
+    pub queries: Option<PathBuf>,
     pub api: Api,
     pub windows: Windows,
     pub schedule: Schedule,

@@ -1,19 +1,23 @@
 //! The vocabulary: what every room speaks. Pure, and knows no other room.
 
 mod digest;
+mod duration;
 mod event;
 mod ids;
 mod instant;
 mod multiset;
 mod row;
 mod stream;
+mod when;
 mod window;
 
 pub use digest::{Digest, DigestHasher, DigestMap};
+pub use duration::parse_duration;
 pub use event::{EventIdentity, RawEvent, ServedTime};
 pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use multiset::Multiset;
 pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
 pub use stream::Stream;
+pub use when::When;
 pub use window::{Range, WindowGrid};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{Dataset, Finding, FindingKind, TeamState, WindowRecord};
-use crate::model::{Instant, LedgerSeq, TeamId};
+use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 /// A live file of the ledger's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +31,21 @@ pub struct FindingRow {
     pub ledger_seq: LedgerSeq,
 }
 
+/// One team's ledger, as it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TeamLook {
+    pub team_id: TeamId,
+    /// The last line that was seen, and its hash.
+    pub seq: LedgerSeq,
+    pub head: Digest,
+    /// Where the archive of each stream begins.
+    pub begins: BTreeMap<Stream, Instant>,
+}
+
 /// Everything that the views are made of: one consistent look at the archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewData {
+    pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
     pub findings: Vec<FindingRow>,
@@ -49,6 +61,13 @@ impl ViewData {
                 span: entry.first.zip(entry.last),
             }));
         }
+        let begins = state.streams.iter().filter_map(|(stream, record)| Some((*stream, record.begins?)));
+        self.teams.push(TeamLook {
+            team_id: state.team_id.clone(),
+            seq: state.seq,
+            head: state.head,
+            begins: begins.collect(),
+        });
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 

@@ -1,15 +1,16 @@
 //! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
 
+use std::collections::BTreeSet;
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
-use duckdb::{Config, Connection};
+use duckdb::{Config, Connection, Statement};
 use tempfile::TempDir;
 
 use super::ReportError;
 use super::data::ViewData;
 use super::sink::{Flow, Sink};
-use super::views::views_sql;
+use super::views::{quoted_path, quoted_text, views_sql};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
 /// What the engine may use. Beyond the memory it spills to a temporary directory.
@@ -43,7 +44,7 @@ impl Engine {
         let spill_path =
             spill.path().to_str().ok_or_else(|| ReportError::Path { path: spill.path().display().to_string() })?;
         let failed = |e: duckdb::Error| match ReportError::of_engine(&e, |text| data.names_a_file(text)) {
-            ReportError::Query(message) => ReportError::Engine(message),
+            ReportError::Query { message, .. } => ReportError::Engine(message),
             other => other,
         };
         let config = Config::default()
@@ -62,24 +63,62 @@ impl Engine {
         Ok(Self { connection, data, _spill: spill })
     }
 
+    /// As [`Engine::open`], for reports of strangers: beyond the live files nothing can be read, written or reached, and
+    /// no setting can be changed.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_confined(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
+        let engine = Self::open(data, limits)?;
+        let files = engine.data.files.values().flatten();
+        // A view names a file by a pattern that fits it alone, and the engine asks for both.
+        let texts = files.flat_map(|file| [quoted_text(&file.path), quoted_path(&file.path)]);
+        let allowed = texts.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+        let confine = format!(
+            "SET allowed_paths = [{allowed}]; SET enable_external_access = false; SET lock_configuration = true"
+        );
+        engine.connection.execute_batch(&confine).map_err(|e| ReportError::Engine(e.to_string()))?;
+        Ok(engine)
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn data(&self) -> &ViewData {
+        &self.data
+    }
+
+    pub(super) fn failed(&self, error: &duckdb::Error) -> ReportError {
+        ReportError::of_engine(error, |text| self.data.names_a_file(text))
+    }
+
     /// Answers `sql`, streaming the rows into `sink`; of several statements the last one's.
     ///
     /// # Errors
     /// When the query is wrong, the engine fails, or the sink does.
     pub fn query(&self, sql: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
-        let failed = |e: duckdb::Error| ReportError::of_engine(&e, |text| self.data.names_a_file(text));
         if sql.trim().is_empty() {
-            return Err(ReportError::Query("the query is empty".into()));
+            return Err(ReportError::query("the query is empty"));
         }
-        let mut statement = self.connection.prepare(sql).map_err(failed)?;
-        let schema = statement.stream_arrow([]).map_err(failed)?.get_schema();
-        sink.begin(schema)?;
-        // The iterator of the crate panics where a later batch fails; stepping does not.
-        while let Some(rows) = statement.step().map_err(failed)? {
-            if sink.batch(&RecordBatch::from(rows))? == Flow::Enough {
-                break;
-            }
-        }
-        sink.finish()
+        let mut statement = self.connection.prepare(sql).map_err(|e| self.failed(&e))?;
+        stream_rows(&mut statement, sink, |e| self.failed(e))
     }
+}
+
+/// Executes a statement whose parameters are bound, or that has none, and streams the rows into `sink`.
+pub(super) fn stream_rows(
+    statement: &mut Statement<'_>,
+    sink: &mut dyn Sink,
+    failed: impl Fn(&duckdb::Error) -> ReportError,
+) -> Result<(), ReportError> {
+    let schema = statement.stream_arrow([]).map_err(|e| failed(&e))?.get_schema();
+    sink.begin(schema)?;
+    // The iterator of the crate panics where a later batch fails; stepping does not.
+    while let Some(rows) = statement.step().map_err(|e| failed(&e))? {
+        if sink.batch(&RecordBatch::from(rows))? == Flow::Enough {
+            break;
+        }
+    }
+    sink.finish()
 }

@@ -1,12 +1,21 @@
 //! What can go wrong between a question and its answer.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The query is wrong, or asks for what cannot be computed.
-    #[error("the query cannot be answered: {0}")]
-    Query(String),
+    #[error("the query cannot be answered: {message}")]
+    Query {
+        message: String,
+        /// Counted from 1 within the query, where the engine tells it.
+        line: Option<usize>,
+    },
+    /// The query of a report's file is wrong.
+    #[error("{}:{line}: {message}", path.display())]
+    Report { path: PathBuf, line: usize, message: String },
     /// The engine, or a file that it read, failed.
     #[error("the SQL engine failed: {0}")]
     Engine(String),
@@ -21,7 +30,11 @@ pub enum ReportError {
 impl ReportError {
     /// Whether the question is at fault, not the world.
     pub fn is_wrong_use(&self) -> bool {
-        matches!(self, ReportError::Query(_) | ReportError::Format { .. })
+        matches!(self, ReportError::Query { .. } | ReportError::Report { .. } | ReportError::Format { .. })
+    }
+
+    pub(super) fn query(message: impl Into<String>) -> Self {
+        ReportError::Query { message: message.into(), line: None }
     }
 
     /// Sorts an error of the engine. `names_our_file` tells whether its text names a file of the archive: then it is not
@@ -34,8 +47,14 @@ impl ReportError {
         let world = ["IO Error", "Out of Memory Error", "INTERNAL Error", "FATAL Error", "Permission Error"];
         let is_world = world.iter().any(|kind| full.starts_with(kind)) || names_our_file(&full);
         let message = short(&full);
-        if is_world { ReportError::Engine(message) } else { ReportError::Query(message) }
+        if is_world { ReportError::Engine(message) } else { ReportError::Query { message, line: line_of(&full) } }
     }
+}
+
+/// The line that the engine's drawing points at: `LINE 3: …`.
+fn line_of(message: &str) -> Option<usize> {
+    let drawn = message.lines().find_map(|line| line.trim().strip_prefix("LINE "))?;
+    drawn.split(':').next()?.parse().ok()
 }
 
 /// The engine's message without the drawing of where in the query it points, on one line.

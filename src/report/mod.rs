@@ -4,24 +4,37 @@
 //! inside ([`Engine`]) and for any client outside. No view has a zoned timestamp and none uses a function of the ICU
 //! extension, so an engine built without it gives the same answers.
 
+mod about;
+mod catalog;
 mod cell;
 mod columns;
+mod coverage;
 mod data;
 mod engine;
 mod error;
 mod render;
+mod run;
 mod sink;
 mod views;
+mod write;
 mod zone;
 
+pub use about::{About, LedgerHead};
+pub use catalog::{
+    Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue, Report,
+    Severity, SeverityRule, Statement,
+};
 pub use columns::{Column, View};
-pub use data::{CoverageRow, FindingRow, LiveFile, ViewData};
+pub use coverage::{GapInside, Span, StreamCoverage};
+pub use data::{CoverageRow, FindingRow, LiveFile, TeamLook, ViewData};
 pub use engine::{Engine, Limits};
 pub use error::ReportError;
 pub use render::{Format, Look, printable, sink_for};
+pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};
 pub use views::{client_sql, views_sql};
-pub use zone::ZONE_FUNCTION;
+pub use write::write_report;
+pub use zone::{ZONE_FUNCTION, Zone};
 
 #[cfg(test)]
 mod tests;

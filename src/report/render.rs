@@ -14,7 +14,7 @@ use super::sink::{Flow, Sink};
 mod columnar;
 mod table;
 
-use columnar::Columnar;
+pub(super) use columnar::Columnar;
 use table::Table;
 
 /// How rows are printed.
@@ -235,7 +235,7 @@ impl Style for Markdown {
     }
 }
 
-fn markdown_cell(text: &str) -> String {
+pub(super) fn markdown_cell(text: &str) -> String {
     let mut cell = String::new();
     for c in printable(text).chars() {
         match c {

@@ -156,12 +156,12 @@ fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn quoted_text(text: &str) -> String {
+pub(super) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
 /// A path as the file itself, not as a pattern.
-fn quoted_path(path: &str) -> String {
+pub(super) fn quoted_path(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     for c in path.chars() {
         match c {

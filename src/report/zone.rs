@@ -1,6 +1,7 @@
 //! Local times: a scalar function over our own time-zone library, since not every build of the engine has one.
 
 use std::error::Error;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -9,8 +10,52 @@ use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::catalog::{nearest, or_near};
+
 /// `local_time(at TIMESTAMP, zone VARCHAR) -> TIMESTAMP`: what the clocks of `zone` showed at the UTC time `at`.
 pub const ZONE_FUNCTION: &str = "local_time";
+
+/// A time zone of the database, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zone {
+    name: String,
+    zone: TimeZone,
+}
+
+impl Zone {
+    /// `Europe/Berlin`
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn rules(&self) -> &TimeZone {
+        &self.zone
+    }
+}
+
+impl FromStr for Zone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match TimeZone::get(text) {
+            Ok(zone) => Ok(Self { name: zone.iana_name().unwrap_or(text).to_owned(), zone }),
+            Err(_) => {
+                let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+                // A city is often asked for without its continent.
+                let is_place =
+                    |name: &&String| name.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(text));
+                let near = match names.iter().filter(is_place).cloned().collect::<Vec<_>>() {
+                    places if places.is_empty() => nearest(text, names.iter().map(String::as_str)),
+                    places => places,
+                };
+                Err(format!(
+                    "unknown time zone {text:?}{}; a name such as Europe/Berlin or UTC is expected",
+                    or_near(&near)
+                ))
+            }
+        }
+    }
+}
 
 pub(super) struct LocalTime;
 

@@ -8,6 +8,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::report::ReportError;
@@ -19,14 +20,20 @@ use super::unique_names;
 const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// The writer takes the output when the columns are known.
-pub(super) struct Columnar<'a> {
+pub(in crate::report) struct Columnar<'a> {
     out: Option<&'a mut (dyn Write + Send)>,
     writer: Option<ArrowWriter<&'a mut (dyn Write + Send)>>,
+    metadata: Option<KeyValue>,
 }
 
 impl<'a> Columnar<'a> {
     pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
-        Self { out: Some(out), writer: None }
+        Self { out: Some(out), writer: None, metadata: None }
+    }
+
+    /// With a text among the file's key-value metadata.
+    pub fn with_metadata(self, key: &str, text: String) -> Self {
+        Self { metadata: Some(KeyValue::new(key.to_owned(), text)), ..self }
     }
 
     fn writer(&mut self) -> &mut ArrowWriter<&'a mut (dyn Write + Send)> {
@@ -66,6 +73,9 @@ impl Sink for Columnar<'_> {
     }
 
     fn finish(&mut self) -> Result<(), ReportError> {
+        if let Some(metadata) = self.metadata.take() {
+            self.writer().append_key_value_metadata(metadata);
+        }
         self.writer().finish().map_err(failed)?;
         Ok(())
     }

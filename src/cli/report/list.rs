@@ -1,0 +1,59 @@
+//! `annals report list`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use clap::Args;
+
+use crate::error::{Error, Exit};
+use crate::report::{Catalog, Origin, Report, sink_for};
+
+use super::super::output::OutputArgs;
+use super::output;
+
+/// List the reports: what each asks, what it detects, what it supports
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A folder with a file that is no report is told of, and is a fault of the configuration.
+pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
+    let rows = table(catalog.reports());
+    args.output.rows(|out, look| {
+        let mut sink = sink_for(args.output.format(), out, look);
+        sink.begin(rows.schema())?;
+        let _ = sink.batch(&rows)?;
+        Ok(sink.finish()?)
+    })?;
+    for fault in catalog.faults() {
+        output::say(&format!("annals: {fault}"));
+    }
+    Ok(if catalog.faults().is_empty() { Exit::Done } else { Exit::Usage })
+}
+
+fn table(reports: &[Report]) -> RecordBatch {
+    let column = |text: fn(&Report) -> Option<String>| -> ArrayRef {
+        Arc::new(reports.iter().map(text).collect::<StringArray>())
+    };
+    let columns = [
+        ("id", column(|report| Some(report.id.clone()))),
+        ("name", column(|report| Some(report.name.clone()))),
+        ("title", column(|report| Some(report.title.clone()))),
+        ("question", column(|report| Some(report.question.clone()))),
+        ("severity", column(|report| report.severity.map(|rule| rule.as_str().to_owned()))),
+        ("controls", column(|report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))),
+        ("from", column(|report| Some(origin(report)))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, values)| (name, values, true)))
+        .expect("BUG: columns of one length")
+}
+
+fn origin(report: &Report) -> String {
+    match (&report.origin, &report.overrides) {
+        (Origin::Embedded, _) => "built in".to_owned(),
+        (Origin::File(path), None) => path.display().to_string(),
+        (Origin::File(path), Some(id)) => format!("{}, instead of the built-in {id}", path.display()),
+    }
+}

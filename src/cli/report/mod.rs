@@ -1,0 +1,63 @@
+//! `annals report`: the catalog of questions, and their answers.
+
+mod list;
+mod run;
+mod show;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::report::{Catalog, CatalogError};
+
+use super::{Global, output};
+
+/// Answer the questions of auditors and security teams: list, show and run the reports
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+/// Where reports come from beside those built in.
+#[derive(Debug, Args)]
+pub struct CatalogArgs {
+    /// A folder of your own .sql reports: one with the id or name of a built-in report replaces it
+    #[arg(long, global = true, env = "ANNALS_QUERIES", value_name = "DIR")]
+    queries: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Run(Box<run::RunArgs>),
+}
+
+pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let catalog = args.catalog.load(&config)?;
+    match &args.what {
+        What::List(list) => list::run(&catalog, list),
+        What::Show(show) => show::run(catalog, show),
+        What::Run(asked) => run::run(&config, catalog, asked),
+    }
+}
+
+impl CatalogArgs {
+    /// The built-in reports, and those of the folder that flag, environment or configuration name.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn load(&self, config: &Config) -> Result<Catalog, CatalogError> {
+        let catalog = Catalog::embedded();
+        match self.queries.as_ref().or(config.queries.as_ref()) {
+            Some(folder) => catalog.with_folder(folder),
+            None => Ok(catalog),
+        }
+    }
+}

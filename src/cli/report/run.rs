@@ -1,0 +1,150 @@
+//! `annals report run`.
+
+use clap::Args;
+
+use crate::config::{Config, When};
+use crate::error::{Error, Exit};
+use crate::model::{Instant, Range, TeamId};
+use crate::report::{About, Asked, Catalog, Engine, Limits, Report, Severity, ViewData, Zone, printable, write_report};
+
+use super::super::output::OutputArgs;
+use super::super::{look, reading};
+use super::output;
+
+/// What is reported on when nobody says since when.
+const PERIOD_DAYS: u64 = 30;
+const DAY_SECONDS: u64 = 86_400;
+
+/// Run a report over a period
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES, allow_negative_numbers = true)]
+pub struct RunArgs {
+    /// The report's name or id, such as session-register or R01
+    name: String,
+    #[command(flatten)]
+    period: PeriodArgs,
+    /// The moment as of which people and computers are taken [default: the end of the period]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
+    as_of: Option<When>,
+    /// A parameter of the report; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = param)]
+    param: Vec<(String, String)>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Exit with code 1 when a row is a detection of this severity or a graver one: info, low, medium, high, critical
+    #[arg(long, value_name = "SEVERITY")]
+    fail_on: Option<Severity>,
+    /// Leave the statement about the report out of the output, and print it to standard error
+    #[arg(long)]
+    bare: bool,
+}
+
+const EXIT_CODES: &str = "\
+The period is half-open: --to is not part of it. A date without a time is the first moment of that day in the zone of --tz.
+Exit codes: 0 done; 1 --fail-on found something, or the archive cannot be read; 2 wrong use, parameters, dates or SQL; \
+3 done, but a gap is recorded inside the period. Where 1 and 3 both apply, it is 1.";
+
+/// What a report is about; shared by the verbs that run reports.
+#[derive(Debug, Clone, Args)]
+pub struct PeriodArgs {
+    /// Since when: 2026-11-20, RFC 3339, or -90d [default: 30 days before --to]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
+    pub from: Option<When>,
+    /// Until before when, in the same forms [default: now]
+    #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
+    pub to: Option<When>,
+    /// Only this team [default: all]
+    #[arg(long, value_name = "ID")]
+    pub team: Option<String>,
+    /// The zone in which days and hours are counted, by its name in the time-zone database
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    pub tz: Zone,
+}
+
+impl PeriodArgs {
+    /// The period, seen at `now`.
+    ///
+    /// # Errors
+    /// When it ends before it begins.
+    pub fn resolve(&self, now: Instant) -> Result<Range, Error> {
+        let rules = self.tz.rules();
+        let end = self.to.map_or(now, |to| to.resolve_in(now, rules));
+        let before = std::time::Duration::from_secs(PERIOD_DAYS * DAY_SECONDS);
+        let start = self.from.map_or_else(|| end.minus(before), |from| from.resolve_in(now, rules));
+        if start >= end {
+            return Err(Error::Usage(format!("the period is empty: it begins at {start} and ends at {end}")));
+        }
+        Ok(Range { start, end })
+    }
+
+    /// The team that was asked for, which must be in the archive.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn team(&self, data: &ViewData) -> Result<Option<TeamId>, Error> {
+        let Some(asked) = &self.team else { return Ok(None) };
+        match data.teams.iter().find(|look| look.team_id.as_str() == asked) {
+            Some(look) => Ok(Some(look.team_id.clone())),
+            None => {
+                let held = data.teams.iter().map(|look| look.team_id.as_str()).collect::<Vec<_>>();
+                let held = if held.is_empty() { "none yet".to_owned() } else { held.join(", ") };
+                Err(Error::Usage(printable(&format!("no team {asked:?} is in the archive: it holds {held}"))))
+            }
+        }
+    }
+}
+
+fn param(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit, Error> {
+    let now = reading::clock().now();
+    let report = catalog.find(&args.name)?.clone();
+    for fault in catalog.faults() {
+        tracing::warn!("{fault}");
+    }
+    let values = report.values(&args.param, now, args.period.tz.rules())?;
+    let period = args.period.resolve(now)?;
+    let as_of = args.as_of.map_or(period.end, |at| at.resolve_in(now, args.period.tz.rules()));
+    if args.fail_on.is_some() && report.severity.is_none() {
+        return Err(Error::Usage(format!("report {} detects nothing, so --fail-on has no meaning for it", report.id)));
+    }
+    let about = look::consistently(config, |data, begun| {
+        let team = args.period.team(&data)?;
+        let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
+        answer(data, &report, &asked, args, begun)
+    })?;
+    if args.bare {
+        about.lines().iter().for_each(|line| output::say(&printable(line)));
+    }
+    Ok(verdict(&about, args.fail_on))
+}
+
+fn answer(data: ViewData, report: &Report, asked: &Asked, args: &RunArgs, begun: &mut bool) -> Result<About, Error> {
+    let mut engine = Engine::open_confined(data, Limits::default())?;
+    let run = engine.run(report, asked)?;
+    *begun = true;
+    args.output.rows(|out, look| Ok(write_report(&run, args.output.format(), out, look, args.bare)?))?;
+    Ok(run.about().clone())
+}
+
+/// What the exit code is to say, and the reason for it on standard error.
+fn verdict(about: &About, fail_on: Option<Severity>) -> Exit {
+    let gaps = about.gaps();
+    if gaps > 0 {
+        output::say(&format!("annals: {gaps} gaps are recorded inside the period: see the statement about the report"));
+    }
+    let found = fail_on.map_or(0, |severity| about.detected(severity));
+    if let Some(severity) = fail_on.filter(|_| found > 0) {
+        output::say(&format!("annals: report {} found {found} rows of severity {severity} or graver", about.report));
+    }
+    match (found > 0, gaps > 0) {
+        (true, _) => Exit::Fault,
+        (false, true) => Exit::Weaker,
+        (false, false) => Exit::Done,
+    }
+}

@@ -1,0 +1,153 @@
+//! What every report says about itself, so that its numbers can be made again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::model::{Digest, Instant};
+
+use super::catalog::Severity;
+use super::coverage::{GapInside, Span, StreamCoverage};
+
+/// The last ledger line of a team that the report has seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LedgerHead {
+    pub team: String,
+    pub seq: u64,
+    pub sha256: Digest,
+}
+
+/// The statement that goes with every output of a report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// The id: `R02`.
+    pub report: String,
+    pub name: String,
+    pub title: String,
+    pub question: String,
+    /// Half-open.
+    pub period: Span,
+    /// The zone in which days and hours of the report are counted.
+    pub zone: String,
+    /// None: all teams.
+    pub team: Option<String>,
+    /// The moment as of which people and computers are taken, where the report does so.
+    pub as_of: Instant,
+    /// The report's own parameters: durations in seconds.
+    pub params: BTreeMap<String, Value>,
+    pub rows: u64,
+    /// Rows that are detections, by severity; none where the report detects nothing.
+    pub detections: Option<BTreeMap<Severity, u64>>,
+    pub coverage: Vec<StreamCoverage>,
+    pub ledger: Vec<LedgerHead>,
+    /// The SHA-256 of the report's file.
+    pub query_sha256: Digest,
+    pub controls: Vec<String>,
+    pub notes: Vec<String>,
+    pub annals_version: String,
+    pub made_at: Instant,
+}
+
+impl About {
+    /// Whether a gap is recorded inside the period.
+    pub fn has_gap(&self) -> bool {
+        self.coverage.iter().any(|stream| !stream.gaps.is_empty())
+    }
+
+    /// The number of gaps inside the period.
+    pub fn gaps(&self) -> usize {
+        self.coverage.iter().map(|stream| stream.gaps.len()).sum()
+    }
+
+    /// How many rows are detections of `severity` or a graver one.
+    pub fn detected(&self, severity: Severity) -> u64 {
+        self.detections.iter().flat_map(|found| found.range(severity..)).map(|(_, rows)| rows).sum()
+    }
+
+    /// The statement as lines of text, `key: value` each. Text of strangers stands in it as it is.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("report: {} {}: {}", self.report, self.title, self.question),
+            format!("period: from {} until before {}, zone {}", self.period.from, self.period.to, self.zone),
+            format!("team: {}", self.team.as_deref().unwrap_or("all")),
+        ];
+        if self.as_of != self.period.to {
+            lines.push(format!("as of: {}", self.as_of));
+        }
+        let params = self.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        lines.push(format!("parameters: {}", or_none(&params)));
+        lines.push(format!("rows: {}", self.rows));
+        if let Some(detections) = &self.detections {
+            let found = detections.iter().map(|(severity, rows)| format!("{rows} {severity}")).collect::<Vec<_>>();
+            lines.push(format!("detections: {}", or_none(&found)));
+        }
+        self.coverage.iter().for_each(|stream| stream.push_lines(&mut lines));
+        if self.coverage.is_empty() {
+            lines.push("coverage: nothing was read yet".to_owned());
+        }
+        for head in &self.ledger {
+            lines.push(format!("ledger: {} line {} {}", head.team, head.seq, head.sha256));
+        }
+        lines.push(format!("query: sha256 {}", self.query_sha256));
+        if !self.controls.is_empty() {
+            lines.push(format!("supports: {}", self.controls.join("; ")));
+        }
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines.push(format!("made: by annals {} at {}", self.annals_version, self.made_at));
+        lines
+    }
+}
+
+impl StreamCoverage {
+    fn push_lines(&self, lines: &mut Vec<String>) {
+        let place = match self.stream {
+            Some(stream) => format!("{} {stream}", self.team),
+            None => self.team.clone(),
+        };
+        if self.stream.is_some() {
+            lines.push(format!("coverage: {place}: {}", self.sentence()));
+        }
+        lines.extend(self.gaps.iter().map(|gap| format!("gap: {place}: {}", gap.sentence())));
+    }
+
+    /// `complete, 30 windows settled`, or what is amiss.
+    pub fn sentence(&self) -> String {
+        let mut parts = vec![if self.complete { "complete" } else { "not complete" }.to_owned()];
+        match self.begins {
+            None => parts.push("never read".to_owned()),
+            Some(_) => parts.push(format!("{} windows settled", self.settled)),
+        }
+        if self.provisional > 0 {
+            parts.push(format!("{} provisional", self.provisional));
+        }
+        parts.extend(self.missing.iter().map(|span| format!("never read {}", span.sentence())));
+        parts.extend(self.before_archive.map(|span| format!("before the archive begins {}", span.sentence())));
+        if self.begins.is_some() {
+            parts.extend(self.not_yet_read.map(|span| format!("not yet read {}", span.sentence())));
+        }
+        if !self.gaps.is_empty() {
+            parts.push(format!("{} gaps", self.gaps.len()));
+        }
+        parts.join(", ")
+    }
+}
+
+impl Span {
+    /// `[2026-11-20T00:00:00Z..2026-11-21T00:00:00Z)`
+    pub fn sentence(&self) -> String {
+        format!("[{}..{})", self.from, self.to)
+    }
+}
+
+impl GapInside {
+    /// When, why, and of what.
+    pub fn sentence(&self) -> String {
+        let bound = |at: Option<Instant>| at.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+        format!("from {} to {}: {} ({})", bound(self.from), bound(self.to), self.reason, self.subject)
+    }
+}
+
+fn or_none(items: &[String]) -> String {
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}

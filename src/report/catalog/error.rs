@@ -1,0 +1,42 @@
+//! What can be wrong with a report's file, and with what is asked of a report.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::or_near;
+
+#[derive(Debug, Error)]
+pub enum CatalogError {
+    #[error("cannot read {path}")]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    /// Something in the file is not as a report's file has it.
+    #[error("{path}:{line}: {message}")]
+    Malformed { path: PathBuf, line: usize, message: String },
+    #[error("{path}: report {id} stands in {other} too: give one of them another id and another file name")]
+    Twice { path: PathBuf, id: String, other: PathBuf },
+    #[error("no report is called {name:?}{}; `annals report list` shows them all", or_near(near))]
+    Unknown { name: String, near: Vec<String> },
+    /// A parameter that is not the report's, is missing, or has a value of another type.
+    #[error("report {report}: {message}")]
+    Param { report: String, message: String },
+}
+
+impl CatalogError {
+    pub(super) fn at(path: impl Into<PathBuf>, line: usize, message: impl Into<String>) -> Self {
+        CatalogError::Malformed { path: path.into(), line, message: message.into() }
+    }
+
+    /// Whether the faulty file would be the report called `name`, as far as its file name tells.
+    pub(super) fn is_about(&self, name: &str) -> bool {
+        let path = match self {
+            CatalogError::Unreadable { path, .. }
+            | CatalogError::Malformed { path, .. }
+            | CatalogError::Twice { path, .. } => path,
+            CatalogError::Unknown { .. } | CatalogError::Param { .. } => return false,
+        };
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = name.to_lowercase();
+        stem == name || stem.split_once('-').is_some_and(|(id, slug)| id == name || slug == name)
+    }
+}

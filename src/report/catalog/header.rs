@@ -1,0 +1,116 @@
+//! The header of a report's file: `-- key: value` lines before the first statement.
+
+use std::path::Path;
+
+use super::{CatalogError, Chart, IMPLICIT_PARAMS, Param, SeverityRule};
+
+/// What a header says.
+#[derive(Debug, Default)]
+pub struct Header {
+    pub id: String,
+    pub title: String,
+    pub question: String,
+    pub controls: Vec<String>,
+    pub params: Vec<Param>,
+    pub chart: Option<Chart>,
+    pub severity: Option<SeverityRule>,
+    pub notes: Vec<String>,
+    pub needs_verify: bool,
+    /// The lines of the file that it takes.
+    pub lines: usize,
+}
+
+const KEYS: &str = "id, title, question, controls, param, chart, severity, note or needs";
+
+impl Header {
+    /// # Errors
+    /// The line that is not as it should be, and what was expected.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, CatalogError> {
+        let mut header = Header::default();
+        for (at, line) in text.lines().enumerate() {
+            let Some(said) = line.strip_prefix("--") else { break };
+            header.lines = at + 1;
+            header.take(said).map_err(|message| CatalogError::at(path, at + 1, message))?;
+        }
+        for (key, value) in [("id", &header.id), ("title", &header.title), ("question", &header.question)] {
+            if value.is_empty() {
+                let message = format!("the header has no `-- {key}: …` line");
+                return Err(CatalogError::at(path, header.lines.max(1), message));
+            }
+        }
+        Ok(header)
+    }
+
+    fn take(&mut self, said: &str) -> Result<(), String> {
+        let said = said.trim();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let Some((key, value)) = said.split_once(':') else {
+            return Err(format!("expected `-- key: value` in the header, with key one of {KEYS}"));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if value.is_empty() {
+            return Err(format!("{key}: nothing follows it"));
+        }
+        match key {
+            "id" => once(&mut self.id, key, checked_id(value)?),
+            "title" => once(&mut self.title, key, value.to_owned()),
+            "question" => once(&mut self.question, key, value.to_owned()),
+            "controls" if self.controls.is_empty() => {
+                self.controls = value.split(';').map(|one| one.trim().to_owned()).collect();
+                Ok(())
+            }
+            "param" => self.take_param(value.parse()?),
+            "chart" if self.chart.is_none() => {
+                self.chart = Some(value.parse()?);
+                Ok(())
+            }
+            "severity" if self.severity.is_none() => {
+                self.severity = Some(value.parse()?);
+                Ok(())
+            }
+            "note" => {
+                self.notes.push(value.to_owned());
+                Ok(())
+            }
+            "needs" if value == "verify" => {
+                self.needs_verify = true;
+                Ok(())
+            }
+            "needs" => Err(format!("unknown need {value:?}: expected verify")),
+            "controls" | "chart" | "severity" => Err(format!("{key} is given twice")),
+            other => Err(format!("unknown key {other:?} in the header: expected {KEYS}")),
+        }
+    }
+
+    fn take_param(&mut self, param: Param) -> Result<(), String> {
+        if IMPLICIT_PARAMS.contains(&param.name.as_str()) {
+            return Err(format!("parameter {} is always there: give yours another name", param.name));
+        }
+        if self.params.iter().any(|held| held.name == param.name) {
+            return Err(format!("parameter {} is declared twice", param.name));
+        }
+        self.params.push(param);
+        Ok(())
+    }
+}
+
+fn once(held: &mut String, key: &str, value: String) -> Result<(), String> {
+    if !held.is_empty() {
+        return Err(format!("{key} is given twice"));
+    }
+    *held = value;
+    Ok(())
+}
+
+fn checked_id(text: &str) -> Result<String, String> {
+    let is_id = text.len() <= 16
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_id {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not an id: a letter, then letters and digits, 16 at most"))
+    }
+}

@@ -1,0 +1,144 @@
+//! The catalog of reports: what is built in, and what a user's own folder adds or replaces.
+//!
+//! A report is one `.sql` file: a header of `--` lines, a query, and at most one more query over the rows of the first
+//! (as relation `report`) that gives the rows of its chart.
+
+mod chart;
+mod error;
+mod header;
+mod param;
+mod report;
+mod severity;
+mod statements;
+
+use std::path::{Path, PathBuf};
+
+pub use chart::{Chart, ChartKind, ChartRole};
+pub use error::CatalogError;
+pub use param::{Param, ParamDefault, ParamKind, ParamValue};
+pub use report::{IMPLICIT_PARAMS, Origin, Report};
+pub use severity::{Severity, SeverityRule};
+pub use statements::Statement;
+
+// `EMBEDDED: &[(file name, text)]`, made by build.rs of every file in queries/, in the order of names.
+include!(concat!(env!("OUT_DIR"), "/queries.rs"));
+
+/// How far a name may be from one that exists to be offered instead: of 1, the same, down to 0.
+const NEAR_MIN: f64 = 0.6;
+const NEAR_SHOWN_MAX: usize = 3;
+
+/// The reports, in the order of their ids.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    reports: Vec<Report>,
+    faults: Vec<CatalogError>,
+}
+
+impl Catalog {
+    /// The reports that come with the program.
+    pub fn embedded() -> Self {
+        let mut catalog = Self::default();
+        for (name, text) in EMBEDDED {
+            catalog.add(Report::parse(Path::new(name), text, Origin::Embedded));
+        }
+        catalog
+    }
+
+    /// Adds the `.sql` files of a user's folder: one with the id or the name of a report that is there replaces it.
+    /// A file that is no report is kept aside as a fault.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn with_folder(mut self, folder: &Path) -> Result<Self, CatalogError> {
+        let unreadable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| CatalogError::Unreadable { path, source }
+        };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
+            let path = entry.map_err(unreadable(folder))?.path();
+            if path.extension().is_some_and(|ending| ending == "sql") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        for path in paths {
+            match std::fs::read_to_string(&path).map_err(unreadable(&path)) {
+                Ok(text) => self.add(Report::parse(&path, &text, Origin::File(path.clone()))),
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, parsed: Result<Report, CatalogError>) {
+        let mut report = match parsed {
+            Ok(report) => report,
+            Err(fault) => return self.faults.push(fault),
+        };
+        while let Some(at) = self.reports.iter().position(|held| held.clashes(&report)) {
+            let held = &self.reports[at];
+            if (held.origin == Origin::Embedded) == (report.origin == Origin::Embedded) {
+                let (path, other) = (report.path().to_owned(), held.path().to_owned());
+                return self.faults.push(CatalogError::Twice { path, id: report.id, other });
+            }
+            report.overrides = Some(self.reports[at].id.clone());
+            self.reports.remove(at);
+        }
+        let at = self.reports.partition_point(|held| held.id < report.id);
+        self.reports.insert(at, report);
+    }
+
+    pub fn reports(&self) -> &[Report] {
+        &self.reports
+    }
+
+    /// What is wrong with files that would be reports.
+    pub fn faults(&self) -> &[CatalogError] {
+        &self.faults
+    }
+
+    /// The report with that id or name, in any case.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unknown`] with the nearest names; or what is wrong with the file that would be this report.
+    pub fn find(&mut self, name: &str) -> Result<&Report, CatalogError> {
+        if let Some(at) = self.faults.iter().position(|fault| fault.is_about(name)) {
+            return Err(self.faults.swap_remove(at));
+        }
+        match self.reports.iter().position(|report| report.is_called(name)) {
+            Some(at) => Ok(&self.reports[at]),
+            None => {
+                let names = self.reports.iter().flat_map(|report| [report.id.as_str(), report.name.as_str()]);
+                Err(CatalogError::Unknown { name: name.to_owned(), near: nearest(name, names) })
+            }
+        }
+    }
+}
+
+/// The names most like `name`, the nearest first.
+pub(in crate::report) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let likeness = |other: &str| strsim::jaro_winkler(&wanted, &other.to_lowercase());
+    let mut near: Vec<(f64, &str)> = names.into_iter().map(|other| (likeness(other), other)).collect();
+    near.retain(|(likeness, _)| *likeness >= NEAR_MIN);
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    near.into_iter().take(NEAR_SHOWN_MAX).map(|(_, other)| other.to_owned()).collect()
+}
+
+/// `; did you mean a, b or c?`, or nothing.
+pub(in crate::report) fn or_near(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        [one] => format!("; did you mean {one}?"),
+        [others @ .., last] => format!("; did you mean {} or {last}?", others.join(", ")),
+    }
+}
+
+/// The path of a built-in report, as errors and lists show it.
+fn embedded_path(name: &Path) -> PathBuf {
+    Path::new("queries").join(name)
+}
+
+#[cfg(test)]
+mod tests;

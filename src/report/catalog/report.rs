@@ -1,0 +1,181 @@
+//! One report, as its file says it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+
+use crate::model::{Digest, Instant};
+
+use super::header::Header;
+use super::statements::statements;
+use super::{
+    CatalogError, Chart, Param, ParamDefault, ParamValue, SeverityRule, Statement, embedded_path, nearest, or_near,
+};
+
+/// Parameters that every report's SQL may use; the period and the rest of what is asked give their values.
+pub const IMPLICIT_PARAMS: [&str; 6] = ["from", "to", "team", "tz", "now", "as_of"];
+
+/// Where a report's file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// In the program, from `queries/`.
+    Embedded,
+    File(PathBuf),
+}
+
+/// A report: what it asks, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// `R02`
+    pub id: String,
+    /// `failed-authentications`: the file's name without its id.
+    pub name: String,
+    pub title: String,
+    pub question: String,
+    /// The controls that it supports, one each.
+    pub controls: Vec<String>,
+    pub params: Vec<Param>,
+    pub chart: Option<Chart>,
+    /// `None`: it detects nothing.
+    pub severity: Option<SeverityRule>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+    /// Whether it asks what `verify` found.
+    pub needs_verify: bool,
+    /// The query whose rows are the report.
+    pub rows: Statement,
+    /// The query over relation `report` whose rows are drawn; without one, the report's rows are.
+    pub chart_rows: Option<Statement>,
+    /// The whole file.
+    pub text: String,
+    /// Of the whole file.
+    pub sha256: Digest,
+    pub origin: Origin,
+    path: PathBuf,
+    /// The id of the built-in report that it replaces.
+    pub overrides: Option<String>,
+}
+
+impl Report {
+    /// Parses a report's file. Whether its SQL is right is not looked at.
+    ///
+    /// # Errors
+    /// [`CatalogError::Malformed`]: the line, and what was expected there.
+    pub fn parse(path: &Path, text: &str, origin: Origin) -> Result<Self, CatalogError> {
+        let path = if origin == Origin::Embedded { embedded_path(path) } else { path.to_owned() };
+        let header = Header::parse(&path, text)?;
+        let body_at: usize = text.split_inclusive('\n').take(header.lines).map(str::len).sum();
+        let first_line = header.lines + 1;
+        let mut found = statements(&text[body_at..], first_line).into_iter();
+        let Some(rows) = found.next() else {
+            return Err(CatalogError::at(path, first_line, "no query follows the header"));
+        };
+        let chart_rows = found.next();
+        if let Some(third) = found.next() {
+            let message = "a third statement: a report has one query, and at most one more for its chart";
+            return Err(CatalogError::at(path, third.line, message));
+        }
+        let name = name_of(&path, &header.id)?;
+        Ok(Self {
+            id: header.id,
+            name,
+            title: header.title,
+            question: header.question,
+            controls: header.controls,
+            params: header.params,
+            chart: header.chart,
+            severity: header.severity,
+            notes: header.notes,
+            needs_verify: header.needs_verify,
+            rows,
+            chart_rows,
+            sha256: Digest::of(text.as_bytes()),
+            text: text.to_owned(),
+            origin,
+            path,
+            overrides: None,
+        })
+    }
+
+    /// Where it stands: the file, or its place in this project.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether `name` is its id or its name, in any case.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.id.eq_ignore_ascii_case(name) || self.name.eq_ignore_ascii_case(name)
+    }
+
+    pub(super) fn clashes(&self, other: &Report) -> bool {
+        self.id.eq_ignore_ascii_case(&other.id) || self.name.eq_ignore_ascii_case(&other.name)
+    }
+
+    /// The values of its parameters: those given, as typed, and the defaults of the others.
+    ///
+    /// # Errors
+    /// [`CatalogError::Param`] for an unknown name, a name given twice, a value of another type, or one that is missing.
+    pub fn values(
+        &self,
+        given: &[(String, String)],
+        now: Instant,
+        zone: &TimeZone,
+    ) -> Result<BTreeMap<String, ParamValue>, CatalogError> {
+        let refused = |message: String| CatalogError::Param { report: self.id.clone(), message };
+        for (at, (name, _)) in given.iter().enumerate() {
+            if !self.params.iter().any(|param| param.name == *name) {
+                return Err(refused(self.unknown_param(name)));
+            }
+            if given[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(refused(format!("parameter {name} is given twice")));
+            }
+        }
+        let mut values = BTreeMap::new();
+        for param in &self.params {
+            let text = match given.iter().find(|(name, _)| *name == param.name) {
+                Some((_, text)) => Some(text.as_str()),
+                None => match &param.default {
+                    ParamDefault::Text(text) => Some(text.as_str()),
+                    ParamDefault::Null => None,
+                    ParamDefault::Required => {
+                        let message = format!("parameter {} must be given: --param {0}={1}", param.name, param.kind);
+                        return Err(refused(message));
+                    }
+                },
+            };
+            let value = text.map_or(Ok(ParamValue::Null), |text| param.kind.value(text, now, zone));
+            let value = value.map_err(|message| refused(format!("parameter {}: {message}", param.name)))?;
+            values.insert(param.name.clone(), value);
+        }
+        Ok(values)
+    }
+
+    fn unknown_param(&self, name: &str) -> String {
+        if IMPLICIT_PARAMS.contains(&name) {
+            return format!("{name} is no --param: give it as --{}", name.replace('_', "-"));
+        }
+        if self.params.is_empty() {
+            return format!("it has no parameters, so none called {name:?}");
+        }
+        let names: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
+        let near = or_near(&nearest(name, names.iter().copied()));
+        format!("it has no parameter {name:?}{near}; its parameters are {}", names.join(", "))
+    }
+}
+
+/// The file's name without its ending and without the id before it.
+fn name_of(path: &Path, id: &str) -> Result<String, CatalogError> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let name = match stem.split_once('-') {
+        Some((first, rest)) if first.eq_ignore_ascii_case(id) => rest,
+        _ => stem,
+    };
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if is_name {
+        Ok(name.to_ascii_lowercase())
+    } else {
+        let message = format!("{stem:?} cannot name a report: ID-NAME.sql, of letters, digits, - and _");
+        Err(CatalogError::at(path, 1, message))
+    }
+}

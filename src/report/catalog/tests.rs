@@ -1,0 +1,167 @@
+//! The catalog: what a file may say, and how each fault in it is told.
+
+use std::io::Write as _;
+
+use jiff::tz::TimeZone;
+
+use super::*;
+use crate::model::Instant;
+
+const GOOD: &str = "-- id: R77\n-- title: T\n-- question: Q?\n-- controls: A 1; B 2\n\
+    -- param: n integer = 10 | how many\n-- param: who text = null | of whom\n-- param: at date | when\n\
+    -- chart: columns x=a y=b series=c log | Title\n-- severity: column\n-- note: one\n-- note: two\n-- needs: verify\n\
+    \nSELECT $n AS a;\n-- chart rows\nSELECT a FROM report;\n";
+
+fn parse(text: &str) -> Result<Report, CatalogError> {
+    Report::parse(Path::new("x/r77-some-name.sql"), text, Origin::File("x/r77-some-name.sql".into()))
+}
+
+fn fault(text: &str) -> String {
+    parse(text).expect_err(text).to_string()
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::File::create(folder.join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn a_header_says_everything_once() {
+    let report = parse(GOOD).unwrap();
+    assert_eq!((report.id.as_str(), report.name.as_str()), ("R77", "some-name"));
+    assert_eq!(report.controls, ["A 1", "B 2"]);
+    assert_eq!(report.notes, ["one", "two"]);
+    assert!(report.needs_verify);
+    assert_eq!(report.severity, Some(SeverityRule::Column));
+    let kinds: Vec<_> = report.params.iter().map(|param| (param.kind, param.default.clone())).collect();
+    let expected = [
+        (ParamKind::Integer, ParamDefault::Text("10".into())),
+        (ParamKind::Text, ParamDefault::Null),
+        (ParamKind::Date, ParamDefault::Required),
+    ];
+    assert_eq!(kinds, expected);
+    let chart = report.chart.as_ref().unwrap();
+    assert_eq!((chart.kind, chart.column(ChartRole::Series), chart.is_log), (ChartKind::Columns, Some("c"), true));
+    assert_eq!((report.rows.text.as_str(), report.rows.line), ("SELECT $n AS a", 14));
+    assert_eq!(report.chart_rows.as_ref().unwrap().line, 15);
+    assert_eq!(report.sha256, crate::model::Digest::of(GOOD.as_bytes()));
+}
+
+#[test]
+fn every_fault_is_told_with_its_line() {
+    for (from, to, expected) in [
+        ("-- id: R77\n", "", "x/r77-some-name.sql:11: the header has no `-- id: …` line"),
+        ("R77", "7", "sql:1: \"7\" is not an id"),
+        ("-- title: T", "-- title:", "sql:2: title: nothing follows it"),
+        ("-- title: T", "-- id: R1", "sql:2: id is given twice"),
+        ("-- title: T", "-- titel: T", "sql:2: unknown key \"titel\""),
+        ("-- title: T", "-- just talk", "sql:2: expected `-- key: value`"),
+        ("n integer = 10", "n integer = ten", "sql:5: \"ten\" is not a whole number"),
+        ("n integer = 10", "n int = 10", "sql:5: unknown type \"int\": expected one of integer, number"),
+        ("n integer = 10", "N integer = 10", "sql:5: \"N\" is not a parameter's name"),
+        ("n integer = 10", "from date", "sql:5: parameter from is always there"),
+        ("who text", "n text", "sql:6: parameter n is declared twice"),
+        ("columns x=a", "pie x=a", "sql:8: unknown chart \"pie\""),
+        ("columns x=a", "columns", "sql:8: chart columns needs x=COLUMN"),
+        ("y=b", "z=b", "sql:8: unknown chart role \"z\""),
+        ("severity: column", "severity: bad", "sql:9: unknown severity \"bad\""),
+        ("needs: verify", "needs: love", "sql:12: unknown need \"love\""),
+        ("SELECT a FROM report;", "SELECT 1; SELECT 2;", "sql:16: a third statement"),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let told = fault(&GOOD.replacen(from, to, 1));
+        assert!(told.contains(expected) && !told.contains('\n'), "{to}: {told}");
+    }
+    assert!(fault(&GOOD[..GOOD.find("\nSELECT").unwrap()]).contains("no query follows the header"));
+    assert!(
+        Report::parse(Path::new("a b.sql"), GOOD, Origin::Embedded).unwrap_err().to_string().contains("cannot name")
+    );
+}
+
+#[test]
+fn values_are_checked_before_anything_runs() {
+    let report = parse(GOOD).unwrap();
+    let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
+    let berlin = TimeZone::get("Europe/Berlin").unwrap();
+    let values = |given: &[(&str, &str)]| {
+        let given: Vec<_> = given.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        report.values(&given, now, &berlin).map_err(|e| e.to_string())
+    };
+    let good = values(&[("at", "2026-07-01"), ("who", "'; DROP TABLE x; --")]).unwrap();
+    assert_eq!(good["n"], ParamValue::Integer(10));
+    assert_eq!(good["at"], ParamValue::At("2026-06-30T22:00:00Z".parse().unwrap()));
+    assert_eq!(good["who"], ParamValue::Text("'; DROP TABLE x; --".into()));
+    for (given, expected) in [
+        (&[][..], "report R77: parameter at must be given: --param at=date"),
+        (&[("at", "-1d"), ("at", "-2d")], "at is given twice"),
+        (&[("att", "-1d")], "no parameter \"att\"; did you mean at?; its parameters are n, who, at"),
+        (&[("as_of", "-1d")], "as_of is no --param: give it as --as-of"),
+        (&[("at", "soon")], "parameter at: \"soon\" is not a date"),
+        (&[("at", "-1d"), ("n", "1.5")], "parameter n: \"1.5\" is not a whole number"),
+        (&[("at", "-1d"), ("n", "1; DROP")], "is not a whole number"),
+    ] {
+        let told = values(given).unwrap_err();
+        assert!(told.contains(expected), "{given:?}: {told}");
+    }
+}
+
+#[test]
+fn each_type_takes_its_values_and_no_others() {
+    let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
+    for (kind, good, bad) in [
+        (ParamKind::Integer, "-5", "5x"),
+        (ParamKind::Number, "2.5", "NaN"),
+        (ParamKind::Boolean, "true", "yes"),
+        (ParamKind::Duration, "1h30m", "90"),
+        (ParamKind::Date, "-90d", "tomorrow"),
+        (ParamKind::Text, "anything 'at' all", "zero\0byte"),
+    ] {
+        assert!(kind.value(good, now, &TimeZone::UTC).is_ok(), "{kind} {good}");
+        let told = kind.value(bad, now, &TimeZone::UTC).unwrap_err();
+        assert!(told.contains(&format!("{bad:?}")), "{kind} {bad}: {told}");
+    }
+    let list = ParamKind::List.value("a, 'b' ,,\"c\"", now, &TimeZone::UTC).unwrap();
+    assert_eq!(list, ParamValue::List(vec!["a".into(), "'b'".into(), "\"c\"".into()]));
+    assert_eq!(ParamKind::List.value("", now, &TimeZone::UTC).unwrap(), ParamValue::List(Vec::new()));
+}
+
+#[test]
+fn every_file_of_queries_is_built_in_and_checks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<String> = files.filter(|name| name.ends_with(".sql")).collect();
+    files.sort();
+    let embedded: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(embedded, files);
+    let catalog = Catalog::embedded();
+    let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
+    assert_eq!(faults, Vec::<String>::new());
+    assert_eq!(catalog.reports().len(), files.len());
+    for report in catalog.reports() {
+        let file = report.path().file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(file, format!("{}-{}.sql", report.id.to_lowercase(), report.name));
+    }
+}
+
+#[test]
+fn a_folder_adds_and_replaces_and_its_faults_stand_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let built_in = Catalog::embedded();
+    let replaced = &built_in.reports()[0];
+    write(folder.path(), "mine.sql", &GOOD.replace("R77", "M1"));
+    write(folder.path(), "own.sql", &GOOD.replace("R77", &replaced.id.to_lowercase()));
+    write(folder.path(), "second.sql", &GOOD.replace("R77", "m1"));
+    write(folder.path(), "r98-broken.sql", "SELECT 1");
+    write(folder.path(), "notes.txt", "no report");
+    let mut catalog = Catalog::embedded().with_folder(folder.path()).unwrap();
+    assert_eq!(catalog.reports().len(), built_in.reports().len() + 1);
+    assert_eq!(catalog.find("own").unwrap().overrides.as_deref(), Some(replaced.id.as_str()));
+    assert_eq!(catalog.find(&replaced.id).unwrap().name, "own");
+    assert_eq!(catalog.find("M1").unwrap().name, "mine");
+    let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].contains("r98-broken.sql:1: the header has no"), "{}", faults[0]);
+    assert!(faults[1].contains("report m1 stands in") && faults[1].contains("mine.sql"), "{}", faults[1]);
+    assert!(catalog.find("R98").unwrap_err().to_string().contains("r98-broken.sql:1"));
+    assert!(matches!(catalog.find("nothing-like-it"), Err(CatalogError::Unknown { .. })));
+    assert!(Catalog::embedded().with_folder(&folder.path().join("nowhere")).is_err());
+}

@@ -1,0 +1,153 @@
+//! What is known of a period: where it is read and settled, where not, and each gap inside it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::archive::{FindingKind, WindowState};
+use crate::model::{Instant, Range, Stream, TeamId};
+
+use super::data::{TeamLook, ViewData};
+
+/// A half-open interval of event time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Span {
+    pub from: Instant,
+    pub to: Instant,
+}
+
+/// A recorded gap that touches the period, with its own bounds; none where it is not known when it began or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GapInside {
+    pub from: Option<Instant>,
+    pub to: Option<Instant>,
+    pub reason: String,
+    /// A computer's id, a window, a stream: what the gap is about.
+    pub subject: String,
+}
+
+/// One stream of one team within a period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StreamCoverage {
+    pub team: String,
+    /// None for gaps that belong to no stream.
+    pub stream: Option<Stream>,
+    /// The whole period is settled, and nothing in it is a gap.
+    pub complete: bool,
+    /// Where the archive begins; none before the first reading.
+    pub begins: Option<Instant>,
+    /// Windows of the period that are settled or sealed.
+    pub settled: u64,
+    /// Windows that are read in part, or before their lag had passed.
+    pub provisional: u64,
+    /// Parts of the period before the archive begins, where nothing can be known.
+    pub before_archive: Option<Span>,
+    /// Parts between windows that were never read.
+    pub missing: Vec<Span>,
+    /// The part behind the last window: not read yet.
+    pub not_yet_read: Option<Span>,
+    pub gaps: Vec<GapInside>,
+}
+
+/// The coverage of `period`, a stream a line, of one team or of all.
+pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<StreamCoverage> {
+    let mut found = Vec::new();
+    for look in data.teams.iter().filter(|look| team.is_none_or(|team| *team == look.team_id)) {
+        let mut gaps = gaps_inside(data, &look.team_id, period);
+        for stream in Stream::ALL {
+            let gaps = gaps.remove(&Some(stream)).unwrap_or_default();
+            found.push(of_stream(data, look, stream, period, gaps));
+        }
+        if let Some(gaps) = gaps.remove(&None) {
+            let team = look.team_id.to_string();
+            found.push(StreamCoverage { gaps, ..unread(team, None) });
+        }
+    }
+    found
+}
+
+fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
+    StreamCoverage {
+        team,
+        stream,
+        complete: false,
+        begins: None,
+        settled: 0,
+        provisional: 0,
+        before_archive: None,
+        missing: Vec::new(),
+        not_yet_read: None,
+        gaps: Vec::new(),
+    }
+}
+
+fn gaps_inside(data: &ViewData, team: &TeamId, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
+    let mut found: BTreeMap<Option<Stream>, Vec<GapInside>> = BTreeMap::new();
+    for row in data.findings.iter().filter(|row| row.team_id == *team) {
+        let gap = &row.finding;
+        let overlaps = gap.from.is_none_or(|from| from < period.end) && gap.to.is_none_or(|to| period.start < to);
+        // A gap of one moment is inside where that moment is.
+        let is_moment = gap.from == gap.to && gap.from.is_some_and(|at| period.owns(at));
+        let stands = gap.kind == FindingKind::Gap
+            && !data.findings.iter().any(|other| other.team_id == *team && other.finding.closes(gap));
+        if stands && (overlaps || is_moment) {
+            found.entry(gap.stream).or_default().push(GapInside {
+                from: gap.from,
+                to: gap.to,
+                reason: gap.reason.clone(),
+                subject: gap.subject.clone(),
+            });
+        }
+    }
+    for gaps in found.values_mut() {
+        gaps.sort_by(|a, b| (a.from, a.to, &a.subject).cmp(&(b.from, b.to, &b.subject)));
+    }
+    found
+}
+
+fn of_stream(data: &ViewData, look: &TeamLook, stream: Stream, period: Range, gaps: Vec<GapInside>) -> StreamCoverage {
+    let mut windows: Vec<(Range, WindowState)> = data
+        .coverage
+        .iter()
+        .filter(|row| row.team_id == look.team_id && row.window.stream == stream)
+        .map(|row| (row.window.range, row.window.state))
+        .collect();
+    windows.sort_unstable();
+    let mut covered = StreamCoverage { gaps, ..unread(look.team_id.to_string(), Some(stream)) };
+    let first = windows.first().map(|(range, _)| range.start);
+    covered.begins = look.begins.get(&stream).copied().or(first);
+    let Some(begins) = covered.begins else {
+        covered.not_yet_read = span(period.start, period.end);
+        return covered;
+    };
+    covered.before_archive = span(period.start, begins.min(period.end));
+    // Everything before `edge` is accounted for.
+    let mut edge = period.start.max(begins);
+    for (range, state) in windows.iter().filter(|(range, _)| range.overlaps(&period)) {
+        covered.missing.extend(span(edge, range.start.min(period.end)));
+        edge = edge.max(range.end);
+        match state {
+            WindowState::Provisional => covered.provisional += 1,
+            WindowState::Settled | WindowState::Sealed => covered.settled += 1,
+        }
+    }
+    if edge < period.end {
+        let rest = span(edge, period.end);
+        // A later window tells that this part was passed over.
+        let was_passed = windows.last().is_some_and(|(last, _)| last.start >= period.end);
+        if was_passed { covered.missing.extend(rest) } else { covered.not_yet_read = rest }
+    }
+    covered.complete = covered.gaps.is_empty()
+        && covered.missing.is_empty()
+        && covered.provisional == 0
+        && covered.before_archive.is_none()
+        && covered.not_yet_read.is_none();
+    covered
+}
+
+fn span(from: Instant, to: Instant) -> Option<Span> {
+    (from < to).then_some(Span { from, to })
+}
+
+#[cfg(test)]
+mod tests;

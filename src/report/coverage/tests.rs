@@ -1,0 +1,136 @@
+use super::*;
+use crate::archive::{Finding, WindowRecord};
+use crate::model::{Digest, LedgerSeq};
+
+fn at(day: &str) -> Instant {
+    let text = if day.contains('T') { format!("{day}Z") } else { format!("2026-11-{day}T00:00:00Z") };
+    text.parse().unwrap()
+}
+
+fn window(start: &str, end: &str, state: WindowState) -> WindowRecord {
+    WindowRecord {
+        stream: Stream::Connections,
+        range: Range::new(at(start), at(end)),
+        state,
+        reads: 2,
+        requests: 2,
+        events: 0,
+        late: 0,
+        settled_at: None,
+        rescans: 0,
+        confirmed: Vec::new(),
+        unstable: Vec::new(),
+        walk: None,
+    }
+}
+
+fn gap(kind: FindingKind, stream: Option<Stream>, from: Option<&str>, to: Option<&str>) -> (LedgerSeq, Finding) {
+    let finding = Finding {
+        stream,
+        kind,
+        subject: "d1".into(),
+        from: from.map(at),
+        to: to.map(at),
+        reason: "computer removed".into(),
+        count: 0,
+        found_at: at("20"),
+    };
+    (LedgerSeq(1), finding)
+}
+
+/// Sealed from the 3rd to the 5th, nothing on the 5th, settled on the 6th, open on the 7th.
+fn windows() -> Vec<WindowRecord> {
+    vec![
+        window("03", "04", WindowState::Sealed),
+        window("04", "05", WindowState::Sealed),
+        window("06", "07", WindowState::Settled),
+        window("07", "08", WindowState::Provisional),
+    ]
+}
+
+fn look(windows: Vec<WindowRecord>, findings: Vec<(LedgerSeq, Finding)>) -> ViewData {
+    let mut data = ViewData::default();
+    let team_id = TeamId::from("t");
+    data.teams.push(TeamLook {
+        team_id: team_id.clone(),
+        seq: LedgerSeq(1),
+        head: Digest([0; 32]),
+        begins: BTreeMap::new(),
+    });
+    data.add_team(&team_id, windows, findings);
+    data
+}
+
+fn of_connections(data: &ViewData, from: &str, to: &str) -> StreamCoverage {
+    let found = coverage(data, Range::new(at(from), at(to)), None);
+    found.into_iter().find(|stream| stream.stream == Some(Stream::Connections)).unwrap()
+}
+
+#[test]
+fn what_was_never_read_is_told_from_what_is_not_settled_yet() {
+    let data = look(windows(), Vec::new());
+    for (from, to, expected) in [
+        ("03", "05", "complete, 2 windows settled"),
+        ("03", "2026-11-04T12:00:00", "complete, 2 windows settled"),
+        (
+            "01",
+            "04",
+            "not complete, 1 windows settled, before the archive begins [2026-11-01T00:00:00Z..2026-11-03T00:00:00Z)",
+        ),
+        ("04", "07", "not complete, 2 windows settled, never read [2026-11-05T00:00:00Z..2026-11-06T00:00:00Z)"),
+        ("05", "06", "not complete, 0 windows settled, never read [2026-11-05T00:00:00Z..2026-11-06T00:00:00Z)"),
+        ("06", "08", "not complete, 1 windows settled, 1 provisional"),
+        (
+            "06",
+            "09",
+            "not complete, 1 windows settled, 1 provisional, not yet read [2026-11-08T00:00:00Z..2026-11-09T00:00:00Z)",
+        ),
+        ("10", "11", "not complete, 0 windows settled, not yet read [2026-11-10T00:00:00Z..2026-11-11T00:00:00Z)"),
+        (
+            "01",
+            "02",
+            "not complete, 0 windows settled, before the archive begins [2026-11-01T00:00:00Z..2026-11-02T00:00:00Z)",
+        ),
+    ] {
+        assert_eq!(of_connections(&data, from, to).sentence(), expected, "{from} {to}");
+    }
+    let empty = look(Vec::new(), Vec::new());
+    assert_eq!(of_connections(&empty, "01", "02").sentence(), "not complete, never read");
+    assert_eq!(coverage(&ViewData::default(), Range::new(at("01"), at("02")), None), []);
+}
+
+#[test]
+fn a_gap_is_inside_when_it_touches_the_period() {
+    let connections = Some(Stream::Connections);
+    for (scenario, from, to, expected) in [
+        ("inside", Some("2026-11-03T10:00:00"), Some("2026-11-03T11:00:00"), 1),
+        ("around", Some("01"), Some("20"), 1),
+        ("before, its end not part of it", Some("01"), Some("03"), 0),
+        ("after, the period's end not part of it", Some("05"), Some("06"), 0),
+        ("since always", None, Some("2026-11-03T11:00:00"), 1),
+        ("for ever", Some("04"), None, 1),
+        ("of one moment", Some("03"), Some("03"), 1),
+        ("of one moment after it", Some("05"), Some("05"), 0),
+    ] {
+        let data = look(windows(), vec![gap(FindingKind::Gap, connections, from, to)]);
+        let found = of_connections(&data, "03", "05");
+        assert_eq!((found.gaps.len(), found.complete), (expected, expected == 0), "{scenario}");
+    }
+}
+
+#[test]
+fn a_gap_that_was_taken_back_or_belongs_elsewhere_does_not_count() {
+    let connections = Some(Stream::Connections);
+    let taken_back = vec![
+        gap(FindingKind::Gap, connections, Some("03"), Some("04")),
+        gap(FindingKind::GapClosed, connections, Some("03"), Some("04")),
+        gap(FindingKind::Late, connections, Some("03"), Some("04")),
+        gap(FindingKind::Gap, Some(Stream::Billing), Some("03"), Some("04")),
+    ];
+    assert!(of_connections(&look(windows(), taken_back), "03", "05").complete);
+    let of_no_stream = look(windows(), vec![gap(FindingKind::Gap, None, Some("03"), Some("04"))]);
+    let found = coverage(&of_no_stream, Range::new(at("03"), at("05")), None);
+    assert_eq!(found.iter().map(|stream| stream.gaps.len()).sum::<usize>(), 1);
+    let other = TeamId::from("other");
+    assert_eq!(coverage(&of_no_stream, Range::new(at("03"), at("05")), Some(&other)), []);
+}

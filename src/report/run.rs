@@ -1,0 +1,226 @@
+//! Running a report: parameters bound, rows kept as relation `report`, and what is said about them.
+
+use std::collections::BTreeMap;
+
+use duckdb::types::Value;
+use duckdb::{Connection, Statement as Prepared};
+
+use crate::model::{Instant, Range, TeamId};
+
+use super::about::{About, LedgerHead};
+use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule, Statement};
+use super::coverage::{Span, coverage};
+use super::engine::stream_rows;
+use super::zone::Zone;
+use super::{Engine, ReportError, Sink};
+
+/// What is asked of a report.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Half-open.
+    pub period: Range,
+    /// None: all teams.
+    pub team: Option<TeamId>,
+    pub zone: Zone,
+    /// The moment as of which people and computers are taken.
+    pub as_of: Instant,
+    /// The moment of asking.
+    pub now: Instant,
+    /// As [`Report::values`] gives them.
+    pub values: BTreeMap<String, ParamValue>,
+}
+
+impl Asked {
+    fn value(&self, name: &str) -> Option<Value> {
+        let value = match name {
+            "from" => ParamValue::At(self.period.start),
+            "to" => ParamValue::At(self.period.end),
+            "team" => self.team.as_ref().map_or(ParamValue::Null, |team| ParamValue::Text(team.to_string())),
+            "tz" => ParamValue::Text(self.zone.name().to_owned()),
+            "now" => ParamValue::At(self.now),
+            "as_of" => ParamValue::At(self.as_of),
+            own => self.values.get(own)?.clone(),
+        };
+        Some(value.bound())
+    }
+}
+
+/// A report that was run. Its rows stay in the engine, spilled to disk where they are many, until it is dropped.
+pub struct Run<'e> {
+    engine: &'e mut Engine,
+    report: &'e Report,
+    asked: &'e Asked,
+    about: About,
+}
+
+impl Engine {
+    /// Runs a report.
+    ///
+    /// # Errors
+    /// [`ReportError::Report`] with file and line when its SQL cannot be answered; else as [`Engine::query`].
+    pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e Asked) -> Result<Run<'e>, ReportError> {
+        self.check(report)?;
+        let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.text);
+        let wrong = |error| in_report(report, &report.rows, 1, error);
+        let mut statement = self.connection().prepare(&making).map_err(|e| wrong(self.failed(&e)))?;
+        bind(&mut statement, report, &report.rows, asked)?;
+        statement.raw_execute().map_err(|e| wrong(self.failed(&e)))?;
+        drop(statement);
+        let count = |sql: &str| self.connection().query_row(sql, [], |row| row.get::<_, u64>(0));
+        let rows = count("SELECT count(*) FROM report").map_err(|e| self.failed(&e))?;
+        let detections = match report.severity {
+            None => None,
+            Some(SeverityRule::Every(severity)) => {
+                Some(if rows > 0 { BTreeMap::from([(severity, rows)]) } else { BTreeMap::new() })
+            }
+            Some(SeverityRule::Column) => Some(detections(self.connection(), report)?),
+        };
+        let about = self.about(report, asked, rows, detections);
+        Ok(Run { engine: self, report, asked, about })
+    }
+
+    /// Only queries are run: whatever else the text may be is refused before the engine sees it.
+    ///
+    /// # Errors
+    /// [`ReportError::Report`] with file and line.
+    pub fn check(&self, report: &Report) -> Result<(), ReportError> {
+        for statement in std::iter::once(&report.rows).chain(&report.chart_rows) {
+            check_statement(self.connection(), report, statement)?;
+        }
+        Ok(())
+    }
+
+    fn about(&self, report: &Report, asked: &Asked, rows: u64, detections: Option<BTreeMap<Severity, u64>>) -> About {
+        let data = self.data();
+        let is_asked = |team: &TeamId| asked.team.as_ref().is_none_or(|asked| asked == team);
+        let heads = data.teams.iter().filter(|look| is_asked(&look.team_id));
+        About {
+            report: report.id.clone(),
+            name: report.name.clone(),
+            title: report.title.clone(),
+            question: report.question.clone(),
+            period: Span { from: asked.period.start, to: asked.period.end },
+            zone: asked.zone.name().to_owned(),
+            team: asked.team.as_ref().map(ToString::to_string),
+            as_of: asked.as_of,
+            params: asked.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
+            rows,
+            detections,
+            coverage: coverage(data, asked.period, asked.team.as_ref()),
+            ledger: heads
+                .map(|look| LedgerHead { team: look.team_id.to_string(), seq: look.seq.0, sha256: look.head })
+                .collect(),
+            query_sha256: report.sha256,
+            controls: report.controls.clone(),
+            notes: report.notes.clone(),
+            annals_version: env!("CARGO_PKG_VERSION").to_owned(),
+            made_at: asked.now,
+        }
+    }
+}
+
+impl Run<'_> {
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The rows, in the report's order.
+    ///
+    /// # Errors
+    /// When the engine fails, or the sink does.
+    pub fn rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
+        let sql = "SELECT * FROM report";
+        let mut statement = self.engine.connection().prepare(sql).map_err(|e| self.engine.failed(&e))?;
+        stream_rows(&mut statement, sink, |e| self.engine.failed(e))
+    }
+
+    /// The rows of the chart: those of the report's second query, else the report's own.
+    ///
+    /// # Errors
+    /// [`ReportError::Report`] when that query is wrong; else as [`Run::rows`].
+    pub fn chart_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
+        let Some(query) = &self.report.chart_rows else { return self.rows(sink) };
+        let making = format!("CREATE OR REPLACE TEMP TABLE report_chart AS\n{}\n", query.text);
+        let wrong = |error| in_report(self.report, query, 1, error);
+        let connection = self.engine.connection();
+        let mut statement = connection.prepare(&making).map_err(|e| wrong(self.engine.failed(&e)))?;
+        bind(&mut statement, self.report, query, self.asked)?;
+        statement.raw_execute().map_err(|e| wrong(self.engine.failed(&e)))?;
+        drop(statement);
+        let sql = "SELECT * FROM report_chart";
+        let mut statement = connection.prepare(sql).map_err(|e| self.engine.failed(&e))?;
+        stream_rows(&mut statement, sink, |e| self.engine.failed(e))
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        // What is left behind is replaced by the next run, or goes with the engine.
+        let _ =
+            self.engine.connection().execute_batch("DROP TABLE IF EXISTS report_chart; DROP TABLE IF EXISTS report");
+    }
+}
+
+/// Binds by name. Whatever the values hold, they are values.
+fn bind(statement: &mut Prepared<'_>, report: &Report, query: &Statement, asked: &Asked) -> Result<(), ReportError> {
+    let wrong = |message: String| ReportError::Report { path: report.path().to_owned(), line: query.line, message };
+    for at in 1..=statement.parameter_count() {
+        let name = statement.parameter_name(at).map_err(|e| wrong(e.to_string()))?;
+        let value = asked.value(&name).ok_or_else(|| {
+            let own = report.params.iter().map(|param| param.name.as_str());
+            let known = IMPLICIT_PARAMS.into_iter().chain(own).collect::<Vec<_>>().join(", ");
+            wrong(format!("the query uses ${name}, which the header does not declare: it may use {known}"))
+        })?;
+        statement.raw_bind_parameter(at, value).map_err(|e| wrong(format!("${name} cannot be bound: {e}")))?;
+    }
+    Ok(())
+}
+
+fn detections(connection: &Connection, report: &Report) -> Result<BTreeMap<Severity, u64>, ReportError> {
+    let wrong =
+        |message: String| ReportError::Report { path: report.path().to_owned(), line: report.rows.line, message };
+    let sql = "SELECT severity::VARCHAR, count(*) FROM report WHERE severity IS NOT NULL GROUP BY ALL ORDER BY ALL";
+    let no_column = |_| wrong("the header says `severity: column`, and the query has no column severity".to_owned());
+    let mut statement = connection.prepare(sql).map_err(no_column)?;
+    let counted = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)));
+    let mut found = BTreeMap::new();
+    for row in counted.map_err(|e| wrong(e.to_string()))? {
+        let (severity, rows) = row.map_err(|e| wrong(e.to_string()))?;
+        let severity: Severity = severity.parse().map_err(|e| wrong(format!("column severity: {e}")))?;
+        found.insert(severity, rows);
+    }
+    Ok(found)
+}
+
+fn check_statement(connection: &Connection, report: &Report, statement: &Statement) -> Result<(), ReportError> {
+    let wrong = |line: usize, message: String| ReportError::Report { path: report.path().to_owned(), line, message };
+    let told =
+        connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [&statement.text], |row| row.get::<_, String>(0));
+    let told = told.map_err(|e| wrong(statement.line, e.to_string()))?;
+    let told: serde_json::Value = serde_json::from_str(&told).map_err(|e| wrong(statement.line, e.to_string()))?;
+    let text = |member: &str| told[member].as_str().unwrap_or_default().to_owned();
+    match (told["error"].as_bool(), text("error_type").as_str()) {
+        (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(()),
+        (_, "not implemented") => Err(wrong(
+            statement.line,
+            "only SELECT is allowed in a report: this statement is something else".to_owned(),
+        )),
+        (Some(true), _) => {
+            let position = text("position").parse::<usize>().unwrap_or(0);
+            let before = statement.text.get(..position).unwrap_or_default();
+            Err(wrong(statement.line + before.matches('\n').count(), text("error_message")))
+        }
+        _ => Err(wrong(statement.line, "not one SELECT".to_owned())),
+    }
+}
+
+/// The engine's complaint about a query, with the line of the report's file. `before` lines stand before the query.
+fn in_report(report: &Report, query: &Statement, before: usize, error: ReportError) -> ReportError {
+    match error {
+        ReportError::Query { message, line } => {
+            let inside = line.map_or(0, |line| line.saturating_sub(1 + before));
+            ReportError::Report { path: report.path().to_owned(), line: query.line + inside, message }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,51 @@
+//! A report in a format: its rows, and the statement about them.
+
+use std::io::Write;
+
+use super::render::{Columnar, Format, Look, markdown_cell, printable, sink_for};
+use super::{ReportError, Run};
+
+/// Writes the rows of `run` as `format`, and the statement about them where the format has a place for it, unless it is
+/// `bare`.
+///
+/// # Errors
+/// As [`Run::rows`].
+pub fn write_report(
+    run: &Run<'_>,
+    format: Format,
+    out: &mut (dyn Write + Send),
+    look: Look,
+    is_bare: bool,
+) -> Result<(), ReportError> {
+    let about = run.about();
+    let json = serde_json::to_string(about).expect("BUG: a statement is plain data");
+    if is_bare && format != Format::Parquet {
+        return run.rows(sink_for(format, out, look).as_mut());
+    }
+    match format {
+        Format::Json => {
+            write!(out, "{{\"about\":{json},\n\"rows\":")?;
+            run.rows(sink_for(format, out, look).as_mut())?;
+            out.write_all(b"}\n")?;
+        }
+        Format::Parquet => run.rows(&mut Columnar::new(out).with_metadata("annals.about", json))?,
+        Format::Ndjson => {
+            run.rows(sink_for(format, out, look).as_mut())?;
+            writeln!(out, "{{\"about\":{json}}}")?;
+        }
+        Format::Table | Format::Csv | Format::Markdown => {
+            run.rows(sink_for(format, out, look).as_mut())?;
+            if format == Format::Markdown {
+                writeln!(out)?;
+            }
+            for line in about.lines() {
+                match format {
+                    Format::Csv => writeln!(out, "# {}", printable(&line))?,
+                    Format::Markdown => writeln!(out, "- {}", markdown_cell(&line))?,
+                    _ => writeln!(out, "{}", printable(&line))?,
+                }
+            }
+        }
+    }
+    Ok(out.flush()?)
+}

@@ -2,23 +2,100 @@
 -- title: Collection health
 -- question: What could we have missed?
 -- controls: PCI DSS 10.7.2, 10.2.1.6; NIST 800-53 AU-5; NIS2 3.2.3(k), 3.2.6
--- chart: heatmap x=day y=stream value=events | Events a day
+-- param: baseline_days integer = 56 | days before the period from which the usual number of events is learned
+-- param: quiet_share number = 0.1 | a day with less than this share of the usual events of its weekday is quiet
+-- param: usual_min integer = 20 | weekdays with fewer usual events are never called quiet
+-- param: unread_after duration = 48h | a day not read whole so long after its end is a finding
+-- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
--- note: the dates and reasons of gaps stand in the statement below the rows
-SELECT
-    team_id,
-    stream,
-    window_start,
-    window_end,
-    state,
-    reads,
-    requests,
-    events,
-    late,
-    gaps,
-    CASE WHEN gaps > 0 THEN 'high' END AS severity
-FROM coverage
-WHERE window_start < $to AND window_end > $from AND ($team IS NULL OR team_id = $team)
-ORDER BY team_id, stream, window_start;
+-- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
+-- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span or a removal has passed over them, so they cannot be read later
+-- note: events read again or served twice are recognised and not kept, and not counted: there is no column for duplicates; unknown_fields counts those of people and computers, an event's own are kept inside its text
+-- note: clock_steps counts times this machine's clock was found set back; polls are requests that read the day's windows
+WITH grid AS (
+    SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
+    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+), day AS (
+    SELECT g.team_id, g.stream, d.day_utc, d.day_utc + INTERVAL 1 DAY AS next_day, g.begins_at
+    FROM grid g CROSS JOIN (SELECT unnest(generate_series(date_trunc('day', $from),
+        least($to, $now) - INTERVAL 1 MICROSECOND, INTERVAL 1 DAY)) AS day_utc) d
+    WHERE d.day_utc + INTERVAL 1 DAY > g.begins_at
+), piece AS (
+    SELECT team_id, stream, date_trunc('day', window_start) AS day_utc, state, reads, requests, events, "new", late,
+        window_start, window_end, settled_at
+    FROM coverage
+    WHERE window_start >= date_trunc('day', $from) - to_days($baseline_days::INTEGER) AND window_start < $to
+        AND ($team IS NULL OR team_id = $team)
+), held AS (
+    SELECT team_id, stream, day_utc, count(*) AS windows, count(*) FILTER (WHERE state = 'provisional') AS provisional,
+        sum(date_diff('second', window_start, window_end))::BIGINT AS seconds, sum(requests)::BIGINT AS polls,
+        sum(events)::BIGINT AS events, sum(late)::BIGINT AS late, max(settled_at) AS settled_at
+    FROM piece GROUP BY ALL
+), usual AS (
+    SELECT team_id, stream, dayofweek(day_utc) AS weekday, median(events) AS usual FROM held
+    WHERE day_utc < date_trunc('day', $from) AND provisional = 0 GROUP BY ALL
+    -- Of fewer days nothing usual can be told.
+    HAVING count(*) >= 4
+), standing AS (
+    SELECT f.* FROM findings f
+    WHERE ($team IS NULL OR f.team_id = $team) AND NOT (f.kind = 'gap' AND EXISTS (
+        SELECT 1 FROM findings c WHERE c.kind = 'gap_closed' AND c.team_id = f.team_id
+            AND c.stream IS NOT DISTINCT FROM f.stream AND c.subject = f.subject
+            AND c.from_time IS NOT DISTINCT FROM f.from_time AND c.to_time IS NOT DISTINCT FROM f.to_time))
+), gap AS (
+    SELECT d.team_id, d.stream, d.day_utc, count(*) AS gaps, min(greatest(s.from_time, d.day_utc)) AS from_at,
+        max(least(s.to_time, d.next_day)) AS to_at, string_agg(DISTINCT s.reason, '; ' ORDER BY s.reason) AS reasons,
+        bool_or(contains(s.reason, 'plan') OR contains(s.reason, 'removed')) AS is_permanent
+    FROM day d JOIN standing s ON s.kind = 'gap' AND s.team_id = d.team_id AND s.stream = d.stream
+        AND (s.from_time IS NULL OR s.from_time < d.next_day) AND (s.to_time IS NULL OR s.to_time > d.day_utc)
+    GROUP BY ALL
+), other AS (
+    SELECT d.team_id, d.stream, d.day_utc,
+        coalesce(sum(s."count") FILTER (WHERE s.kind = 'quarantined'), 0)::BIGINT AS quarantined,
+        count(*) FILTER (WHERE s.kind = 'new_event_type') AS new_event_types,
+        count(*) FILTER (WHERE s.kind IN ('changed_upstream', 'no_longer_served')) AS changed_upstream,
+        count(*) FILTER (WHERE s.kind IN ('paging_anomaly', 'unstable_window', 'ambiguous_overlap')) AS anomalies,
+        count(*) FILTER (WHERE s.kind = 'silence') AS silences
+    FROM day d JOIN standing s ON s.kind <> 'gap' AND s.team_id = d.team_id AND s.stream = d.stream
+        AND coalesce(s.from_time, s.found_at) >= d.day_utc AND coalesce(s.from_time, s.found_at) < d.next_day
+    GROUP BY ALL
+), whole_team AS (
+    SELECT team_id, date_trunc('day', found_at) AS day_utc, count(*) FILTER (WHERE kind = 'clock_regression') AS clock_steps,
+        coalesce(sum("count") FILTER (WHERE kind = 'unknown_field'), 0)::BIGINT AS unknown_fields
+    FROM standing WHERE kind IN ('clock_regression', 'unknown_field') GROUP BY ALL
+), joined AS (
+    SELECT d.*, h.windows, h.provisional, h.seconds, h.polls, h.events, h.late, h.settled_at, u.usual,
+        coalesce(g.gaps, 0) AS gaps, g.from_at, g.to_at, g.reasons, g.is_permanent,
+        coalesce(o.quarantined, 0) AS quarantined, coalesce(o.new_event_types, 0) AS new_event_types,
+        coalesce(o.changed_upstream, 0) AS changed_upstream, coalesce(o.anomalies, 0) AS anomalies,
+        coalesce(o.silences, 0) AS silences, coalesce(c.clock_steps, 0) AS clock_steps, coalesce(c.unknown_fields, 0) AS unknown_fields,
+        d.next_day + to_seconds($unread_after) <= $now AS is_due
+    FROM day d
+        LEFT JOIN held h ON h.team_id = d.team_id AND h.stream = d.stream AND h.day_utc = d.day_utc
+        LEFT JOIN usual u ON u.team_id = d.team_id AND u.stream = d.stream AND u.weekday = dayofweek(d.day_utc)
+        LEFT JOIN gap g ON g.team_id = d.team_id AND g.stream = d.stream AND g.day_utc = d.day_utc
+        LEFT JOIN other o ON o.team_id = d.team_id AND o.stream = d.stream AND o.day_utc = d.day_utc
+        LEFT JOIN whole_team c ON c.team_id = d.team_id AND c.day_utc = d.day_utc
+), judged AS (
+    SELECT *, CASE WHEN windows IS NULL THEN 'not read'
+            WHEN begins_at <= day_utc AND seconds < 86400 AND is_due THEN 'read in part'
+            WHEN provisional > 0 THEN 'provisional' ELSE 'read whole' END AS state,
+        coalesce(usual >= $usual_min AND provisional = 0 AND events < usual * $quiet_share, false) OR silences > 0 AS is_quiet
+    FROM joined
+)
+SELECT team_id, stream AS source, day_utc, state, windows, polls, events, late, usual::BIGINT AS usual_events, is_quiet,
+    gaps, local_time(from_at, $tz) AS gap_from_local, local_time(to_at, $tz) AS gap_to_local, reasons AS gap_reasons,
+    coalesce(is_permanent, false) AS is_permanent, quarantined, new_event_types, changed_upstream, anomalies, clock_steps, unknown_fields,
+    local_time(settled_at, $tz) AS settled_local,
+    CASE WHEN is_permanent THEN 'critical' WHEN gaps > 0 THEN 'high'
+        WHEN state IN ('not read', 'read in part') AND is_due THEN 'high'
+        WHEN state = 'provisional' AND is_due THEN 'medium'
+        WHEN is_quiet OR clock_steps > 0 OR anomalies > 0 THEN 'medium' WHEN quarantined > 0 THEN 'low'
+        WHEN new_event_types > 0 OR changed_upstream > 0 OR unknown_fields > 0 THEN 'info' END AS severity
+FROM judged
+ORDER BY team_id, source, day_utc;
+
 -- chart rows
-SELECT date_trunc('day', window_start) AS day, stream, sum(events)::BIGINT AS events FROM report GROUP BY ALL ORDER BY ALL;
+SELECT day_utc, concat_ws(' ', CASE WHEN (SELECT count(DISTINCT team_id) FROM report) > 1 THEN team_id END, source) AS source,
+    coalesce(events, 0) AS events
+FROM report ORDER BY 1, 2;

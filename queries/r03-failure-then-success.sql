@@ -1,0 +1,42 @@
+-- id: R03
+-- title: Failure, then success
+-- question: Did a guess work?
+-- controls: NIST 800-53 AC-2(12); SOC 2 CC7.2, CC7.3; ISO 27001 A.8.16
+-- param: min_failures integer = 3 | failures before the success
+-- param: window duration = 15m | how long before the success they may lie
+-- chart: strip x=success_local | Successes after repeated failures
+-- severity: high
+-- note: failures count when they were on the same computer from the same address or for the same peer, and no other such success lies between
+-- note: authentication events exist for fluid tunnels only
+-- note: three typing errors look the same as a guess: ask the person
+WITH authentication AS (
+    SELECT team_id, event_id, event_time, event_type = 'authSucceededEvent' AS is_success, connection_id, device_id,
+        computer_host_name, lower(trim(peer_email)) AS peer, peer_email, peer_ip, failure_reason
+    FROM connections
+    WHERE event_time >= $from - to_seconds($window) AND event_time < $to
+        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND device_id IS NOT NULL
+        AND ($team IS NULL OR team_id = $team)
+), failure AS (SELECT * FROM authentication WHERE NOT is_success),
+success AS (SELECT * FROM authentication WHERE is_success),
+followed AS (
+    -- UNION, not UNION ALL: a failure that meets a success by peer and by address counts once.
+    SELECT f.team_id, f.event_id AS failure, f.event_time AS failed_at, f.failure_reason, s.event_id AS success
+    FROM failure f ASOF JOIN success s ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer_ip = f.peer_ip
+        AND f.event_time <= s.event_time
+    UNION
+    SELECT f.team_id, f.event_id, f.event_time, f.failure_reason, s.event_id
+    FROM failure f ASOF JOIN success s ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer = f.peer
+        AND f.event_time <= s.event_time
+)
+SELECT s.team_id, s.peer_email, s.peer_ip, s.device_id, max(s.computer_host_name) AS computer_host_name,
+    count(*) AS failures,
+    local_time(min(f.failed_at), $tz) AS first_failure_local,
+    local_time(s.event_time, $tz) AS success_local,
+    round(date_diff('millisecond', min(f.failed_at), s.event_time) / 1000.0, 3) AS seconds,
+    string_agg(DISTINCT f.failure_reason, ', ' ORDER BY f.failure_reason) AS reasons,
+    s.connection_id, min(f.failed_at) AS first_failure_at, s.event_time AS success_at
+FROM success s JOIN followed f ON f.team_id = s.team_id AND f.success = s.event_id
+WHERE s.event_time >= $from AND f.failed_at >= s.event_time - to_seconds($window)
+GROUP BY s.team_id, s.event_id, s.peer_email, s.peer_ip, s.device_id, s.connection_id, s.event_time
+HAVING count(*) >= $min_failures
+ORDER BY s.event_time, s.team_id, s.event_id;

@@ -1,0 +1,119 @@
+//! A report run on the golden archive: its rows and those of its chart, as text that can be compared.
+
+use annals::model::{Instant, Range, TeamId};
+use annals::report::{Asked, Engine, Flow, Format, Limits, Look, Report, ReportError, Sink, ViewData, sink_for};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use serde_json::Value;
+
+use super::world::at;
+
+const NOW: &str = "2026-11-10T00:00:00Z";
+const LIMITS: Limits = Limits { memory_mib: 512, threads: 2 };
+
+/// What is asked of a report beside its id. The text before the first `.` of a golden's name is the report's.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    pub report: &'static str,
+    /// Told from other questions to the same report by this; empty for the usual one.
+    pub name: &'static str,
+    pub period: (&'static str, &'static str),
+    pub team: Option<&'static str>,
+    pub zone: &'static str,
+    pub params: &'static [(&'static str, &'static str)],
+}
+
+impl Question {
+    /// The usual question: four weeks of both teams, by the clocks of Vienna. Summer time ends in them in both zones.
+    pub const fn usual(report: &'static str) -> Self {
+        Self {
+            report,
+            name: "",
+            period: ("2026-10-12T00:00:00Z", "2026-11-09T00:00:00Z"),
+            team: None,
+            zone: "Europe/Vienna",
+            params: &[],
+        }
+    }
+}
+
+/// Rows, as JSON objects a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub rows: String,
+    pub chart: String,
+    /// Name and type of each column.
+    pub columns: Vec<(String, String)>,
+}
+
+impl Answer {
+    pub fn objects(&self) -> Vec<Value> {
+        self.rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub fn ask(data: &ViewData, report: &Report, question: &Question) -> Answer {
+    let mut engine = Engine::open_confined(data.clone(), LIMITS).unwrap();
+    let zone: annals::report::Zone = question.zone.parse().unwrap();
+    let now: Instant = at(NOW);
+    let given: Vec<(String, String)> =
+        question.params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let period = Range::new(at(question.period.0), at(question.period.1));
+    let asked = Asked {
+        period,
+        team: question.team.map(TeamId::from),
+        values: report.values(&given, now, zone.rules()).unwrap(),
+        zone,
+        as_of: period.end,
+        now,
+    };
+    let run = engine.run(report, &asked).unwrap_or_else(|e| panic!("{}: {e}", report.id));
+    let mut rows = Vec::new();
+    run.rows(sink_for(Format::Ndjson, &mut rows, Look::default()).as_mut()).unwrap();
+    let mut chart = Vec::new();
+    run.chart_rows(sink_for(Format::Ndjson, &mut chart, Look::default()).as_mut())
+        .unwrap_or_else(|e| panic!("{}, its chart: {e}", report.id));
+    let mut columns = Columns::default();
+    run.rows(&mut columns).unwrap();
+    Answer {
+        rows: steady(&String::from_utf8(rows).unwrap()),
+        chart: steady(&String::from_utf8(chart).unwrap()),
+        columns: columns.0,
+    }
+}
+
+/// Keeps the columns, and no row.
+#[derive(Default)]
+struct Columns(Vec<(String, String)>);
+
+impl Sink for Columns {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.0 = schema.fields().iter().map(|f| (f.name().clone(), format!("{:?}", f.data_type()))).collect();
+        Ok(())
+    }
+
+    fn batch(&mut self, _: &RecordBatch) -> Result<Flow, ReportError> {
+        Ok(Flow::Enough)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
+}
+
+/// What depends on how rows are encoded in files says only that it is there: digests, and sizes in bytes.
+fn steady(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for part in text.split_inclusive(['"', ',', '}']) {
+        let word = part.trim_end_matches(['"', ',', '}']);
+        let is_digest = word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match (is_digest, word.strip_prefix(':')) {
+            (true, _) => out.push_str(&part.replace(word, "<sha256>")),
+            (false, Some(number)) if out.ends_with("\"bytes\"") && number.parse::<u64>().is_ok() => {
+                out.push_str(&part.replace(number, "0"));
+            }
+            _ => out.push_str(part),
+        }
+    }
+    out
+}

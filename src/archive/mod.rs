@@ -40,6 +40,7 @@ mod dataset;
 mod draft;
 mod error;
 mod ledger;
+mod lines;
 mod path;
 mod plan;
 mod publish;
@@ -56,6 +57,7 @@ pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
 pub use draft::{Draft, WindowRows};
 pub use error::ArchiveError;
+pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use path::month_of;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{

@@ -1,5 +1,6 @@
 //! An archive as a whole: its manifest, its teams, the way in for readers and writers.
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -33,6 +34,12 @@ pub(super) struct Manifest {
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Archive {

@@ -18,7 +18,7 @@ pub struct ConnectArgs {
 }
 
 pub fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Error> {
-    let sql = client_sql(&look::view_data(&global.load()?)?);
+    let sql = client_sql(&look::view_data(&global.load()?)?)?;
     output::to(args.output.as_deref(), |out| out.write_all(sql.as_bytes()).map_err(Error::output))?;
     Ok(Exit::Done)
 }

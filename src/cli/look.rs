@@ -46,7 +46,7 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
 /// When there is no archive, or a ledger does not check.
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
     let (archive, root) = (open(config)?, root(config)?);
-    let mut data = ViewData::default();
+    let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
         if reader.is_pending() {

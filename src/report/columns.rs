@@ -16,6 +16,10 @@ pub enum View {
     Quarantine,
     Coverage,
     Findings,
+    Ledger,
+    ArchiveFiles,
+    Verification,
+    VerificationVerdict,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -103,9 +107,67 @@ const FINDINGS: [Column; 10] = [
     count("ledger_seq"),
 ];
 
+/// A line of a ledger: one commit.
+const LEDGER: [Column; 9] = [
+    text("team_id"),
+    count("seq"),
+    time("at"),
+    text("kind"),
+    count("files_added"),
+    count("files_removed"),
+    // Rows of the files added, less those of the files removed.
+    count("rows_added"),
+    text("sha256"),
+    text("prev"),
+];
+
+/// A live file, and the ledger line that added it.
+const ARCHIVE_FILES: [Column; 10] = [
+    text("team_id"),
+    text("dataset"),
+    text("role"),
+    // Relative to the archive.
+    text("path"),
+    count("rows"),
+    count("bytes"),
+    text("sha256"),
+    time("first_event_at"),
+    time("last_event_at"),
+    count("added_seq"),
+];
+
+/// A fault that `verify` finds.
+const VERIFICATION: [Column; 4] = [text("team_id"), text("code"), text("subject"), text("detail")];
+
+/// What `verify` says of the whole: one row. A good one is as the ledger says.
+const VERIFICATION_VERDICT: [Column; 10] = [
+    flag("clean"),
+    text("verdict"),
+    count("files"),
+    count("files_good"),
+    count("rows"),
+    count("rows_good"),
+    count("lines"),
+    count("lines_good"),
+    count("pending"),
+    count("faults"),
+];
+
 impl View {
-    pub const ALL: [View; 6] =
-        [View::Activity, View::Connections, View::Billing, View::Quarantine, View::Coverage, View::Findings];
+    pub const ALL: [View; 10] = [
+        View::Activity,
+        View::Connections,
+        View::Billing,
+        View::Quarantine,
+        View::Coverage,
+        View::Findings,
+        View::Ledger,
+        View::ArchiveFiles,
+        View::Verification,
+        View::VerificationVerdict,
+    ];
+    /// Those whose rows are read when a query asks for them.
+    pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -115,6 +177,10 @@ impl View {
             View::Quarantine => "quarantine",
             View::Coverage => "coverage",
             View::Findings => "findings",
+            View::Ledger => "ledger",
+            View::ArchiveFiles => "archive_files",
+            View::Verification => "verification",
+            View::VerificationVerdict => "verification_verdict",
         }
     }
 
@@ -128,6 +194,10 @@ impl View {
             View::Quarantine => QUARANTINE.to_vec(),
             View::Coverage => COVERAGE.to_vec(),
             View::Findings => FINDINGS.to_vec(),
+            View::Ledger => LEDGER.to_vec(),
+            View::ArchiveFiles => ARCHIVE_FILES.to_vec(),
+            View::Verification => VERIFICATION.to_vec(),
+            View::VerificationVerdict => VERIFICATION_VERDICT.to_vec(),
         }
     }
 }

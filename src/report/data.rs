@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Dataset, Finding, FindingKind, TeamState, WindowRecord};
+use crate::archive::{Archive, Dataset, Finding, FindingKind, TeamState, WindowRecord};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 /// A live file of the ledger's list.
@@ -43,8 +43,10 @@ pub struct TeamLook {
 }
 
 /// Everything that the views are made of: one consistent look at the archive.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct ViewData {
+    /// Where what is not kept here is read from, when a query asks for it; without it those views are empty.
+    pub archive: Option<Archive>,
     pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,

@@ -1,6 +1,7 @@
 //! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
@@ -9,8 +10,9 @@ use tempfile::TempDir;
 
 use super::ReportError;
 use super::data::ViewData;
+use super::lookup::{ArchiveRows, Lookup, ROWS_FUNCTION};
 use super::sink::{Flow, Sink};
-use super::views::{quoted_path, quoted_text, views_sql};
+use super::views::{looked_up_sql, quoted_path, quoted_text, views_sql};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
 /// What the engine may use. Beyond the memory it spills to a temporary directory.
@@ -59,7 +61,9 @@ impl Engine {
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
         // A live file never changes, so its footer is read once.
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
-        connection.execute_batch(&views_sql(&data)).map_err(failed)?;
+        let lookup = Arc::new(Lookup::of(&data));
+        connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
+        connection.execute_batch(&(views_sql(&data) + &looked_up_sql())).map_err(failed)?;
         Ok(Self { connection, data, _spill: spill })
     }
 

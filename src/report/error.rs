@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::lookup::ARCHIVE_FAILED;
+
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The query is wrong, or asks for what cannot be computed.
@@ -45,8 +47,16 @@ impl ReportError {
             other => other.to_string(),
         };
         let world = ["IO Error", "Out of Memory Error", "INTERNAL Error", "FATAL Error", "Permission Error"];
-        let is_world = world.iter().any(|kind| full.starts_with(kind)) || names_our_file(&full);
         let message = short(&full);
+        if let Some((_, archive)) = message.split_once(ARCHIVE_FAILED) {
+            return ReportError::Engine(format!("{ARCHIVE_FAILED}{archive}"));
+        }
+        // A confined engine opens live files alone: whoever asks for another asks wrongly.
+        let is_confined = full.contains("disabled by configuration");
+        let is_world = world.iter().any(|kind| full.starts_with(kind)) || names_our_file(&full);
+        if is_confined {
+            return ReportError::query("a report reads the archive's views alone: no files, no network, no settings");
+        }
         if is_world { ReportError::Engine(message) } else { ReportError::Query { message, line: line_of(&full) } }
     }
 }

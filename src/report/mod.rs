@@ -12,6 +12,7 @@ mod coverage;
 mod data;
 mod engine;
 mod error;
+mod lookup;
 mod render;
 mod run;
 mod sink;

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use crate::archive::Dataset;
 use crate::model::{Instant, Stream};
 
+use super::ReportError;
 use super::columns::{Column, View};
 use super::data::{CoverageRow, FindingRow, LiveFile, ViewData};
+use super::lookup::{ARCHIVE_FAILED, Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
 
 /// Files that one branch of a view reads. Naming a file in a query costs its footer, unless the branch's range of event
@@ -30,14 +32,32 @@ pub fn views_sql(data: &ViewData) -> String {
     sql
 }
 
-/// The same views for any DuckDB client, with the zone function by the name that it has inside.
-pub fn client_sql(data: &ViewData) -> String {
-    format!(
+/// The statements that make the views whose rows are read when a query asks for them: for the engine inside.
+pub(super) fn looked_up_sql() -> String {
+    let mut sql = String::new();
+    for view in View::LOOKED_UP {
+        push_view(&mut sql, view, &from_json(view, &format!("{ROWS_FUNCTION}('{}')", view.as_str())));
+    }
+    sql
+}
+
+/// The same views for any DuckDB client, with the zone function by the name that it has inside. Not among them is what
+/// `verify` finds: that is found by verifying.
+///
+/// # Errors
+/// [`ReportError::Engine`] when a ledger cannot be read again.
+pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
+    let mut views = views_sql(data);
+    let lookup = Lookup::of(data);
+    for view in [View::Ledger, View::ArchiveFiles] {
+        let rows = lookup.rows(view).map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
+        push_view(&mut views, view, &over_rows(view, rows.into_iter()));
+    }
+    Ok(format!(
         "-- The views of an Annals archive, as it stood when this text was made: make it anew to see later commits.\n\
          -- {ZONE_FUNCTION}(utc_time, zone) is the only statement here that needs the icu extension.\n\
-         CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{}",
-        views_sql(data)
-    )
+         CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{views}"
+    ))
 }
 
 fn push_view(sql: &mut String, view: View, body: &str) {
@@ -94,6 +114,11 @@ fn over_rows(view: View, rows: impl Iterator<Item = Value>) -> String {
     if rows.is_empty() {
         return empty(view);
     }
+    from_json(view, &quoted_text(&Value::Array(rows).to_string()))
+}
+
+/// The rows of a JSON list, which the SQL expression `json` gives.
+fn from_json(view: View, json: &str) -> String {
     // Times travel as microseconds since the epoch.
     let (mut shape, mut columns) = (Vec::new(), Vec::new());
     for column in view.columns() {
@@ -105,9 +130,8 @@ fn over_rows(view: View, rows: impl Iterator<Item = Value>) -> String {
         columns.push(format!("{value} AS {}", quoted_name(column.name)));
     }
     format!(
-        "SELECT {} FROM (SELECT unnest(from_json({},\n  '[{{{}}}]')) AS r)",
+        "SELECT {} FROM (SELECT unnest(from_json({json},\n  '[{{{}}}]')) AS r)",
         columns.join(", "),
-        quoted_text(&Value::Array(rows).to_string()),
         shape.join(",")
     )
 }

@@ -24,7 +24,7 @@ pub use statements::Statement;
 include!(concat!(env!("OUT_DIR"), "/queries.rs"));
 
 /// How far a name may be from one that exists to be offered instead: of 1, the same, down to 0.
-const NEAR_MIN: f64 = 0.6;
+const NEAR_MIN: f64 = 0.75;
 const NEAR_SHOWN_MAX: usize = 3;
 
 /// The reports, in the order of their ids.

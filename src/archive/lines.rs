@@ -1,0 +1,99 @@
+//! The lines of a ledger, one by one, for questions about the ledger itself.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+
+use super::ledger::Line;
+use super::path::{ArchivePath, TeamKey};
+use super::replay::ledger_days;
+use super::store::{Store, StoreError, Verb};
+use super::{Archive, ArchiveError, FileEntry};
+
+/// One commit, as its line says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerLine {
+    pub seq: LedgerSeq,
+    pub at: Instant,
+    pub kind: String,
+    pub files_added: u64,
+    pub files_removed: u64,
+    /// Rows of the files added, less those of the files removed.
+    pub rows_added: u64,
+    pub sha256: Digest,
+    pub prev: Digest,
+}
+
+/// A live file, and the line that added it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedFile {
+    pub entry: FileEntry,
+    pub added_seq: LedgerSeq,
+}
+
+/// A ledger up to one of its lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerLines {
+    pub lines: Vec<LedgerLine>,
+    /// The files that are live after the last of them, in the order of paths.
+    pub files: Vec<AddedFile>,
+}
+
+impl Archive {
+    /// The lines of a team's ledger up to and with `last`.
+    ///
+    /// # Errors
+    /// When the store fails, or a line does not check.
+    pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<LedgerLines, ArchiveError> {
+        let store = self.store().as_ref();
+        let key = TeamKey::of(team);
+        let mut follower = Follower::default();
+        for day in ledger_days(store, &key)? {
+            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+            follower.follow_file(store, &path, last)?;
+        }
+        let files = follower.live.into_values().collect();
+        Ok(LedgerLines { lines: follower.lines, files })
+    }
+}
+
+#[derive(Default)]
+struct Follower {
+    lines: Vec<LedgerLine>,
+    live: BTreeMap<String, AddedFile>,
+}
+
+impl Follower {
+    fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
+        let content = store.read(path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+        for (at, text) in content.split(|byte| *byte == b'\n').enumerate() {
+            // What an interrupted append left stands behind the last line that was asked for.
+            if text.is_empty() || self.lines.last().is_some_and(|line| line.seq >= last) {
+                continue;
+            }
+            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: at as u64 + 1, reason };
+            let (line, sha256) = Line::decode(text).map_err(|e| damaged(e.to_string()))?;
+            self.follow(line, sha256);
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, line: Line, sha256: Digest) {
+        let Line { seq, at, kind, prev, body, .. } = line;
+        let removed = body.removes.iter().filter_map(|path| self.live.remove(path));
+        let rows_removed: u64 = removed.map(|file| file.entry.rows).sum();
+        let rows: u64 = body.adds.iter().map(|file| file.rows).sum();
+        self.lines.push(LedgerLine {
+            seq,
+            at,
+            kind,
+            files_added: body.adds.len() as u64,
+            files_removed: body.removes.len() as u64,
+            rows_added: rows.saturating_sub(rows_removed),
+            sha256,
+            prev,
+        });
+        let added = body.adds.into_iter().map(|entry| (entry.path.clone(), AddedFile { entry, added_seq: seq }));
+        self.live.extend(added);
+    }
+}

@@ -1,0 +1,162 @@
+//! Views whose rows are read from the archive only when a query asks for them: the ledger's lines, the live files, and
+//! what `verify` finds. Seven years of ledger lines are too many to be made into rows for every query.
+
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
+use serde_json::{Value, json};
+
+use crate::archive::{AddedFile, Archive, LedgerLine, VerifyOptions, VerifyReport, verify};
+use crate::model::{Instant, LedgerSeq, TeamId};
+
+use super::columns::View;
+use super::data::ViewData;
+
+/// `annals_rows(view VARCHAR) -> VARCHAR`: the rows of a view as a JSON list.
+pub(super) const ROWS_FUNCTION: &str = "annals_rows";
+/// Stands before what went wrong with the archive, and tells it from a wrong query.
+pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
+
+/// What the rows are read from.
+#[derive(Default)]
+pub(super) struct Lookup {
+    archive: Option<Archive>,
+    /// The last line of each team that this look at the archive sees.
+    teams: Vec<(TeamId, LedgerSeq)>,
+    /// Verifying reads everything: once is enough for one look.
+    verified: OnceLock<Result<VerifyReport, String>>,
+}
+
+impl Lookup {
+    pub fn of(data: &ViewData) -> Self {
+        let teams = data.teams.iter().map(|look| (look.team_id.clone(), look.seq)).collect();
+        Self { archive: data.archive.clone(), teams, verified: OnceLock::new() }
+    }
+
+    /// The rows of one of [`View::LOOKED_UP`].
+    ///
+    /// # Errors
+    /// A sentence, when the archive cannot be read.
+    pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
+        match view {
+            View::Ledger => self.of_teams(|archive, team, last| {
+                let lines = archive.lines(team, last).map_err(|e| e.to_string())?.lines;
+                Ok(lines.iter().map(|line| line_values(team, line)).collect())
+            }),
+            View::ArchiveFiles => self.of_teams(|archive, team, last| {
+                let files = archive.lines(team, last).map_err(|e| e.to_string())?.files;
+                Ok(files.iter().map(|file| file_values(team, file)).collect())
+            }),
+            View::Verification => Ok(self.verified()?.map_or_else(Vec::new, fault_values)),
+            View::VerificationVerdict => Ok(self.verified()?.map(verdict_values).into_iter().collect()),
+            other => Err(format!("view {} is not looked up", other.as_str())),
+        }
+    }
+
+    fn of_teams(
+        &self,
+        rows: impl Fn(&Archive, &TeamId, LedgerSeq) -> Result<Vec<Value>, String>,
+    ) -> Result<Vec<Value>, String> {
+        let Some(archive) = &self.archive else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (team, last) in &self.teams {
+            found.extend(rows(archive, team, *last)?);
+        }
+        Ok(found)
+    }
+
+    fn verified(&self) -> Result<Option<&VerifyReport>, String> {
+        let Some(archive) = &self.archive else { return Ok(None) };
+        let look = || verify(archive.store().as_ref(), &VerifyOptions::default()).map_err(|e| e.to_string());
+        self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)
+    }
+}
+
+fn line_values(team: &TeamId, line: &LedgerLine) -> Value {
+    json!({
+        "team_id": team.as_str(),
+        "seq": line.seq.0,
+        "at": line.at.micros(),
+        "kind": line.kind,
+        "files_added": line.files_added,
+        "files_removed": line.files_removed,
+        "rows_added": line.rows_added,
+        "sha256": line.sha256,
+        "prev": line.prev,
+    })
+}
+
+fn file_values(team: &TeamId, file: &AddedFile) -> Value {
+    let AddedFile { entry, added_seq } = file;
+    json!({
+        "team_id": team.as_str(),
+        "dataset": entry.dataset.as_str(),
+        "role": entry.role,
+        "path": entry.path,
+        "rows": entry.rows,
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+        "first_event_at": entry.first.map(Instant::micros),
+        "last_event_at": entry.last.map(Instant::micros),
+        "added_seq": added_seq.0,
+    })
+}
+
+fn fault_values(report: &VerifyReport) -> Vec<Value> {
+    let of_fault = |object: &str| {
+        let stands_in = |place: &str| object.split('/').any(|part| part == place);
+        let is_its = |ledger: &str| ledger.rsplit('/').next().is_some_and(stands_in);
+        report.teams.iter().find(|team| is_its(&team.ledger)).and_then(|team| team.team_id.as_ref())
+    };
+    let values = report.faults.iter().map(|fault| {
+        json!({
+            "team_id": of_fault(&fault.object).map(TeamId::as_str),
+            "code": fault.code.as_str(),
+            "subject": fault.object,
+            "detail": fault.detail,
+        })
+    });
+    values.collect()
+}
+
+fn verdict_values(report: &VerifyReport) -> Value {
+    json!({
+        "clean": report.is_clean(),
+        "verdict": report.verdict.to_string(),
+        "files": report.files.total,
+        "files_good": report.files.good,
+        "rows": report.rows.total,
+        "rows_good": report.rows.good,
+        "lines": report.commits.total,
+        "lines_good": report.commits.good,
+        "pending": report.pending,
+        "faults": report.faults.len(),
+    })
+}
+
+pub(super) struct ArchiveRows;
+
+impl VArrowScalar for ArchiveRows {
+    type State = Arc<Lookup>;
+
+    fn invoke(lookup: &Arc<Lookup>, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
+        let names = input.column(0).as_any().downcast_ref::<StringArray>();
+        let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} takes the name of a view"))?;
+        let mut texts = Vec::with_capacity(names.len());
+        for row in 0..names.len() {
+            let view =
+                View::LOOKED_UP.into_iter().find(|view| !names.is_null(row) && view.as_str() == names.value(row));
+            let view = view.ok_or_else(|| format!("{ROWS_FUNCTION} takes the name of a view"))?;
+            let rows = lookup.rows(view).map_err(|message| format!("{ARCHIVE_FAILED}{message}"))?;
+            texts.push(Value::Array(rows).to_string());
+        }
+        Ok(Arc::new(StringArray::from(texts)))
+    }
+
+    fn signatures() -> Vec<ArrowFunctionSignature> {
+        vec![ArrowFunctionSignature::exact(vec![DataType::Utf8], DataType::Utf8)]
+    }
+}

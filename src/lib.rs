@@ -2,9 +2,9 @@
 //!
 //! # The flow
 //! ```text
-//! api      ->  collect    ->  normalize   ->  archive        ->  report
-//! HTTP,        one window,    wire to         stage, ledger,     SQL over the
-//! retries      all pages      typed rows      publish, verify    ledger's files
+//! api      ->  collect    ->  normalize   ->  correlate  ->  archive        ->  report
+//! HTTP,        one window,    wire to         events to      stage, ledger,     SQL over the
+//! retries      all pages      typed rows      sessions       publish, verify    ledger's files
 //! ```
 //! `pipeline` is the only place where stages meet; `cli` is the face. `model` is the vocabulary that every room
 //! speaks, `clock` the only source of time, sleep and randomness, `sandbox` the documented service for rehearsal.
@@ -17,6 +17,7 @@
 //! | `api` | the event source's contract, wire types, client, retries, limits | model, clock |
 //! | `collect` | one range -> all its events: walk, confirm, split, join | model, api's contract |
 //! | `normalize` | wire to rows, rejects kept | model, api's wire types |
+//! | `correlate` | events of one connection to its session | model |
 //! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
@@ -38,6 +39,7 @@ pub mod cli;
 pub mod clock;
 pub mod collect;
 pub mod config;
+pub mod correlate;
 pub mod error;
 pub mod model;
 pub mod normalize;

@@ -7,10 +7,11 @@
 //! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
 //! reads whether the line is there, and does step 3 again.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{EventRow, Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{ConnectionId, EventRow, Instant, LedgerSeq, Range, Stream, TeamId};
 
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
@@ -18,10 +19,11 @@ use super::plan::{draft_digest, plan};
 use super::publish::{check_staged, clear_staging, publish};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
+use super::sessions::{HeldSession, Lookup};
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::{ArchiveError, Body, Draft, FileEntry};
+use super::{ArchiveError, Body, Dataset, Draft, FileEntry};
 
 /// How a commit ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,7 @@ pub struct TeamWriter {
     state: TeamState,
     end: LedgerEnd,
     recovery: Recovery,
+    lookup: Lookup,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
     /// An earlier commit failed and may have left files in staging.
@@ -84,7 +87,17 @@ impl TeamWriter {
             tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
         }
         let end = LedgerEnd { torn: 0, ..replay.end };
-        Ok(Self { store, key, state, end, recovery, is_poisoned: false, is_littered: false, _guard: guard })
+        Ok(Self {
+            store,
+            key,
+            state,
+            end,
+            recovery,
+            lookup: Lookup::default(),
+            is_poisoned: false,
+            is_littered: false,
+            _guard: guard,
+        })
     }
 
     pub fn state(&self) -> &TeamState {
@@ -124,6 +137,30 @@ impl TeamWriter {
         reader::rejects(self.store.as_ref(), &self.state, stream)
     }
 
+    /// See [`Lookup::open`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn open_sessions(&self) -> Result<Vec<HeldSession>, ArchiveError> {
+        Lookup::open(self.store.as_ref(), &self.state)
+    }
+
+    /// See [`Lookup::resting`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn resting_sessions(&mut self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
+        self.lookup.resting(self.store.as_ref(), &self.state, ids)
+    }
+
+    /// See [`reader::connection_rows`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn connection_rows(&self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
+        reader::connection_rows(self.store.as_ref(), &self.state, wanted)
+    }
+
     /// Commits a draft as a whole, or not at all. `now` is the machine's clock.
     ///
     /// # Errors
@@ -159,7 +196,8 @@ impl TeamWriter {
     /// Step 1.
     fn stage(&self, draft: &mut Draft) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
-        let outputs = plan(&self.state, draft).map_err(|reason| ArchiveError::Draft { team: team.clone(), reason })?;
+        let planned = plan(&self.state, draft);
+        let (mut outputs, sessions) = planned.map_err(|reason| ArchiveError::Draft { team: team.clone(), reason })?;
         let draft = std::mem::take(draft);
         let mut body = Body {
             windows: draft.windows,
@@ -167,12 +205,17 @@ impl TeamWriter {
             devices: draft.devices,
             findings: draft.findings,
             sealed_months: draft.seal_months,
+            sessions,
             ..Body::default()
         };
         for output in &outputs {
             body.removes.extend(output.inputs().iter().map(|file| file.path.clone()));
         }
+        if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
+            body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
+        }
         body.removes.sort();
+        outputs.retain(|output| output.rows() > 0);
         let stage = Stage { store: self.store.as_ref(), key: &self.key, seq: self.state.seq.next() };
         body.adds = stage.write_all(outputs)?;
         Ok(body)

@@ -12,17 +12,21 @@ pub enum Dataset {
     Activity,
     Connections,
     Billing,
+    /// Derived from `connections`: a commit may replace rows.
+    Sessions,
     Quarantine,
 }
 
 impl Dataset {
-    pub const ALL: [Dataset; 4] = [Dataset::Activity, Dataset::Connections, Dataset::Billing, Dataset::Quarantine];
+    pub const ALL: [Dataset; 5] =
+        [Dataset::Activity, Dataset::Connections, Dataset::Billing, Dataset::Sessions, Dataset::Quarantine];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Dataset::Activity => "activity",
             Dataset::Connections => "connections",
             Dataset::Billing => "billing",
+            Dataset::Sessions => "sessions",
             Dataset::Quarantine => "quarantine",
         }
     }

@@ -1,8 +1,10 @@
 //! What the pipeline asks to be committed: rows and records, before files exist.
 
-use crate::model::{EventRow, Range, RejectRow, Stream};
+use std::collections::BTreeMap;
 
-use super::record::{DeviceDelta, Finding, StreamRecord, WindowRecord};
+use crate::model::{EventRow, Range, RejectRow, SessionRow, Stream};
+
+use super::record::{DeviceDelta, Finding, SessionsMark, StreamRecord, WindowRecord};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,20 @@ pub struct WindowRows {
     pub rows: Vec<EventRow>,
     /// True when this commit settles the window: its parts and these rows become one file.
     pub compact: bool,
+}
+
+/// Sessions made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsDraft {
+    /// What they say after this commit.
+    pub mark: SessionsMark,
+    /// All sessions that the archive holds are dropped first.
+    pub is_anew: bool,
+    /// Those to which more events are waited for; any order.
+    pub open: Vec<SessionRow>,
+    pub resting: Vec<SessionRow>,
+    /// Rows that these replace, exactly as they stand, by the path of their file.
+    pub replaced: BTreeMap<String, Vec<SessionRow>>,
 }
 
 /// One commit in the making. Checked as a whole against the state, then written as a whole.
@@ -26,6 +42,8 @@ pub struct Draft {
     pub findings: Vec<Finding>,
     /// Months (the first instant of each) whose windows are all sealed: their files become one in `data/`.
     pub seal_months: Vec<(Stream, Range)>,
+    /// Sessions that the rows touch, as they are with these.
+    pub sessions: Option<SessionsDraft>,
 }
 
 impl Draft {

@@ -8,6 +8,7 @@
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   all rows of a settled window
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month gained later
+//! recent/sessions/team=<T>/date=<YYYY-MM-DD>/<time>-o-<hash>.parquet    sessions to which more events are waited for
 //! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
 //! locks/<name>.lock                                             held by writers; empty, and never truth
 //! ```
@@ -28,6 +29,10 @@
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
 //! 2^256, of the SHA-256 of each row's values (the first lines of `table/digest.rs` give the bytes).
 //!
+//! **Sessions** are made of the events and may be replaced: a body's `sessions` says how many rows of them are `replaced` and
+//! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
+//! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
+//!
 //! # What always holds
 //! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
 //!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
@@ -47,6 +52,7 @@ mod publish;
 mod reader;
 mod record;
 mod replay;
+mod sessions;
 mod stage;
 mod state;
 mod store;
@@ -55,16 +61,17 @@ mod verify;
 
 pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
-pub use draft::{Draft, WindowRows};
+pub use draft::{Draft, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use path::month_of;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
-    Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SnapshotEntry,
-    StreamRecord, WalkPoint, WindowRecord, WindowState,
+    Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark,
+    SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use root::{ARCHIVE_VERSION, Archive};
+pub use sessions::HeldSession;
 pub use state::{StateError, TeamState};
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,

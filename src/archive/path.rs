@@ -123,6 +123,7 @@ impl fmt::Display for DataPath {
         let (letter, place) = match role {
             FileRole::Part => ("p", format!("date={}", start.day())),
             FileRole::Window => ("w", format!("date={}", start.day())),
+            FileRole::Open => ("o", format!("date={}", start.day())),
             FileRole::Month => ("m", format!("month={}", start.month())),
             FileRole::Amendment => ("a", format!("month={}", start.month())),
         };
@@ -192,6 +193,7 @@ fn role_of(letter: &str) -> Option<FileRole> {
     match letter {
         "p" => Some(FileRole::Part),
         "w" => Some(FileRole::Window),
+        "o" => Some(FileRole::Open),
         "m" => Some(FileRole::Month),
         "a" => Some(FileRole::Amendment),
         _ => None,
@@ -217,7 +219,13 @@ mod tests {
     use super::*;
 
     fn role() -> impl Strategy<Value = FileRole> {
-        prop_oneof![Just(FileRole::Part), Just(FileRole::Window), Just(FileRole::Month), Just(FileRole::Amendment)]
+        prop_oneof![
+            Just(FileRole::Part),
+            Just(FileRole::Window),
+            Just(FileRole::Month),
+            Just(FileRole::Amendment),
+            Just(FileRole::Open)
+        ]
     }
 
     fn any_path() -> impl Strategy<Value = ArchivePath> {
@@ -232,7 +240,7 @@ mod tests {
                 seq: LedgerSeq(seq),
                 index
             }),
-            (team, second, role(), 0..4usize, "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
+            (team, second, role(), 0..Dataset::ALL.len(), "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
                 let dataset = Dataset::ALL[dataset];
                 ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })
             }),

@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Digest, EventRow, Instant, Range, RejectRow, Stream, TeamId};
 
 use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
+use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier};
-use super::{Dataset, Draft, FileEntry, FileRole, WindowRows};
+use super::{Dataset, Draft, FileEntry, FileRole, SessionsRecord, WindowRows};
 
 /// One file to be written.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Output {
     pub role: FileRole,
     pub start: Instant,
     pub content: Content,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Content {
     /// New rows, sorted, and live files that go up in this one.
     Events {
@@ -26,6 +27,7 @@ pub enum Content {
         rows: Vec<EventRow>,
     },
     Rejects(Vec<RejectRow>),
+    Sessions(SessionsChange),
 }
 
 impl Output {
@@ -33,12 +35,13 @@ impl Output {
         match &self.content {
             Content::Events { stream, .. } => (*stream).into(),
             Content::Rejects(_) => Dataset::Quarantine,
+            Content::Sessions(_) => Dataset::Sessions,
         }
     }
 
     pub fn tier(&self) -> Tier {
         match self.role {
-            FileRole::Part | FileRole::Window => Tier::Recent,
+            FileRole::Part | FileRole::Window | FileRole::Open => Tier::Recent,
             FileRole::Month | FileRole::Amendment => Tier::Sealed,
         }
     }
@@ -48,6 +51,7 @@ impl Output {
         match &self.content {
             Content::Events { inputs, .. } => inputs,
             Content::Rejects(_) => &[],
+            Content::Sessions(change) => &change.inputs,
         }
     }
 
@@ -56,6 +60,7 @@ impl Output {
         match &self.content {
             Content::Events { inputs, rows, .. } => inputs.iter().map(|f| f.rows).sum::<u64>() + rows.len() as u64,
             Content::Rejects(rows) => rows.len() as u64,
+            Content::Sessions(change) => change.rows(),
         }
     }
 }
@@ -67,11 +72,12 @@ struct Gathered {
     compact: bool,
 }
 
-/// The files that a draft becomes, in a fixed order.
+/// The files that a draft becomes, in a fixed order, and what the ledger is to say of the sessions among them. A file
+/// without rows is none: its inputs alone go.
 ///
 /// # Errors
 /// A sentence about the row that does not belong where the draft puts it.
-pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<Vec<Output>, String> {
+pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     let windows = gather(&state.team_id, std::mem::take(&mut draft.rows))?;
     let sealing: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let mut into_months: BTreeMap<(Stream, Instant), Vec<EventRow>> = BTreeMap::new();
@@ -96,7 +102,9 @@ pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<Vec<Output>, String>
         outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows } });
     }
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
-    Ok(outputs)
+    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &sealing)?;
+    outputs.extend(changed);
+    Ok((outputs, record))
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
@@ -191,6 +199,10 @@ pub fn draft_digest(draft: &Draft) -> Digest {
         parts.push([head.as_bytes(), &row.raw, b"\n"].concat());
     }
     let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
+    if let Some(sessions) = &draft.sessions {
+        let mark = sessions.mark;
+        parts.push(format!("sessions {} {:?} {}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
+    }
     parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     Digest::with_domain("annals draft v1\n", &parts)

@@ -1,15 +1,16 @@
 //! Questions that reading and reporting ask of the archived rows of a team.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 
-use crate::model::{Digest, EventId, EventRow, Instant, Range, RejectRow, Stream};
+use crate::model::{ConnectionId, Digest, EventId, EventRow, Instant, Range, RejectRow, Stream};
 
 use super::state::TeamState;
 use super::store::Store;
-use super::table::{Selection, TableReader, column, event_rows, reject_rows};
+use super::table::{Selection, TableReader, column, event_rows, reject_rows, schema_of};
 use super::{ArchiveError, Dataset, FileEntry};
 
 /// What identifies an archived event.
@@ -101,6 +102,32 @@ pub fn rows_in(
     })
 }
 
+/// The archived events of some connections, each within its range of event time, without their `raw`. Any order.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn connection_rows(
+    store: &dyn Store,
+    state: &TeamState,
+    wanted: &HashMap<ConnectionId, Range>,
+) -> Result<Vec<EventRow>, ArchiveError> {
+    let schema = schema_of(Dataset::Connections);
+    let columns: Vec<&str> =
+        schema.fields().iter().map(|field| field.name().as_str()).filter(|name| *name != column::RAW).collect();
+    let mut found = Vec::new();
+    for file in state.files_of(Dataset::Connections) {
+        let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
+        let ids: HashSet<ConnectionId> = here.clone().map(|(id, _)| id.clone()).collect();
+        let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.map(|(_, range)| range.end));
+        let Some(range) = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end)) else { continue };
+        let selection = Selection { columns: &columns, range: Some(range), connections: Some(&Arc::new(ids)) };
+        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+            found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
+        }
+    }
+    Ok(found)
+}
+
 /// The identities of the archived rows of a stream whose event time lies in `range`. Memory: the answer, and one batch.
 ///
 /// # Errors
@@ -160,7 +187,7 @@ fn scan(
     take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
 ) -> Result<(), ArchiveError> {
     for file in state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
-        let selection = Selection { columns, range: Some(range) };
+        let selection = Selection { columns, range: Some(range), connections: None };
         for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
             take(&file.path, &batch?)?;
         }

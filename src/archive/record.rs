@@ -141,6 +141,8 @@ pub enum FindingKind {
     ClockRegression,
     Silence,
     DeprecatedHistory,
+    /// Connection events without a `connectionID`: they belong to no session.
+    NoConnectionId,
 }
 
 impl FindingKind {
@@ -161,6 +163,7 @@ impl FindingKind {
             FindingKind::ClockRegression => "clock_regression",
             FindingKind::Silence => "silence",
             FindingKind::DeprecatedHistory => "deprecated_history",
+            FindingKind::NoConnectionId => "no_connection_id",
         }
     }
 }
@@ -202,6 +205,8 @@ pub enum FileRole {
     Month,
     /// Rows that a sealed month gained later.
     Amendment,
+    /// Sessions to which more events are waited for: in one file, whatever their time, so that replacing them is cheap.
+    Open,
 }
 
 /// One data file, as the commit that added it knew it.
@@ -238,12 +243,34 @@ impl DeviceDelta {
     }
 }
 
+/// How a line changes the sessions. What it removes of them, less what it replaces, with what it adds, stands in its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsRecord {
+    #[serde(flatten)]
+    pub mark: SessionsMark,
+    pub replaced: u64,
+    /// The sum of the row digests of what is replaced.
+    pub replaced_digest: Digest,
+    pub added: u64,
+    pub added_digest: Digest,
+}
+
+/// What the sessions are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsMark {
+    /// The version of the rules.
+    pub rules: u32,
+    /// They are being made anew, and say what the events before this say. None: they say what all archived events say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Instant>,
+}
+
 /// The body of a ledger line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Body {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<FileEntry>,
-    /// Paths of files whose rows stand, unchanged, in files that this line adds.
+    /// Paths of files whose rows stand, unchanged, in files that this line adds; of sessions, those not replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -257,6 +284,9 @@ pub struct Body {
     /// Calendar months whose rows stand in `data/` from this line on, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_months: Vec<(Stream, Range)>,
+    /// None: the sessions' rows stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsRecord>,
     /// The digest of the draft that became this line: the same draft committed again is this line, not another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Digest>,

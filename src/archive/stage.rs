@@ -116,9 +116,14 @@ fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<
         Content::Events { stream, inputs, rows } => {
             expected = inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
             let files = inputs.into_iter().map(MergeInput::File);
-            let inputs = files.chain([MergeInput::Rows(rows)]).collect();
-            let new = merge(store, stream, inputs, &mut |batch| table.write(batch))?;
+            let inputs = files.chain([MergeInput::Rows(stream, rows)]).collect();
+            let new = merge(store, inputs, &mut |batch| table.write(batch))?;
             expected = expected.plus(new);
+        }
+        Content::Sessions(change) => {
+            expected = change.inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
+            expected = expected.less(change.dropped.digest).plus(change.added.digest);
+            merge(store, change.into_inputs(), &mut |batch| table.write(batch))?;
         }
     }
     Ok(expected)

@@ -10,7 +10,7 @@ use crate::model::{DeviceId, Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
 use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of};
 use super::table::RowsDigest;
-use super::{Body, Dataset, FileEntry, Finding, FindingKind, StreamRecord, WindowRecord, WindowState};
+use super::{Body, Dataset, FileEntry, Finding, FindingKind, SessionsMark, StreamRecord, WindowRecord, WindowState};
 
 /// Why a commit would break a rule of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -49,6 +49,8 @@ pub enum StateError {
     RowsLost { dataset: Dataset, removed: u64, added: u64 },
     #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
     RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
+    #[error("{rows} rows of connections are added, and the sessions stay as they are")]
+    SessionsBehind { rows: u64 },
     #[error("{stream}{month} is not a calendar month")]
     NotAMonth { stream: Stream, month: Range },
     #[error("{stream}{month} is sealed already")]
@@ -81,6 +83,8 @@ pub struct TeamState {
     pub findings: Vec<(LedgerSeq, Finding)>,
     /// The first instants of the months that are sealed.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
+    /// What the sessions are made of; none before they were first made.
+    pub sessions: Option<SessionsMark>,
     /// The draft that became the last line.
     pub draft: Option<Digest>,
 }
@@ -100,6 +104,7 @@ impl TeamState {
             devices: BTreeSet::new(),
             findings: Vec::new(),
             sealed_months: BTreeSet::new(),
+            sessions: None,
             draft: None,
         }
     }
@@ -301,6 +306,7 @@ impl TeamState {
             self.findings.push((seq, finding));
         }
         self.sealed_months.extend(body.sealed_months.into_iter().map(|(stream, month)| (stream, month.start)));
+        self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
         self.draft = body.draft;
     }
 }
@@ -343,17 +349,44 @@ fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
     for dataset in Dataset::ALL {
         let removed = body.removes.iter().filter_map(|path| state.files.get(path)).filter(|f| f.dataset == dataset);
         let (removed, before) = sum(removed);
+        let rewritten = body.adds.iter().filter(|f| f.dataset == dataset);
+        let (added, after) = sum(rewritten);
+        if dataset == Dataset::Sessions {
+            check_sessions(body, (removed, before), (added, after))?;
+            continue;
+        }
+        if dataset == Dataset::Connections && added > removed && state.sessions.is_some() && body.sessions.is_none() {
+            return Err(StateError::SessionsBehind { rows: added - removed });
+        }
         if removed == 0 {
             continue;
         }
-        let rewritten = body.adds.iter().filter(|f| f.dataset == dataset);
-        let (added, after) = sum(rewritten);
         if added < removed {
             return Err(StateError::RowsLost { dataset, removed, added });
         }
         if added == removed && before != after {
             return Err(StateError::RowsChanged { dataset, rows: added, removed: before.into(), added: after.into() });
         }
+    }
+    Ok(())
+}
+
+/// Sessions may be replaced by what the line says that replaces them, and by nothing else.
+fn check_sessions(body: &Body, before: (u64, RowsDigest), after: (u64, RowsDigest)) -> Result<(), StateError> {
+    let dataset = Dataset::Sessions;
+    let none = (0, RowsDigest::default());
+    let record = body.sessions.as_ref();
+    let (replaced, replaced_digest) = record.map_or(none, |r| (r.replaced, r.replaced_digest.into()));
+    let (added, added_digest) = record.map_or(none, |r| (r.added, r.added_digest.into()));
+    let kept = before.0.checked_sub(replaced).and_then(|kept| kept.checked_add(added));
+    if kept != Some(after.0) {
+        let removed = before.0.saturating_add(added).saturating_sub(replaced);
+        return Err(StateError::RowsLost { dataset, removed, added: after.0 });
+    }
+    let expected = before.1.less(replaced_digest).plus(added_digest);
+    if expected != after.1 {
+        let (removed, added) = (expected.into(), after.1.into());
+        return Err(StateError::RowsChanged { dataset, rows: after.0, removed, added });
     }
     Ok(())
 }

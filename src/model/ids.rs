@@ -1,5 +1,6 @@
 //! Identifiers. The service's are opaque strings; ours are counted.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +19,13 @@ macro_rules! opaque_id {
             }
 
             pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        /// Equal and hashed as its text.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }

@@ -15,6 +15,7 @@ use super::batch::Batch;
 use super::flush::{Flushed, flush};
 use super::plan::Windows;
 use super::progress::Progress;
+use super::sessions::Remembered;
 use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, Settings};
 
 /// Where heavy work (decoding, compressing, syncing) is done.
@@ -70,6 +71,7 @@ pub struct TeamContext {
     pub progress: Arc<dyn Progress>,
     limits: [PageLimit; 3],
     writer: Arc<Mutex<TeamWriter>>,
+    remembered: Arc<Mutex<Remembered>>,
     batch: futures::lock::Mutex<Batch>,
     totals: Mutex<Flushed>,
     flushed_at: Mutex<Duration>,
@@ -97,6 +99,7 @@ impl TeamContext {
             progress,
             limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
             writer: Arc::new(Mutex::new(writer)),
+            remembered: Arc::default(),
             batch: futures::lock::Mutex::new(Batch::default()),
             totals: Mutex::new(Flushed::default()),
             is_broken: AtomicBool::new(false),
@@ -164,12 +167,12 @@ impl TeamContext {
         }
         self.check_whole()?;
         let taken = std::mem::take(batch);
-        let (writer, settings) = (self.writer.clone(), self.settings.clone());
+        let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now) = (self.service.now(), self.clock.now());
         let flushed = self
             .work(move || {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-                flush(taken, &mut writer, &settings, seen_at, now)
+                flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)
             })
             .await
             .inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;

@@ -7,12 +7,14 @@ use crate::archive::{
     WindowRows, WindowState,
 };
 use crate::collect::Counted;
+use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
 use super::change::{WindowChange, fresh};
 use super::join::{Added, Held, join, no_longer_served};
 use super::ranges::missing;
+use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
 use super::settings::{LAG_SECONDS_MAX, Settings};
 
 /// Event types remembered of one stream; a service that invents more has them kept but no longer announced.
@@ -39,6 +41,7 @@ pub struct Flushed {
 pub fn flush(
     batch: Batch,
     writer: &mut TeamWriter,
+    remembered: &mut Remembered,
     settings: &Settings,
     seen_at: Instant,
     now: Instant,
@@ -58,7 +61,8 @@ pub fn flush(
     flush.noted(&batch);
     flush.count_kinds();
     flush.streams(&batch);
-    let Flush { draft, mut flushed, writer, .. } = flush;
+    let Flush { mut draft, mut flushed, writer, .. } = flush;
+    correlate(&mut draft, writer, remembered, seen_at)?;
     flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
     match writer.commit(draft, now)? {
         Committed::Nothing => {}
@@ -207,6 +211,11 @@ impl Flush<'_> {
         }
         self.kinds.count(stream, FindingKind::Redacted, "secret", added.redacted);
         self.learned.entry(stream).or_default().1.extend(added.types.iter().map(|name| shorten(name)));
+        if stream == Stream::Connections {
+            for row in added.rows.iter().filter(|row| connection_of(row).is_none()) {
+                self.kinds.count(stream, FindingKind::NoConnectionId, &shorten(&row.event_type), 1);
+            }
+        }
         if stream == Stream::Activity {
             let removals = added.rows.iter().filter(|row| super::removal::tells_of_removal(&row.event_type));
             let texts = removals.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned()));
@@ -322,6 +331,7 @@ impl Flush<'_> {
     fn count_kinds(&mut self) {
         for ((stream, kind, subject), count) in std::mem::take(&mut self.kinds).0 {
             let why = match kind {
+                FindingKind::NoConnectionId => NO_CONNECTION_ID,
                 FindingKind::Redacted => "a string under a key named secret was replaced",
                 _ => "kept in quarantine",
             };

@@ -18,6 +18,7 @@ mod plan;
 mod progress;
 mod ranges;
 mod removal;
+mod sessions;
 mod settings;
 mod spans;
 mod status;

@@ -12,6 +12,7 @@ use super::context::TeamContext;
 use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
 use super::ranges::missing;
+use super::sessions::make_up;
 use super::settings::BACKFILL_DAYS_DEFAULT;
 use super::windowed::read_stream;
 
@@ -57,6 +58,7 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
+    make_up(ctx).await?;
     let view = ctx.source.team(&ctx.team).await?;
     hear(ctx, view.at).await?;
     let now = ctx.service.now();

@@ -13,6 +13,7 @@ pub enum View {
     Activity,
     Connections,
     Billing,
+    Sessions,
     Quarantine,
     Coverage,
     Findings,
@@ -62,6 +63,31 @@ const CONNECTION: [Column; 10] = [
     text("direct_ip"),
     text("local_user_name"),
     text("failure_reason"),
+];
+
+const SESSIONS: [Column; 22] = [
+    text("team_id"),
+    text("connection_id"),
+    time("requested_at"),
+    time("established_at"),
+    time("authenticated_at"),
+    time("closed_at"),
+    time("first_event_at"),
+    time("last_event_at"),
+    count("duration_ms"),
+    text("outcome"),
+    count("failed_attempts"),
+    text("failure_reasons"),
+    text("device_id"),
+    text("computer_host_name"),
+    text("tunnel_id"),
+    text("source_type"),
+    text("peer_email"),
+    text("peer_ip"),
+    text("direct_ip"),
+    text("local_user_name"),
+    count("event_count"),
+    text("conflicts"),
 ];
 
 const QUARANTINE: [Column; 11] = [
@@ -154,10 +180,11 @@ const VERIFICATION_VERDICT: [Column; 10] = [
 ];
 
 impl View {
-    pub const ALL: [View; 10] = [
+    pub const ALL: [View; 11] = [
         View::Activity,
         View::Connections,
         View::Billing,
+        View::Sessions,
         View::Quarantine,
         View::Coverage,
         View::Findings,
@@ -174,6 +201,7 @@ impl View {
             View::Activity => "activity",
             View::Connections => "connections",
             View::Billing => "billing",
+            View::Sessions => "sessions",
             View::Quarantine => "quarantine",
             View::Coverage => "coverage",
             View::Findings => "findings",
@@ -191,6 +219,7 @@ impl View {
             View::Activity => event(&[text("token_info"), text("payload")]),
             View::Connections => event(&CONNECTION),
             View::Billing => event(&[text("payload")]),
+            View::Sessions => SESSIONS.to_vec(),
             View::Quarantine => QUARANTINE.to_vec(),
             View::Coverage => COVERAGE.to_vec(),
             View::Findings => FINDINGS.to_vec(),

@@ -22,6 +22,7 @@ pub fn views_sql(data: &ViewData) -> String {
         (View::Activity, Dataset::Activity),
         (View::Connections, Dataset::Connections),
         (View::Billing, Dataset::Billing),
+        (View::Sessions, Dataset::Sessions),
         (View::Quarantine, Dataset::Quarantine),
     ] {
         let files = data.files.get(&dataset).map_or(&[][..], Vec::as_slice);
@@ -81,11 +82,15 @@ fn over_files(view: View, files: &[LiveFile]) -> String {
     timed.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
     let columns = typed(&view.columns());
     // Rows of the quarantine may lack a time, so that no range holds them all.
-    let ranged = view != View::Quarantine;
+    let time = match view {
+        View::Quarantine => None,
+        View::Sessions => Some("first_event_at"),
+        _ => Some("event_time"),
+    };
     let branch_files = BRANCH_FILES_MIN.max(timed.len().isqrt());
     let mut branches: Vec<String> = Vec::new();
     for files in timed.chunks(branch_files) {
-        branches.push(branch(&columns, files, ranged.then(|| common_span(files)).flatten()));
+        branches.push(branch(&columns, files, time.and_then(|time| Some((time, common_span(files)?)))));
     }
     for files in timeless.chunks(branch_files) {
         branches.push(branch(&columns, files, None));
@@ -94,10 +99,10 @@ fn over_files(view: View, files: &[LiveFile]) -> String {
 }
 
 /// The range is true of every row, and is there for the planner: a question about another time leaves the branch out.
-fn branch(columns: &str, files: &[&LiveFile], span: Option<(Instant, Instant)>) -> String {
+fn branch(columns: &str, files: &[&LiveFile], span: Option<(&str, (Instant, Instant))>) -> String {
     let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
-    let range = span.map_or_else(String::new, |(first, last)| {
-        format!(" WHERE event_time BETWEEN {} AND {}", timestamp(first), timestamp(last))
+    let range = span.map_or_else(String::new, |(time, (first, last))| {
+        format!(" WHERE {time} BETWEEN {} AND {}", timestamp(first), timestamp(last))
     });
     format!("SELECT {columns} FROM read_parquet([\n  {paths}], hive_partitioning = false){range}")
 }

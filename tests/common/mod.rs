@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub mod naive_sessions;
 pub mod quick_clock;
 pub mod scripted_server;
 pub mod sandbox_client;

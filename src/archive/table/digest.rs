@@ -31,6 +31,14 @@ impl RowsDigest {
         }
         Self(sum)
     }
+
+    /// The digest of the rows of this that are not of `other`, modulo 2^256.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        // Two's complement: what is taken away is added with every bit turned, and one.
+        let turned = Self(other.0.map(|word| !word));
+        self.plus(turned).plus(Self([0, 0, 0, 1]))
+    }
 }
 
 impl From<Digest> for RowsDigest {
@@ -153,6 +161,7 @@ mod tests {
         ] {
             assert_eq!(a.plus(b), sum);
             assert_eq!(b.plus(a), sum);
+            assert_eq!((sum.less(a), sum.less(b)), (b, a));
             assert_eq!(RowsDigest::from(Digest::from(sum)), sum);
         }
     }

@@ -2,23 +2,31 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use arrow::array::{AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{AsArray, RecordBatch, StringArray};
 use arrow::compute::interleave_record_batch;
-use arrow::datatypes::{Int32Type, Int64Type};
 
 use crate::model::{EventRow, Instant, Stream};
 
 use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
+use super::order::Order;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, RowsDigest, Selection, TableReader, column, digest_rows, event_batch};
 
 /// One sorted input.
 pub enum MergeInput {
     File(FileEntry),
+    /// What is kept of a file's batches.
+    Some(FileEntry, Arc<Keep>),
     /// Sorted by time, event id and revision.
-    Rows(Vec<EventRow>),
+    Rows(Stream, Vec<EventRow>),
+    /// Sorted batches; their digest is the caller's to know.
+    Batches(Vec<RecordBatch>),
 }
+
+/// Leaves rows of a batch out.
+pub type Keep = dyn Fn(&RecordBatch) -> Result<RecordBatch, ArchiveError> + Send + Sync;
 
 /// The order of rows in files; the last member tells inputs apart.
 type Key = (i64, String, i32, usize);
@@ -31,15 +39,9 @@ pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 ///
 /// # Errors
 /// When an input cannot be read, or `emit` fails.
-pub fn merge(
-    store: &dyn Store,
-    stream: Stream,
-    inputs: Vec<MergeInput>,
-    emit: &mut Emit<'_>,
-) -> Result<RowsDigest, ArchiveError> {
+pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) -> Result<RowsDigest, ArchiveError> {
     let mut merger = Merger {
         store,
-        stream,
         cursors: Vec::new(),
         heap: BinaryHeap::new(),
         picked: Picked::default(),
@@ -63,7 +65,6 @@ pub fn merge(
 
 struct Merger<'a> {
     store: &'a dyn Store,
-    stream: Stream,
     cursors: Vec<Cursor>,
     heap: BinaryHeap<Reverse<Key>>,
     picked: Picked,
@@ -84,9 +85,10 @@ struct Cursor {
 }
 
 enum Source {
-    Waiting(FileEntry),
-    File(TableReader),
-    Rows(std::vec::IntoIter<EventRow>),
+    Waiting(FileEntry, Option<Arc<Keep>>),
+    File(TableReader, Option<Arc<Keep>>),
+    Rows(Stream, std::vec::IntoIter<EventRow>),
+    Batches(std::vec::IntoIter<RecordBatch>),
     Done,
 }
 
@@ -96,9 +98,8 @@ struct Head {
     /// Where the batch stands among those picked from.
     slot: usize,
     row: usize,
-    times: Int64Array,
-    ids: StringArray,
-    revisions: Int32Array,
+    order: Order,
+    /// The longest text of the rows.
     text: StringArray,
 }
 
@@ -106,10 +107,12 @@ impl Merger<'_> {
     fn add(&mut self, input: MergeInput) {
         let at = self.cursors.len();
         let (first, source) = match input {
-            MergeInput::File(entry) => (entry.first.map_or(i64::MIN, Instant::nanos), Source::Waiting(entry)),
-            MergeInput::Rows(rows) => match rows.first() {
+            MergeInput::File(entry) => (first_of(&entry), Source::Waiting(entry, None)),
+            MergeInput::Some(entry, keep) => (first_of(&entry), Source::Waiting(entry, Some(keep))),
+            MergeInput::Batches(batches) => (i64::MIN, Source::Batches(batches.into_iter())),
+            MergeInput::Rows(stream, rows) => match rows.first() {
                 None => return,
-                Some(row) => (row.time.nanos(), Source::Rows(rows.into_iter())),
+                Some(row) => (row.time.nanos(), Source::Rows(stream, rows.into_iter())),
             },
         };
         self.cursors.push(Cursor { source, head: None });
@@ -164,20 +167,21 @@ impl Merger<'_> {
     /// Loads the next batch of a cursor; none when it is exhausted.
     fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let cursor = &mut self.cursors[at];
-        if let Source::Waiting(entry) = &cursor.source {
+        if let Source::Waiting(entry, keep) = &cursor.source {
             let reader = TableReader::open(self.store, &entry.path, entry.dataset, Selection::default())?;
-            cursor.source = Source::File(reader);
+            cursor.source = Source::File(reader, keep.clone());
         }
         let batch = match &mut cursor.source {
-            Source::File(reader) => reader.next().transpose()?,
-            Source::Rows(rows) => {
-                let batch = next_rows(self.stream, rows)?;
+            Source::File(reader, keep) => next_kept(reader, keep.as_deref())?,
+            Source::Batches(batches) => batches.next(),
+            Source::Rows(stream, rows) => {
+                let batch = next_rows(*stream, rows)?;
                 if let Some(batch) = &batch {
                     self.new_rows = self.new_rows.plus(digest_rows(batch).map_err(bad)?);
                 }
                 batch
             }
-            Source::Waiting(_) | Source::Done => None,
+            Source::Waiting(..) | Source::Done => None,
         };
         match batch {
             None => *cursor = Cursor { source: Source::Done, head: None },
@@ -212,28 +216,16 @@ impl Cursor {
     fn key(&self, at: usize) -> Option<Key> {
         let head = self.head.as_ref()?;
         let row = head.row;
-        Some((head.times.value(row), head.ids.value(row).to_owned(), head.revisions.value(row), at))
+        Some((head.order.times.value(row), head.order.ids.value(row).to_owned(), head.order.revision(row), at))
     }
 }
 
 impl Head {
     fn new(batch: RecordBatch, slot: usize) -> Result<Self, ArchiveError> {
-        let get = |name: &str| batch.column_by_name(name).ok_or_else(|| bad(format!("no column {name}")));
-        let text = |name: &str| {
-            let found = get(name)?.as_string_opt::<i32>().cloned();
-            found.ok_or_else(|| bad(format!("column {name} is not text")))
-        };
-        let times = get(column::EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().cloned();
-        let revisions = get(column::REVISION)?.as_primitive_opt::<Int32Type>().cloned();
-        Ok(Self {
-            slot,
-            row: 0,
-            times: times.ok_or_else(|| bad("event_time_ns is not an integer".to_owned()))?,
-            ids: text(column::EVENT_ID)?,
-            revisions: revisions.ok_or_else(|| bad("revision is not an integer".to_owned()))?,
-            text: text(column::RAW)?,
-            batch,
-        })
+        let order = Order::of(&batch).map_err(bad)?;
+        let raw = batch.column_by_name(column::RAW).and_then(|c| c.as_string_opt::<i32>());
+        let text = raw.unwrap_or(&order.ids).clone();
+        Ok(Self { slot, row: 0, order, text, batch })
     }
 
     /// Whether the row that this head stands at comes after `other`.
@@ -247,9 +239,28 @@ impl Head {
     }
 
     fn row_is_after(&self, row: usize, other: &Key) -> bool {
-        let own = (self.times.value(row), self.ids.value(row), self.revisions.value(row));
+        let own = (self.order.times.value(row), self.order.ids.value(row), self.order.revision(row));
         own > (other.0, other.1.as_str(), other.2)
     }
+}
+
+fn first_of(file: &FileEntry) -> i64 {
+    file.first.map_or(i64::MIN, Instant::nanos)
+}
+
+/// The next batch of which anything is kept.
+fn next_kept(reader: &mut TableReader, keep: Option<&Keep>) -> Result<Option<RecordBatch>, ArchiveError> {
+    for batch in reader {
+        let batch = batch?;
+        let batch = match keep {
+            Some(keep) => keep(&batch)?,
+            None => batch,
+        };
+        if batch.num_rows() > 0 {
+            return Ok(Some(batch));
+        }
+    }
+    Ok(None)
 }
 
 /// The next few of new rows as a batch.

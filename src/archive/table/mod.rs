@@ -3,18 +3,21 @@
 mod batch;
 mod digest;
 mod merge;
+mod order;
 mod reader;
 mod rows;
 mod schema;
+mod sessions;
 mod tuning;
 mod writer;
 
 pub use batch::{event_batch, reject_batch};
 pub use digest::{RowsDigest, digest_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
-pub use reader::{Selection, TableReader};
+pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
 pub use schema::{column, schema_of};
+pub use sessions::{session_batch, session_rows};
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Tier};
 pub use writer::{TableWriter, Written};
 

@@ -1,14 +1,20 @@
 //! One Parquet file, read batch by batch; what is not asked for is not decoded.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+};
+use parquet::bloom_filter::Sbbf;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
-use crate::model::Range;
+use crate::model::{ConnectionId, Range};
 
 use super::super::store::{Blob, Store};
 use super::super::{ArchiveError, Dataset};
@@ -22,6 +28,8 @@ pub struct Selection<'a> {
     pub columns: &'a [&'a str],
     /// Row groups that may hold an event time of this range; the rows themselves are not filtered.
     pub range: Option<Range>,
+    /// Rows of these connections alone.
+    pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
 }
 
 /// The batches of one file, in order.
@@ -68,7 +76,12 @@ impl TableReader {
             [] => ProjectionMask::all(),
             names => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
         };
-        let reader = builder.with_row_groups(groups).with_projection(mask).with_batch_size(rows_max).build();
+        let filter = selection.connections.map(|wanted| of_connections(&builder, Arc::clone(wanted)));
+        let mut builder = builder.with_row_groups(groups).with_projection(mask).with_batch_size(rows_max);
+        if let Some(filter) = filter {
+            builder = builder.with_row_filter(filter);
+        }
+        let reader = builder.build();
         Ok(Self { path: path.to_owned(), reader: reader.map_err(|e| table(e.to_string()))?, is_broken: false })
     }
 }
@@ -88,6 +101,49 @@ impl Iterator for TableReader {
         self.is_broken = batch.is_err();
         batch.transpose()
     }
+}
+
+/// The filters of one file's connection ids, one a row group.
+pub struct ConnectionFilters(Vec<Option<Sbbf>>);
+
+impl ConnectionFilters {
+    /// Reads the filters of a file of `dataset`.
+    ///
+    /// # Errors
+    /// As [`TableReader::open`].
+    pub fn open(store: &dyn Store, path: &str, dataset: Dataset) -> Result<Self, ArchiveError> {
+        let blob = store.read(path)?;
+        let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
+        guarded(path, || {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(blob).map_err(|e| table(e.to_string()))?;
+            let at = schema_of(dataset).index_of(column::CONNECTION_ID).map_err(|e| table(e.to_string()))?;
+            let groups = 0..builder.metadata().num_row_groups();
+            let filters = groups.map(|group| builder.get_row_group_column_bloom_filter(group, at));
+            filters.collect::<Result<_, _>>().map(Self).map_err(|e| table(e.to_string()))
+        })
+    }
+
+    /// Whether the file may have rows of the connection; a wrong yes is rare, a wrong no never happens.
+    pub fn may_hold(&self, id: &ConnectionId) -> bool {
+        self.0.iter().any(|filter| filter.as_ref().is_none_or(|filter| filter.check(id.as_str())))
+    }
+
+    /// Memory taken.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().flatten().map(|filter| filter.num_blocks() * 32).sum()
+    }
+}
+
+/// Decodes of each row group the connection ids first, and of the rest only the rows that are wanted.
+fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<HashSet<ConnectionId>>) -> RowFilter {
+    let mask = ProjectionMask::columns(builder.parquet_schema(), [column::CONNECTION_ID]);
+    let is_wanted = move |batch: RecordBatch| {
+        let ids = batch.column(0).as_string_opt::<i32>();
+        let ids = ids.ok_or_else(|| ArrowError::SchemaError("connection ids that are not text".to_owned()))?;
+        let found = (0..ids.len()).map(|at| Some(ids.is_valid(at) && wanted.contains(ids.value(at))));
+        Ok(BooleanArray::from_iter(found))
+    };
+    RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, is_wanted))])
 }
 
 /// Parquet's decoder panics on some damaged files; to us that is a file that cannot be read.

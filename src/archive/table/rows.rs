@@ -8,7 +8,8 @@ use crate::model::{ConnectionDetail, Detail, EventRow, Instant, RejectRow, Strea
 
 use super::column::*;
 
-/// The rows of a batch that has all columns of the stream. `first_seen_at` comes back in microseconds.
+/// The rows of a batch that has all columns of the stream; where `raw` alone was not read, it is empty. `first_seen_at` comes
+/// back in microseconds.
 ///
 /// # Errors
 /// A sentence naming the column that is missing or of another type.
@@ -16,7 +17,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
     let team = Texts::of(batch, TEAM_ID)?;
     let id = Texts::of(batch, EVENT_ID)?;
     let kind = Texts::of(batch, EVENT_TYPE)?;
-    let raw = Texts::of(batch, RAW)?;
+    let raw = batch.column_by_name(RAW).map(|_| Texts::of(batch, RAW)).transpose()?;
     let nanos = column_of(batch, EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or("event_time_ns: its type")?;
     let revision = column_of(batch, REVISION)?.as_primitive_opt::<Int32Type>().ok_or("revision: its type")?;
     let seen = Seen::of(batch)?;
@@ -30,7 +31,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
             revision: u32::try_from(revision.value(at)).map_err(|_| format!("revision {}", revision.value(at)))?,
             first_seen_at: seen.at(at),
             redacted: seen.redacted(at),
-            raw: Bytes::copy_from_slice(raw.get(at).as_bytes()),
+            raw: raw.as_ref().map_or_else(Bytes::new, |raw| Bytes::copy_from_slice(raw.get(at).as_bytes())),
             detail: details.get(at),
         })
     };

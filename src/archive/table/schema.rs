@@ -23,9 +23,11 @@ pub mod column {
     pub const DETAIL: &str = "detail";
     pub const TOKEN_INFO: &str = "token_info";
     pub const PAYLOAD: &str = "payload";
+    pub const CONNECTION_ID: &str = "connection_id";
+    pub const FIRST_EVENT_AT: &str = "first_event_at";
     /// What `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [
-        "connection_id",
+        CONNECTION_ID,
         "device_id",
         "computer_host_name",
         "tunnel_id",
@@ -40,7 +42,7 @@ pub mod column {
 
 /// The columns of a dataset. Times are microseconds, UTC by definition, without a zone.
 pub fn schema_of(dataset: Dataset) -> SchemaRef {
-    static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| Dataset::ALL.map(make));
+    static SCHEMAS: LazyLock<[SchemaRef; Dataset::ALL.len()]> = LazyLock::new(|| Dataset::ALL.map(make));
     let at = Dataset::ALL.iter().position(|d| *d == dataset).expect("BUG: every dataset is among all of them");
     Arc::clone(&SCHEMAS[at])
 }
@@ -52,6 +54,9 @@ fn make(dataset: Dataset) -> SchemaRef {
     let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
     let nanos = |nullable| Field::new(EVENT_TIME_NS, DataType::Int64, nullable);
     let flag = Field::new(REDACTED, DataType::Boolean, false);
+    if dataset == Dataset::Sessions {
+        return Arc::new(Schema::new(super::sessions::fields()));
+    }
     if dataset == Dataset::Quarantine {
         return Arc::new(Schema::new(vec![
             text(TEAM_ID),
@@ -82,7 +87,7 @@ fn make(dataset: Dataset) -> SchemaRef {
         Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),
         Dataset::Billing => fields.push(maybe(PAYLOAD)),
         Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
-        Dataset::Quarantine => {}
+        Dataset::Sessions | Dataset::Quarantine => {}
     }
     Arc::new(Schema::new(fields))
 }

@@ -8,6 +8,7 @@ use parquet::file::properties::{
 use parquet::schema::types::ColumnPath;
 
 use super::super::Dataset;
+use super::column::CONNECTION_ID;
 use super::{TABLE_VERSION, column, schema_of};
 
 /// Rows of one batch in memory.
@@ -37,11 +38,13 @@ const RECENT_LEVEL: i32 = 1;
 const SEALED_LEVEL: i32 = 1;
 const RANDOM_ID_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
+/// Whether a connection has a session already is asked of every file for every new connection: at one in a hundred, each
+/// day's connections would be looked for in vain in every month of an archive.
+const SESSION_FALSE_POSITIVES: f64 = 0.000_01;
 /// Smaller files are read whole anyway.
 const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which one value is looked up.
 const BLOOM_COLUMNS: [&str; 4] = [CONNECTION_ID, "device_id", "peer_email", "peer_ip"];
-const CONNECTION_ID: &str = "connection_id";
 
 /// How long a file is going to live, and so how much work its encoding is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +72,7 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("annals".to_owned())
         .set_key_value_metadata(Some(vec![note("version", TABLE_VERSION), note("dataset", dataset.as_str())]))
-        .set_sorting_columns(Some(vec![order(column::EVENT_TIME_NS)]))
+        .set_sorting_columns(Some(vec![order(sorted_by(dataset))]))
         .set_compression(zstd(level))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_bloom_filter_position(BloomFilterPosition::End)
@@ -78,6 +81,14 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
         .set_data_page_row_count_limit(GROUP_ROWS_MAX)
         .set_dictionary_page_size_limit(1 << 20);
     with_blooms(with_columns(builder), dataset, rows).build()
+}
+
+/// The column by which the rows of a file are sorted.
+pub fn sorted_by(dataset: Dataset) -> &'static str {
+    match dataset {
+        Dataset::Sessions => column::FIRST_EVENT_AT,
+        _ => column::EVENT_TIME_NS,
+    }
 }
 
 fn with_columns(mut builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
@@ -107,6 +118,14 @@ fn with_columns(mut builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder
 }
 
 fn with_blooms(mut builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64) -> WriterPropertiesBuilder {
+    if dataset == Dataset::Sessions {
+        let path = ColumnPath::from(CONNECTION_ID);
+        builder = builder
+            .set_column_bloom_filter_enabled(path.clone(), true)
+            .set_column_bloom_filter_fpp(path.clone(), SESSION_FALSE_POSITIVES)
+            .set_column_bloom_filter_ndv(path, rows.clamp(1, GROUP_ROWS_MAX as u64));
+        return builder;
+    }
     if dataset != Dataset::Connections || rows < BLOOM_ROWS_MIN {
         return builder;
     }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use sha2::{Digest as _, Sha256};
@@ -12,6 +11,7 @@ use crate::model::{Digest, Instant};
 
 use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
+use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, properties};
 use super::{Tier, column, schema_of};
 
@@ -62,8 +62,7 @@ impl TableWriter {
     /// When the store fails, or the batch is not one of the dataset.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ArchiveError> {
         let table = |path: &str, detail: String| ArchiveError::Table { path: path.to_owned(), detail };
-        let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
-        let times = times.ok_or_else(|| table(&self.path, "no event_time_ns".to_owned()))?;
+        let times = times_of(batch).map_err(|detail| table(&self.path, detail))?;
         for time in times.iter().flatten() {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));

@@ -1,0 +1,108 @@
+//! Where the sessions of some connections stand.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::model::{ConnectionId, SessionRow};
+
+use super::super::state::TeamState;
+use super::super::store::Store;
+use super::super::table::{ConnectionFilters, Selection, TableReader, session_rows};
+use super::super::{ArchiveError, Dataset, FileEntry, FileRole};
+
+/// Filters kept in memory; those of more files are read again each time.
+const FILTER_BYTES_MAX: usize = 32 << 20;
+
+/// A session as it stands in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldSession {
+    pub row: SessionRow,
+    pub path: String,
+}
+
+/// Looks sessions up. Files never change, so what was read of one is remembered.
+#[derive(Default)]
+pub struct Lookup {
+    filters: HashMap<String, ConnectionFilters>,
+    bytes: usize,
+}
+
+impl Lookup {
+    /// The sessions to which more events are waited for: all of them.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn open(store: &dyn Store, state: &TeamState) -> Result<Vec<HeldSession>, ArchiveError> {
+        let mut found = Vec::new();
+        for file in state.files_of(Dataset::Sessions).filter(|file| file.role == FileRole::Open) {
+            read(store, file, None, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// The sessions of `ids` among the others. What most of them cost is a look at each file's filter.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn resting(
+        &mut self,
+        store: &dyn Store,
+        state: &TeamState,
+        ids: &[&ConnectionId],
+    ) -> Result<Vec<HeldSession>, ArchiveError> {
+        let mut found = Vec::new();
+        if ids.is_empty() {
+            return Ok(found);
+        }
+        self.forget(state);
+        for file in state.files_of(Dataset::Sessions).filter(|file| file.role != FileRole::Open) {
+            let wanted = self.wanted(store, file, ids)?;
+            if !wanted.is_empty() {
+                read(store, file, Some(&Arc::new(wanted)), &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn wanted(
+        &mut self,
+        store: &dyn Store,
+        file: &FileEntry,
+        ids: &[&ConnectionId],
+    ) -> Result<HashSet<ConnectionId>, ArchiveError> {
+        let held = |filters: &ConnectionFilters| {
+            ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id)).collect()
+        };
+        if let Some(filters) = self.filters.get(&file.path) {
+            return Ok(held(filters));
+        }
+        let filters = ConnectionFilters::open(store, &file.path, file.dataset)?;
+        let wanted = held(&filters);
+        if self.bytes + filters.bytes() <= FILTER_BYTES_MAX {
+            self.bytes += filters.bytes();
+            self.filters.insert(file.path.clone(), filters);
+        }
+        Ok(wanted)
+    }
+
+    /// Lets go of files that are no more.
+    fn forget(&mut self, state: &TeamState) {
+        self.filters.retain(|path, _| state.files.contains_key(path));
+        self.bytes = self.filters.values().map(ConnectionFilters::bytes).sum();
+    }
+}
+
+fn read(
+    store: &dyn Store,
+    file: &FileEntry,
+    connections: Option<&Arc<HashSet<ConnectionId>>>,
+    found: &mut Vec<HeldSession>,
+) -> Result<(), ArchiveError> {
+    let selection = Selection { connections, ..Selection::default() };
+    for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+        let rows = session_rows(&batch?);
+        let rows = rows.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
+        found.extend(rows.into_iter().map(|row| HeldSession { row, path: file.path.clone() }));
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! Sessions in files: where one stands, and which files a commit that replaces some becomes.
+//!
+//! Those to which more events are waited for stand in one file, which most commits replace; the others by the month of
+//! their first event, so that a commit seldom has to touch a large file.
+
+mod change;
+mod lookup;
+
+pub use change::{SessionsChange, plan};
+pub use lookup::{HeldSession, Lookup};

@@ -1,0 +1,125 @@
+//! Sessions as columns, and columns as sessions.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Int64Type, TimeUnit, TimestampMicrosecondType};
+
+use crate::model::{Instant, Outcome, SESSION_DETAILS, SessionRow};
+
+use super::super::Dataset;
+use super::column::{CONNECTION_ID, FIRST_EVENT_AT, TEAM_ID};
+use super::schema_of;
+
+const TIMES: [&str; 6] =
+    ["requested_at", "established_at", "authenticated_at", "closed_at", FIRST_EVENT_AT, "last_event_at"];
+const DURATION_MS: &str = "duration_ms";
+const OUTCOME: &str = "outcome";
+const FAILED_ATTEMPTS: &str = "failed_attempts";
+const FAILURE_REASONS: &str = "failure_reasons";
+const EVENT_COUNT: &str = "event_count";
+const CONFLICTS: &str = "conflicts";
+
+/// The columns of `sessions`, in order.
+pub fn fields() -> Vec<Field> {
+    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+    let time = |name: &&str| {
+        let nullable = !matches!(*name, FIRST_EVENT_AT | "last_event_at");
+        Field::new(*name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable)
+    };
+    let number = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
+    let mut fields = vec![text(TEAM_ID, false), text(CONNECTION_ID, false)];
+    fields.extend(TIMES.iter().map(time));
+    fields.extend([number(DURATION_MS, true), text(OUTCOME, false)]);
+    fields.extend([number(FAILED_ATTEMPTS, false), text(FAILURE_REASONS, true)]);
+    fields.extend(SESSION_DETAILS.map(|name| text(name, true)));
+    fields.extend([number(EVENT_COUNT, false), text(CONFLICTS, true)]);
+    fields
+}
+
+/// The columns of `rows`.
+///
+/// # Errors
+/// A sentence, should the columns not make a batch.
+pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> Result<RecordBatch, String> {
+    let times = |get: fn(&SessionRow) -> Option<Instant>| -> ArrayRef {
+        let micros = rows.clone().map(|row| get(row).map(Instant::micros));
+        Arc::new(TimestampMicrosecondArray::from_iter(micros))
+    };
+    let maybe =
+        |get: fn(&SessionRow) -> Option<&str>| -> ArrayRef { Arc::new(StringArray::from_iter(rows.clone().map(get))) };
+    let texts =
+        |get: fn(&SessionRow) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.clone().map(get))) };
+    let numbers =
+        |get: fn(&SessionRow) -> Option<i64>| -> ArrayRef { Arc::new(Int64Array::from_iter(rows.clone().map(get))) };
+    let mut columns = vec![
+        texts(|row| row.team_id.as_str()),
+        texts(|row| row.connection_id.as_str()),
+        times(|row| row.requested_at),
+        times(|row| row.established_at),
+        times(|row| row.authenticated_at),
+        times(|row| row.closed_at),
+        times(|row| Some(row.first_event_at)),
+        times(|row| Some(row.last_event_at)),
+        numbers(|row| row.duration_ms),
+        texts(|row| row.outcome.as_str()),
+        numbers(|row| Some(row.failed_attempts)),
+        maybe(|row| row.failure_reasons.as_deref()),
+    ];
+    for place in 0..SESSION_DETAILS.len() {
+        columns.push(Arc::new(StringArray::from_iter(rows.clone().map(|row| row.details[place].as_deref()))));
+    }
+    columns.extend([numbers(|row| Some(row.event_count)), maybe(|row| row.conflicts.as_deref())]);
+    RecordBatch::try_new(schema_of(Dataset::Sessions), columns).map_err(|e| e.to_string())
+}
+
+/// The sessions of a batch that has all columns. Times come back in microseconds.
+///
+/// # Errors
+/// A sentence naming the column that is missing or of another type, or an outcome that no rule gives.
+pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
+    let text = |name: &str| column(batch, name, |c| c.as_string_opt::<i32>());
+    let number = |name: &str| column(batch, name, |c| c.as_primitive_opt::<Int64Type>());
+    let time = |name: &&str| column(batch, name, |c| c.as_primitive_opt::<TimestampMicrosecondType>());
+    let (team, connection, outcome) = (text(TEAM_ID)?, text(CONNECTION_ID)?, text(OUTCOME)?);
+    let (reasons, conflicts) = (text(FAILURE_REASONS)?, text(CONFLICTS)?);
+    let (duration, failed, count) = (number(DURATION_MS)?, number(FAILED_ATTEMPTS)?, number(EVENT_COUNT)?);
+    let times = TIMES.iter().map(time).collect::<Result<Vec<_>, _>>()?;
+    let details = SESSION_DETAILS.iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>()?;
+    let owned = |texts: &StringArray, at: usize| texts.is_valid(at).then(|| texts.value(at).to_owned());
+    let row = |at: usize| {
+        let moment = |place: usize| times[place].is_valid(at).then(|| from_micros(times[place].value(at)));
+        let named = Outcome::ALL.into_iter().find(|known| known.as_str() == outcome.value(at));
+        Ok(SessionRow {
+            team_id: team.value(at).into(),
+            connection_id: connection.value(at).into(),
+            requested_at: moment(0),
+            established_at: moment(1),
+            authenticated_at: moment(2),
+            closed_at: moment(3),
+            first_event_at: from_micros(times[4].value(at)),
+            last_event_at: from_micros(times[5].value(at)),
+            duration_ms: duration.is_valid(at).then(|| duration.value(at)),
+            outcome: named.ok_or_else(|| format!("an unknown outcome {:?}", outcome.value(at)))?,
+            failed_attempts: failed.value(at),
+            failure_reasons: owned(reasons, at),
+            details: std::array::from_fn(|place| owned(details[place], at)),
+            event_count: count.value(at),
+            conflicts: owned(conflicts, at),
+        })
+    };
+    (0..batch.num_rows()).map(row).collect()
+}
+
+fn from_micros(micros: i64) -> Instant {
+    Instant::from_nanos(micros.saturating_mul(1_000))
+}
+
+fn column<'a, T>(
+    batch: &'a RecordBatch,
+    name: &str,
+    typed: impl Fn(&'a ArrayRef) -> Option<&'a T>,
+) -> Result<&'a T, String> {
+    let found = batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"))?;
+    typed(found).ok_or_else(|| format!("column {name} is of another type"))
+}

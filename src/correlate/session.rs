@@ -1,0 +1,129 @@
+//! The rules of a session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::model::{ConnectionDetail, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow};
+
+const REQUESTED: &str = "incomingConnectionRequest";
+const ESTABLISHED: &str = "incomingConnectionEvent";
+const AUTHENTICATED: &str = "authSucceededEvent";
+const AUTH_FAILED: &str = "authFailedEvent";
+const CLOSED: &str = "connectionClosedEvent";
+
+/// An established connection that is not closed may still be in use; beyond this, its close is not waited for.
+const OPEN_REST: Duration = Duration::from_secs(30 * 86_400);
+/// A request that was not answered, or only refused, within this has come to nothing.
+const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
+
+/// The connection that an event belongs to. One without an id, or with an empty one, belongs to none.
+pub fn connection_of(row: &EventRow) -> Option<&ConnectionId> {
+    detail_of(row)?.connection_id.as_ref().filter(|id| !id.as_str().is_empty())
+}
+
+/// The session that all events of one connection make, in any order; `raw` is not looked at. None where there is no
+/// event of a connection.
+pub fn session_of(events: &[&EventRow]) -> Option<SessionRow> {
+    let events = latest(events);
+    let (first, last) = (events.first()?, events.last()?);
+    let at = |kind: &'static str| events.iter().filter(move |row| row.event_type == kind).map(|row| row.time);
+    let (established_at, authenticated_at) = (at(ESTABLISHED).next(), at(AUTHENTICATED).next());
+    let closed_at = at(CLOSED).next_back();
+    let failed_attempts = at(AUTH_FAILED).count();
+    let begun = established_at.or(authenticated_at);
+    let outcome = match (begun, closed_at) {
+        _ if failed_attempts > 0 && authenticated_at.is_none() => Outcome::AuthFailed,
+        (Some(_), Some(_)) => Outcome::Ended,
+        (Some(_), None) => Outcome::Open,
+        (None, Some(_)) => Outcome::ClosedOnly,
+        (None, None) => Outcome::RequestedOnly,
+    };
+    let (details, conflicts) = details(&events);
+    Some(SessionRow {
+        team_id: first.team_id.clone(),
+        connection_id: connection_of(first)?.clone(),
+        requested_at: at(REQUESTED).next(),
+        established_at,
+        authenticated_at,
+        closed_at,
+        first_event_at: first.time,
+        last_event_at: last.time,
+        duration_ms: begun.zip(closed_at).and_then(|(begun, closed)| milliseconds(begun, closed)),
+        outcome,
+        failed_attempts: count(failed_attempts),
+        failure_reasons: reasons(&events),
+        details,
+        event_count: count(events.len()),
+        conflicts,
+    })
+}
+
+/// Whether no more events of a session are waited for at `newest`, the latest known moment of event time. Whatever is
+/// waited for, an event that comes makes the session anew: this decides where the session is kept, not what it says.
+pub fn is_at_rest(session: &SessionRow, newest: Instant) -> bool {
+    let wait = match session.outcome {
+        _ if session.closed_at.is_some() => return true,
+        Outcome::Open => OPEN_REST,
+        _ => UNANSWERED_REST,
+    };
+    session.last_event_at.plus(wait) <= newest
+}
+
+/// The latest revision of each event, by time and event id.
+fn latest<'a>(events: &[&'a EventRow]) -> Vec<&'a EventRow> {
+    // Where revisions tie (the same id with another time stands in another window), what was seen later counts; what
+    // follows that only makes the choice the same in every order. Files keep microseconds of `first_seen_at`.
+    let rank = |row: &'a EventRow| {
+        let detail = detail_of(row).map(|detail| (detail.of_session(), &detail.failure_reason));
+        (row.revision, row.first_seen_at.micros(), row.time, &row.event_type, detail)
+    };
+    let mut latest: Vec<&EventRow> = events.to_vec();
+    latest.sort_unstable_by(|a, b| a.event_id.cmp(&b.event_id).then_with(|| rank(b).cmp(&rank(a))));
+    latest.dedup_by(|later, kept| later.event_id == kept.event_id);
+    latest.sort_unstable_by(|a, b| (a.time, &a.event_id).cmp(&(b.time, &b.event_id)));
+    latest
+}
+
+fn details(events: &[&EventRow]) -> ([Option<String>; 8], Option<String>) {
+    let mut found: [Option<&str>; 8] = [None; 8];
+    let mut conflicts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for detail in events.iter().filter_map(|row| detail_of(row)) {
+        for (place, value) in detail.of_session().into_iter().enumerate() {
+            match (found[place], value) {
+                (None, Some(_)) => found[place] = value,
+                (Some(first), Some(other)) if first != other => {
+                    conflicts.entry(SESSION_DETAILS[place]).or_default().extend([first, other]);
+                }
+                _ => {}
+            }
+        }
+    }
+    let conflicts = (!conflicts.is_empty()).then(|| json(&conflicts));
+    (found.map(|value| value.map(str::to_owned)), conflicts)
+}
+
+fn reasons(events: &[&EventRow]) -> Option<String> {
+    let failed = events.iter().filter(|row| row.event_type == AUTH_FAILED);
+    let reasons: BTreeSet<&str> =
+        failed.filter_map(|row| detail_of(row)).filter_map(|detail| detail.failure_reason.as_deref()).collect();
+    (!reasons.is_empty()).then(|| json(&reasons))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("BUG: texts in lists and maps are JSON")
+}
+
+fn milliseconds(from: Instant, to: Instant) -> Option<i64> {
+    (from <= to).then(|| i64::try_from(to.since(from).as_millis()).ok()).flatten()
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).expect("BUG: what is in memory can be counted")
+}
+
+fn detail_of(row: &EventRow) -> Option<&ConnectionDetail> {
+    match &row.detail {
+        Detail::Connections(detail) => Some(detail),
+        _ => None,
+    }
+}

@@ -253,6 +253,8 @@ fn another_client_sees_the_same_rows() {
     let count = |sql: &str| client.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("an answer");
     assert_eq!(count("SELECT count(*) FROM connections"), 12);
     assert_eq!(count("SELECT count(*) FROM coverage"), 4);
+    assert_eq!(count("SELECT count(*) FROM ledger"), 2);
+    assert_eq!(count("SELECT sum(rows)::BIGINT FROM archive_files"), 13);
     if !cfg!(feature = "bundled") {
         let local = "SELECT count(*) FROM connections WHERE hour(local_time(event_time, 'Asia/Tokyo')) = 11";
         let ours = place.answer(&["sql", local, "--format", "csv"]);

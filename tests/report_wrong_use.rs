@@ -131,6 +131,7 @@ fn wrong_sql_is_told_with_file_and_line() {
         ("SELECT ? AS x", "which the header does not declare"),
         ("SELECT 'x'::INTEGER AS x", "Conversion Error"),
         ("SELECT error('on purpose') AS x", "on purpose"),
+        ("SELECT error('bold\u{1b}[1m') AS x", "bold[1m"),
         ("SELECT 1 AS x;\n\nSELECT x FORM report", "own/m1.sql:6: "),
         ("", "no query follows the header"),
         ("SELECT 1; SELECT 2; SELECT 3", "a third statement"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::report::{Format, Look};
+use crate::report::{Format, Look, printable};
 
 /// Where the result of a verb goes.
 #[derive(Debug, Clone, clap::Args)]
@@ -103,9 +103,12 @@ pub fn print(bytes: &[u8]) -> Result<(), Error> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output)
 }
 
-/// Talk to standard error; when that is closed there is nobody to tell.
-pub fn say(line: &str) {
-    let _ = writeln!(stderr(), "{line}");
+/// Talk to standard error, without what could steer a terminal; when that is closed there is nobody to tell.
+pub fn say(text: &str) {
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let _ = writeln!(stderr(), "{}{}", &line[..indent], printable(&line[indent..]));
+    }
 }
 
 #[cfg(test)]

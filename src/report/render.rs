@@ -160,12 +160,16 @@ impl Style for Csv {
     }
 }
 
-/// Quoted where it must be; the empty text always, which tells it from NULL. A spreadsheet takes a cell that begins
-/// with one of these characters for a formula: an apostrophe before it makes it text. A number stays a number.
+/// What a spreadsheet takes for a formula when a cell begins with it, in the wide forms of East Asian keyboards too.
+const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+/// Quoted where it must be; the empty text always, which tells it from NULL. An apostrophe before what would be a formula
+/// makes it text. A number stays a number.
 fn csv_field(text: &str, is_number: bool) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let guard = if formula && !is_number && text.parse::<f64>().is_err() { "'" } else { "" };
-    if text.is_empty() || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
+    let is_plain = is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
+    let guard = if text.starts_with(FORMULA_STARTS) && !is_plain { "'" } else { "" };
+    // A line that begins with # unquoted is no row.
+    if text.is_empty() || text.starts_with('#') || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
     } else {
         format!("{guard}{text}")

@@ -224,3 +224,6 @@ fn in_report(report: &Report, query: &Statement, before: usize, error: ReportErr
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests;

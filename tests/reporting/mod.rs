@@ -76,6 +76,14 @@ impl Place {
         place
     }
 
+    /// What the demo makes: two teams of the sandbox over 90 days, strangers' texts among them.
+    pub fn demo() -> Self {
+        let place = Self { directory: tempfile::tempdir().unwrap() };
+        let outcome = place.run(&["demo"]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        place
+    }
+
     fn open(&self) -> Archive {
         Archive::open_or_create(Arc::new(LocalStore::new(self.archive())), || "test".into()).unwrap()
     }

@@ -17,7 +17,7 @@ const DAY_SECONDS: u64 = 86_400;
 
 /// Run a report over a period
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES, allow_negative_numbers = true)]
+#[command(after_help = EXIT_CODES)]
 pub struct RunArgs {
     /// The report's name or id, such as session-register or R01
     name: String,
@@ -119,7 +119,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
         answer(data, &report, &asked, args, begun)
     })?;
     if args.bare {
-        about.lines().iter().for_each(|line| output::say(&printable(line)));
+        about.lines().iter().for_each(|line| output::say(line));
     }
     Ok(verdict(&about, args.fail_on))
 }

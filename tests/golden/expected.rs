@@ -123,6 +123,7 @@ pub const DETECTIONS: &[Detections] = &[
         rows: &[
             "medium|usr-anna|ci export|endless",
             "medium|usr-bert|old laptop|stale",
+            "medium|usr-dora|old script|owner left",
             "info|usr-cleo|last year|expired",
             "low|usr-fred|<b>soon</b>|expiring",
         ],
@@ -233,4 +234,30 @@ pub const DETECTIONS: &[Detections] = &[
         ],
     },
     Detections { question: "R24", columns: &["team_id"], rows: &[] },
+    Detections {
+        question: "R25",
+        columns: &["severity", "team_id", "class", "state"],
+        rows: &[
+            "info|alpine|activity|short",
+            "info|alpine|billing|short",
+            "info|alpine|connections|short",
+            "info|hudson|activity|short",
+            "info|hudson|billing|short",
+            "info|hudson|connections|short",
+        ],
+    },
+    Detections {
+        question: "R25.policy",
+        columns: &["severity", "team_id", "class", "days_overdue"],
+        rows: &[
+            "info|alpine|activity|null",
+            "info|alpine|billing|null",
+            "medium|alpine|connections|26",
+            "medium|alpine|sessions|26",
+            "info|hudson|activity|null",
+            "info|hudson|billing|null",
+            "medium|hudson|connections|47",
+            "medium|hudson|sessions|47",
+        ],
+    },
 ];

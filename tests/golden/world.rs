@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use annals::api::wire;
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, LocalStore, StreamRecord, TeamWriter, WindowRecord, WindowRows, WindowState,
+    Archive, Draft, Finding, FindingKind, LocalStore, SessionsDraft, SessionsMark, StreamRecord, TeamWriter,
+    WindowRecord, WindowRows, WindowState,
 };
-use annals::model::{EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid};
+use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
+use annals::model::{
+    ConnectionId, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid,
+};
 use annals::normalize::normalize;
 use annals::report::ViewData;
 use bytes::Bytes;
@@ -22,6 +26,8 @@ const TEAMS: [&str; 2] = ["alpine", "hudson"];
 const READ_FROM: &str = "2026-10-12T00:00:00Z";
 /// The last day is read, but not settled.
 const SETTLED_TO: &str = "2026-11-08T00:00:00Z";
+/// Before the first roster.
+const LOOKED_FROM: &str = "2026-02-01T00:00:00Z";
 const READ_TO: &str = "2026-11-09T00:00:00Z";
 /// A day of alpine's connections that nobody read.
 const UNREAD_DAY: &str = "2026-10-31T00:00:00Z";
@@ -40,7 +46,7 @@ impl World {
         let archive = open(directory.path(), true);
         for team in TEAMS {
             let team = TeamId::from(team);
-            let mut writer = archive.writer(&team, at("2026-02-27T03:00:00Z")).unwrap();
+            let mut writer = archive.writer(&team, at(LOOKED_FROM)).unwrap();
             write_history(&team, &mut writer);
         }
         Self { directory }
@@ -49,7 +55,7 @@ impl World {
     pub fn data(&self) -> ViewData {
         let root = self.directory.path();
         let archive = open(root, false);
-        let mut data = ViewData::default();
+        let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
         for team in archive.teams().unwrap() {
             data.add_state(root.to_str().unwrap(), archive.read(&team).unwrap().state());
         }
@@ -70,7 +76,7 @@ pub fn text_of(team: &TeamId) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden_world").join(team.as_str())
 }
 
-/// One commit with all events of a team.
+/// One commit with all events of a team, and their sessions.
 fn write_history(team: &TeamId, writer: &mut TeamWriter) {
     let mut draft = Draft { findings: findings(team), ..Draft::default() };
     for stream in Stream::ALL {
@@ -78,6 +84,9 @@ fn write_history(team: &TeamId, writer: &mut TeamWriter) {
         let begins = days.windows.keys().next().copied();
         draft.streams.push((stream, StreamRecord { begins, ..StreamRecord::default() }));
         draft.rejects.extend(days.rejects);
+        if stream == Stream::Connections {
+            draft.sessions = Some(sessions(days.windows.values().flatten()));
+        }
         for (start, rows) in days.windows {
             let range = WindowGrid::new(DAY).window_of(start);
             draft.windows.push(window(team, stream, range, rows.len()));
@@ -87,6 +96,19 @@ fn write_history(team: &TeamId, writer: &mut TeamWriter) {
         }
     }
     let _ = writer.commit(draft, at(COMMITTED_AT)).unwrap();
+}
+
+fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
+    let mut events: BTreeMap<&ConnectionId, Vec<&EventRow>> = BTreeMap::new();
+    for row in rows {
+        if let Some(id) = connection_of(row) {
+            events.entry(id).or_default().push(row);
+        }
+    }
+    let made = events.values().filter_map(|events| session_of(events));
+    let (resting, open) = made.partition(|session| is_at_rest(session, at(READ_TO)));
+    let mark = SessionsMark { rules: SESSION_RULES, through: None };
+    SessionsDraft { mark, is_anew: false, open, resting, replaced: BTreeMap::new() }
 }
 
 /// A stream's rows by the day that owns them, and what could not be made a row.

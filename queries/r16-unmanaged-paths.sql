@@ -1,0 +1,39 @@
+-- id: R16
+-- title: Unmanaged paths
+-- question: Which connections went past the managed path: by address, rdp, vnc, or in a way nobody knows?
+-- controls: NIST 800-53 AC-17(2), AC-17(3); SOC 2 CC6.6; PCI DSS 8.4.3
+-- param: history_days integer = 90 | days before the period in which a combination must not have been seen on the computer to be new
+-- chart: area100 x=day_local y=sessions series=path | Paths of all sessions, as shares
+-- severity: column
+-- note: listed are sessions whose source is not cloud or whose tunnel is not fluid; is_new: the computer was not reached in that way in the history_days before the period
+-- note: authentication events exist for fluid tunnels only, so for the others nothing shows who signed in on the computer
+WITH path AS (
+    SELECT team_id, first_event_at, peer_email, peer_ip, device_id, computer_host_name, source_type, tunnel_id, direct_ip, outcome
+    FROM sessions
+    WHERE first_event_at >= $from - to_days($history_days::INTEGER) AND first_event_at < $to
+        AND ($team IS NULL OR team_id = $team) AND (source_type <> 'cloud' OR tunnel_id <> 'fluid')
+), known AS (
+    SELECT DISTINCT team_id, device_id, source_type, tunnel_id FROM path WHERE first_event_at < $from
+)
+SELECT p.team_id, p.source_type, p.tunnel_id, p.device_id, max(p.computer_host_name) AS computer_host_name, p.peer_email,
+    count(*) AS sessions,
+    count(*) FILTER (WHERE p.outcome IN ('ended', 'open', 'closed_only')) AS reached,
+    string_agg(DISTINCT p.peer_ip, ', ' ORDER BY p.peer_ip) AS peer_ips,
+    string_agg(DISTINCT p.direct_ip, ', ' ORDER BY p.direct_ip) AS direct_ips,
+    local_time(min(p.first_event_at), $tz) AS first_local, local_time(max(p.first_event_at), $tz) AS last_local,
+    bool_and(k.team_id IS NULL) AS is_new,
+    CASE WHEN bool_and(k.team_id IS NULL) THEN 'medium'
+        WHEN p.source_type <> 'cloud' OR p.tunnel_id = 'unknown' THEN 'low' ELSE 'info' END AS severity,
+    min(p.first_event_at) AS first_at
+FROM path p LEFT JOIN known k ON k.team_id = p.team_id AND k.device_id IS NOT DISTINCT FROM p.device_id
+    AND k.source_type IS NOT DISTINCT FROM p.source_type AND k.tunnel_id IS NOT DISTINCT FROM p.tunnel_id
+WHERE p.first_event_at >= $from
+GROUP BY p.team_id, p.source_type, p.tunnel_id, p.device_id, p.peer_email
+ORDER BY is_new DESC, p.team_id, first_at, p.device_id, p.peer_email, p.source_type, p.tunnel_id;
+
+-- chart rows
+SELECT date_trunc('day', local_time(first_event_at, $tz)) AS day_local,
+    concat_ws(' / ', coalesce(source_type, 'not said'), coalesce(tunnel_id, 'not said')) AS path, count(*) AS sessions
+FROM sessions
+WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)
+GROUP BY 1, 2 ORDER BY 1, 2;

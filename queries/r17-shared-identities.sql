@@ -1,0 +1,62 @@
+-- id: R17
+-- title: Shared identities
+-- question: Is one identity used by several people?
+-- controls: PCI DSS 8.2.2; NIS2 11.5.3; ISO 27001 A.5.16
+-- param: ips integer = 2 | addresses at which one peer is at the same time
+-- param: peers integer = 3 | peers who use one account of a computer
+-- chart: heatmap x=other y=identity value=sessions | Identities, and the addresses or people that share them
+-- severity: medium
+-- note: one peer: sessions of one person overlap from that many addresses; a telephone beside a desk computer looks the same
+-- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer
+WITH used AS (
+    SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,
+        nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, device_id, computer_host_name,
+        nullif(trim(local_user_name), '') AS account
+    FROM sessions
+    WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)
+        AND outcome IN ('ended', 'open')
+), stay AS (
+    -- Unbroken stays of one peer begun_at one address; those of one address never overlap.
+    SELECT team_id, peer, peer_ip, min(begun_at) AS begun_at, max(end_at) AS end_at
+    FROM (SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
+              PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) AS stay
+          FROM (SELECT *, max(end_at) OVER (PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
+                FROM used WHERE peer IS NOT NULL AND peer_ip IS NOT NULL))
+    GROUP BY team_id, peer, peer_ip, stay
+), edge AS (
+    SELECT team_id, peer, begun_at, 1 AS step FROM stay UNION ALL SELECT team_id, peer, end_at, -1 FROM stay
+), level AS (
+    -- At one moment what ends comes first: to follow is not to overlap.
+    SELECT team_id, peer, begun_at, step, sum(step) OVER (PARTITION BY team_id, peer ORDER BY begun_at, step
+        ROWS UNBOUNDED PRECEDING) AS open_ips
+    FROM edge
+), crowded AS (
+    SELECT team_id, peer, max(open_ips)::BIGINT AS at_once, count(*) FILTER (WHERE step = 1 AND open_ips >= $ips) AS overlaps,
+        min(begun_at) FILTER (WHERE step = 1 AND open_ips >= $ips) AS first_at,
+        max(begun_at) FILTER (WHERE step = 1 AND open_ips >= $ips) AS last_at
+    FROM level GROUP BY team_id, peer HAVING max(open_ips) >= $ips
+), account AS (
+    SELECT *, CASE WHEN contains(account, '\') OR contains(account, '@') THEN NULL ELSE device_id END AS only_on
+    FROM used WHERE account IS NOT NULL
+), shared AS (
+    SELECT team_id, lower(account) AS account_key, only_on, min(account) AS account, max(CASE WHEN only_on IS NOT NULL THEN computer_host_name END) AS host,
+        count(DISTINCT peer) AS peers, string_agg(DISTINCT peer, ', ' ORDER BY peer) AS who, count(*) AS sessions,
+        min(begun_at) AS first_at, max(begun_at) AS last_at
+    FROM account GROUP BY team_id, account_key, only_on HAVING count(DISTINCT peer) >= $peers
+)
+SELECT c.team_id, 'one peer at several addresses' AS what, c.peer AS identity, NULL AS device_id,
+    any_value(i.ips) AS shared_by, c.at_once AS shared_by_count, c.overlaps AS occurrences,
+    local_time(c.first_at, $tz) AS first_local, local_time(c.last_at, $tz) AS last_local, c.first_at, c.last_at
+FROM crowded c JOIN (SELECT team_id, peer, string_agg(DISTINCT peer_ip, ', ' ORDER BY peer_ip) AS ips
+        FROM stay GROUP BY ALL) i ON i.team_id = c.team_id AND i.peer = c.peer
+GROUP BY c.team_id, c.peer, c.at_once, c.overlaps, c.first_at, c.last_at
+UNION ALL
+SELECT team_id, 'one account of several peers', concat_ws(' on ', account, coalesce(host, only_on)), only_on, who, peers, sessions,
+    local_time(first_at, $tz), local_time(last_at, $tz), first_at, last_at
+FROM shared
+ORDER BY what, team_id, first_at, identity;
+
+-- chart rows
+SELECT identity, unnest(string_split(shared_by, ', ')) AS other, occurrences AS sessions
+FROM (SELECT * FROM report ORDER BY occurrences DESC, identity LIMIT 25) ORDER BY 1, 2;

@@ -1,0 +1,39 @@
+-- id: R18
+-- title: Long or unclosed sessions
+-- question: Which sessions went on for very long, or were never seen to end?
+-- controls: NIST 800-53 AC-12; SOC 2 CC7.2
+-- param: long duration = 12h | a session longer than this is listed
+-- param: percentile number = 0.99 | so is one longer than this share of the period's closed sessions
+-- param: percentile_sessions integer = 100 | with fewer closed sessions the percentile says nothing and is not used
+-- chart: histogram x=hours log | Durations of all closed sessions, in hours
+-- severity: column
+-- note: idle time is not in the data: nothing is claimed about idle sessions or their lock (PCI DSS 8.2.8)
+-- note: state: longer than the limit; longer than the percentile (always some: no fault in itself); never closed (established or authenticated, and no close has been seen for longer than the limit); not closed yet
+-- note: a close that was lost in a gap (R23) leaves a session unclosed here
+WITH begun AS (
+    SELECT *, duration_ms / 3600000.0 AS hours FROM sessions
+    WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)
+), bound AS (
+    SELECT CASE WHEN count(hours) >= $percentile_sessions THEN quantile_cont(hours, $percentile) END AS percentile_hours
+    FROM begun
+), state AS (
+    SELECT b.*, p.percentile_hours,
+        CASE WHEN b.hours > $long / 3600.0 THEN 'longer than the limit'
+            WHEN b.hours > p.percentile_hours THEN 'longer than the percentile'
+            WHEN b.outcome = 'open' AND b.first_event_at < least($now, $to) - to_seconds($long) THEN 'never closed'
+            WHEN b.outcome = 'open' THEN 'not closed yet' END AS state
+    FROM begun b CROSS JOIN bound p
+)
+SELECT team_id, connection_id, peer_email, peer_ip, device_id, computer_host_name, tunnel_id, state,
+    local_time(first_event_at, $tz) AS start_local, local_time(closed_at, $tz) AS closed_local,
+    round(coalesce(hours, CASE WHEN outcome = 'open' THEN date_diff('second', first_event_at, least($now, $to)) / 3600.0 END), 2) AS hours,
+    round(percentile_hours, 2) AS percentile_hours,
+    CASE state WHEN 'longer than the percentile' THEN 'info' WHEN 'not closed yet' THEN NULL ELSE 'low' END AS severity,
+    first_event_at AS start_at, closed_at
+FROM state WHERE state IS NOT NULL
+ORDER BY state, hours DESC, first_event_at, team_id, connection_id;
+
+-- chart rows
+SELECT round(duration_ms / 3600000.0, 4) AS hours FROM sessions
+WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team) AND duration_ms > 0
+ORDER BY 1;

@@ -7,11 +7,11 @@
 //! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
 //! reads whether the line is there, and does step 3 again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{ConnectionId, EventRow, Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
 
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
@@ -161,6 +161,22 @@ impl TeamWriter {
         reader::connection_rows(self.store.as_ref(), &self.state, wanted)
     }
 
+    /// See [`reader::event_types_in`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn event_types_in(&self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
+        reader::event_types_in(self.store.as_ref(), &self.state, stream, range)
+    }
+
+    /// See [`reader::inventory_of`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn inventory(&self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
+        reader::inventory_of(self.store.as_ref(), &self.state, part)
+    }
+
     /// Commits a draft as a whole, or not at all. `now` is the machine's clock.
     ///
     /// # Errors
@@ -206,6 +222,7 @@ impl TeamWriter {
             findings: draft.findings,
             sealed_months: draft.seal_months,
             sessions,
+            inventory: draft.inventory_reads,
             ..Body::default()
         };
         for output in &outputs {
@@ -216,7 +233,8 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage = Stage { store: self.store.as_ref(), key: &self.key, seq: self.state.seq.next() };
+        let stage =
+            Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key, seq: self.state.seq.next() };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }

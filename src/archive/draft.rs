@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{EventRow, Range, RejectRow, SessionRow, Stream};
+use crate::model::{EventRow, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
-use super::record::{DeviceDelta, Finding, SessionsMark, StreamRecord, WindowRecord};
+use super::record::{DeviceDelta, Finding, InventoryRead, SessionsMark, StreamRecord, WindowRecord};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,9 @@ pub struct Draft {
     pub seal_months: Vec<(Stream, Range)>,
     /// Sessions that the rows touch, as they are with these.
     pub sessions: Option<SessionsDraft>,
+    /// New rows of the inventory, each later than every row of its part that the archive holds; a part once.
+    pub inventory: Vec<(InventoryPart, Vec<InventoryRow>)>,
+    pub inventory_reads: Vec<InventoryRead>,
 }
 
 impl Draft {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::model::{LedgerSeq, TeamId};
 
-use super::state::StateError;
+use super::rules::StateError;
 use super::store::StoreError;
 
 #[derive(Debug, Error)]

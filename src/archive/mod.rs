@@ -9,6 +9,8 @@
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month gained later
 //! recent/sessions/team=<T>/date=<YYYY-MM-DD>/<time>-o-<hash>.parquet    sessions to which more events are waited for
+//! recent/inventory_<part>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   what looks of a day changed
+//! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
 //! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
 //! locks/<name>.lock                                             held by writers; empty, and never truth
 //! ```
@@ -33,6 +35,9 @@
 //! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
 //!
+//! **Inventory files** hold changes: a row for each thing that a look (`seen_at`) found new, changed or gone (`present`
+//! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.
+//!
 //! # What always holds
 //! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
 //!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
@@ -46,12 +51,14 @@ mod draft;
 mod error;
 mod ledger;
 mod lines;
+mod looks;
 mod path;
 mod plan;
 mod publish;
 mod reader;
 mod record;
 mod replay;
+mod rules;
 mod sessions;
 mod stage;
 mod state;
@@ -67,12 +74,13 @@ pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use path::month_of;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
-    Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark,
-    SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
+    Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
+    SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use root::{ARCHIVE_VERSION, Archive};
+pub use rules::StateError;
 pub use sessions::HeldSession;
-pub use state::{StateError, TeamState};
+pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };

@@ -101,7 +101,7 @@ impl ArchivePath {
                 ArchivePath::Staging { team: team_of(team)?, seq, index: index.parse().ok()? }
             }
             ["data" | "recent", dataset, team, _, name] => {
-                let dataset = Dataset::ALL.into_iter().find(|d| d.as_str() == *dataset)?;
+                let dataset = Dataset::named(dataset)?;
                 let mut pieces = name.strip_suffix(".parquet")?.splitn(3, '-');
                 let start = compact_time(pieces.next()?)?;
                 let role = role_of(pieces.next()?)?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Digest, EventRow, Instant, Range, RejectRow, Stream, TeamId};
+use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, Stream, TeamId};
 
 use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
 use super::sessions::{self, SessionsChange};
@@ -28,6 +28,12 @@ pub enum Content {
     },
     Rejects(Vec<RejectRow>),
     Sessions(SessionsChange),
+    /// Live files in the order of time, and new rows that come after them.
+    Inventory {
+        part: InventoryPart,
+        inputs: Vec<FileEntry>,
+        rows: Vec<InventoryRow>,
+    },
 }
 
 impl Output {
@@ -36,6 +42,7 @@ impl Output {
             Content::Events { stream, .. } => (*stream).into(),
             Content::Rejects(_) => Dataset::Quarantine,
             Content::Sessions(_) => Dataset::Sessions,
+            Content::Inventory { part, .. } => Dataset::Inventory(*part),
         }
     }
 
@@ -49,7 +56,7 @@ impl Output {
     /// Live files that go up in this one.
     pub fn inputs(&self) -> &[FileEntry] {
         match &self.content {
-            Content::Events { inputs, .. } => inputs,
+            Content::Events { inputs, .. } | Content::Inventory { inputs, .. } => inputs,
             Content::Rejects(_) => &[],
             Content::Sessions(change) => &change.inputs,
         }
@@ -57,10 +64,12 @@ impl Output {
 
     /// Rows that the file is going to have.
     pub fn rows(&self) -> u64 {
+        let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
-            Content::Events { inputs, rows, .. } => inputs.iter().map(|f| f.rows).sum::<u64>() + rows.len() as u64,
+            Content::Events { rows, .. } => held() + rows.len() as u64,
             Content::Rejects(rows) => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
+            Content::Inventory { rows, .. } => held() + rows.len() as u64,
         }
     }
 }
@@ -104,6 +113,9 @@ pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<(Vec<Output>, Option
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
     let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &sealing)?;
     outputs.extend(changed);
+    for (part, rows) in std::mem::take(&mut draft.inventory) {
+        outputs.extend(inventory_outputs(state, part, rows)?);
+    }
     Ok((outputs, record))
 }
 
@@ -123,16 +135,16 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
     Some(Output { role: FileRole::Window, start, content: Content::Events { stream, inputs, rows } })
 }
 
-/// Live files of a stream that are not sealed, with their places.
-fn live(state: &TeamState, stream: Stream) -> impl Iterator<Item = (DataPath, &FileEntry)> {
-    state.files_of(stream.into()).filter_map(|file| match ArchivePath::parse(&file.path) {
+/// Live files of a dataset that are not sealed, with their places.
+fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = (DataPath, &FileEntry)> {
+    state.files_of(dataset.into()).filter_map(|file| match ArchivePath::parse(&file.path) {
         Some(ArchivePath::Data(data)) if !is_sealed(data.role) => Some((data, file)),
         _ => None,
     })
 }
 
-fn unsealed_of_month(state: &TeamState, stream: Stream, start: Instant) -> Vec<FileEntry> {
-    live(state, stream).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
+fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Instant) -> Vec<FileEntry> {
+    live(state, dataset).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
 }
 
 fn gather(team: &TeamId, drafts: Vec<WindowRows>) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
@@ -187,6 +199,48 @@ fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>,
     Ok(days.into_iter().map(output).collect())
 }
 
+/// One file a day, which takes up the day's file before it; and of each month before, one file for good.
+fn inventory_outputs(
+    state: &TeamState,
+    part: InventoryPart,
+    mut rows: Vec<InventoryRow>,
+) -> Result<Vec<Output>, String> {
+    let dataset = Dataset::Inventory(part);
+    let instant = |row: &InventoryRow| Instant::from_nanos(row.seen_at.saturating_mul(1_000));
+    let held_to = state.files_of(dataset).filter_map(|file| file.last).max();
+    if let Some(row) = rows.iter().find(|row| held_to.is_some_and(|held| instant(row) <= held)) {
+        return Err(format!("a row of {dataset} seen at {}, which is not after what is held", instant(row)));
+    }
+    rows.sort_by(|a, b| (a.seen_at, &a.key).cmp(&(b.seen_at, &b.key)));
+    if let Some(pair) = rows.windows(2).find(|pair| (pair[0].seen_at, &pair[0].key) == (pair[1].seen_at, &pair[1].key))
+    {
+        return Err(format!("a row of {dataset} seen at {} stands twice", instant(&pair[0])));
+    }
+    let Some(newest) = rows.last().map(instant) else { return Ok(Vec::new()) };
+    let mut outputs = Vec::new();
+    let past: BTreeSet<Instant> = live(state, dataset).map(|(data, _)| month_of(data.start).start).collect();
+    for start in past.into_iter().filter(|start| *start < month_of(newest).start) {
+        let inputs = unsealed_of_month(state, dataset, start);
+        let content = Content::Inventory { part, inputs: in_time(inputs), rows: Vec::new() };
+        outputs.push(Output { role: FileRole::Month, start, content });
+    }
+    let mut days: BTreeMap<Instant, Vec<InventoryRow>> = BTreeMap::new();
+    for row in rows {
+        days.entry(day_start(instant(&row))).or_default().push(row);
+    }
+    for (start, rows) in days {
+        let inputs = live(state, dataset).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone());
+        let content = Content::Inventory { part, inputs: in_time(inputs.collect()), rows };
+        outputs.push(Output { role: FileRole::Part, start, content });
+    }
+    Ok(outputs)
+}
+
+fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
+    files.sort_by_key(|file| file.first);
+    files
+}
+
 /// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count.
 pub fn draft_digest(draft: &Draft) -> Digest {
     let mut parts: Vec<Vec<u8>> = Vec::new();
@@ -197,6 +251,10 @@ pub fn draft_digest(draft: &Draft) -> Digest {
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
         parts.push([head.as_bytes(), &row.raw, b"\n"].concat());
+    }
+    if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
+        let looks = (&draft.inventory, &draft.inventory_reads);
+        parts.push(serde_json::to_vec(&looks).expect("BUG: rows have no map with odd keys"));
     }
     let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
     if let Some(sessions) = &draft.sessions {

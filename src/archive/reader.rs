@@ -1,16 +1,19 @@
 //! Questions that reading and reporting ask of the archived rows of a team.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 
-use crate::model::{ConnectionId, Digest, EventId, EventRow, Instant, Range, RejectRow, Stream};
+use crate::model::{
+    ConnectionId, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, Stream,
+};
 
+use super::path::month_of;
 use super::state::TeamState;
 use super::store::Store;
-use super::table::{Selection, TableReader, column, event_rows, reject_rows, schema_of};
+use super::table::{Selection, TableReader, column, event_rows, inventory_rows, reject_rows, schema_of};
 use super::{ArchiveError, Dataset, FileEntry};
 
 /// What identifies an archived event.
@@ -69,6 +72,14 @@ impl TeamReader {
     /// As [`TeamReader::events_in`].
     pub fn rejects(&self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
         rejects(self.store.as_ref(), &self.state, stream)
+    }
+
+    /// See [`inventory_of`].
+    ///
+    /// # Errors
+    /// As [`TeamReader::events_in`].
+    pub fn inventory(&self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
+        inventory_of(self.store.as_ref(), &self.state, part)
     }
 
     /// Hands on the archived rows of a stream whose event time lies in `range`, file by file.
@@ -176,6 +187,56 @@ pub fn reject_rows_of(store: &dyn Store, state: &TeamState) -> Result<Vec<Reject
         }
     }
     Ok(found)
+}
+
+/// The types of the archived events of a stream whose event time lies in `range`.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn event_types_in(
+    store: &dyn Store,
+    state: &TeamState,
+    stream: Stream,
+    range: Range,
+) -> Result<BTreeSet<String>, ArchiveError> {
+    let columns = [column::EVENT_TIME_NS, column::EVENT_TYPE];
+    let mut found = BTreeSet::new();
+    scan(store, state, stream, range, &columns, &mut |path, batch| {
+        let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
+        let types = batch.column_by_name(column::EVENT_TYPE).and_then(|c| c.as_string_opt::<i32>());
+        let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has another type".to_owned()))?;
+        let rows = times.values().iter().enumerate().filter(|(_, time)| range.owns(Instant::from_nanos(**time)));
+        for (at, _) in rows {
+            if !found.contains(types.value(at)) {
+                found.insert(types.value(at).to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The rows of the two newest months that have any of a part of the inventory, oldest first: they tell how it stands,
+/// because a thing that is looked at is written once a month at least, and a round of looks may cross into a month.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn inventory_of(
+    store: &dyn Store,
+    state: &TeamState,
+    part: InventoryPart,
+) -> Result<Vec<InventoryRow>, ArchiveError> {
+    let mut files: Vec<&FileEntry> = state.files_of(Dataset::Inventory(part)).collect();
+    files.sort_by_key(|file| file.first);
+    let months: BTreeSet<Instant> = files.iter().filter_map(|file| Some(month_of(file.first?).start)).collect();
+    let since = months.iter().rev().nth(1).or(months.first()).copied();
+    let mut rows = Vec::new();
+    for file in files.into_iter().filter(|file| file.first >= since) {
+        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
+            rows.extend(inventory_rows(part, &batch?).map_err(|detail| bad(&file.path, detail))?);
+        }
+    }
+    Ok(rows)
 }
 
 fn scan(

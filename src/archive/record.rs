@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{DeviceId, Digest, EventIdentity, Instant, Range, Stream};
+use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Range, Stream};
 
 use super::Dataset;
 
@@ -143,6 +143,8 @@ pub enum FindingKind {
     DeprecatedHistory,
     /// Connection events without a `connectionID`: they belong to no session.
     NoConnectionId,
+    /// The service shows a field of people or computers that is not documented; it is not kept.
+    UnknownField,
 }
 
 impl FindingKind {
@@ -164,6 +166,7 @@ impl FindingKind {
             FindingKind::Silence => "silence",
             FindingKind::DeprecatedHistory => "deprecated_history",
             FindingKind::NoConnectionId => "no_connection_id",
+            FindingKind::UnknownField => "unknown_field",
         }
     }
 }
@@ -265,6 +268,18 @@ pub struct SessionsMark {
     pub through: Option<Instant>,
 }
 
+/// A look at one part of the team's inventory. Times of one part never run backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InventoryRead {
+    pub part: InventoryPart,
+    /// The service's clock at the look, to the microsecond.
+    pub read_at: Instant,
+    /// False: the token may not see it, and nothing is known of it since the look before.
+    pub visible: bool,
+    /// How many things it showed.
+    pub entities: u64,
+}
+
 /// The body of a ledger line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Body {
@@ -287,6 +302,8 @@ pub struct Body {
     /// None: the sessions' rows stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inventory: Vec<InventoryRead>,
     /// The digest of the draft that became this line: the same draft committed again is this line, not another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Digest>,

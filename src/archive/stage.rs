@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
-use crate::model::LedgerSeq;
+use crate::model::{LedgerSeq, TeamId};
 
 use super::path::{ArchivePath, DataPath, TeamKey};
 use super::plan::{Content, Output};
 use super::store::{Store, StoreError, Verb};
 use super::table::{
-    MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows, digest_rows, event_batch, merge,
-    reject_batch,
+    BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows, digest_rows,
+    event_batch, inventory_batch, merge, reject_batch,
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
@@ -26,6 +26,7 @@ const ROWS_A_THREAD_MIN: u64 = 10_000;
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub store: &'a dyn Store,
+    pub team: &'a TeamId,
     pub key: &'a TeamKey,
     pub seq: LedgerSeq,
 }
@@ -72,7 +73,7 @@ impl Stage<'_> {
         let path = ArchivePath::Staging { team: self.key.clone(), seq: self.seq, index }.to_string();
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
-        let expected = fill(self.store, &mut table, output.content)?;
+        let expected = fill(self.store, self.team, &mut table, output.content)?;
         let written = table.finish()?;
         compare(&path, read_back(self.store, &path, dataset, &written)?, (rows, expected))?;
         let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
@@ -92,13 +93,31 @@ impl Stage<'_> {
 
 /// Writes the rows and returns the digest that they must have: computed from the new rows and from what the ledger says
 /// about the files that go up in this one, not from what was written.
-fn fill(store: &dyn Store, table: &mut TableWriter, content: Content) -> Result<RowsDigest, ArchiveError> {
+fn fill(
+    store: &dyn Store,
+    team: &TeamId,
+    table: &mut TableWriter,
+    content: Content,
+) -> Result<RowsDigest, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
     let mut expected = RowsDigest::default();
     match content {
         Content::Rejects(rows) => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
                 let batch = reject_batch(some).map_err(bad)?;
+                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
+                table.write(&batch)?;
+            }
+        }
+        Content::Inventory { part, inputs, rows } => {
+            for file in inputs {
+                expected = expected.plus(file.rows_digest.into());
+                for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
+                    table.write(&batch?)?;
+                }
+            }
+            for some in rows.chunks(BATCH_ROWS_MAX) {
+                let batch = inventory_batch(team, part, some).map_err(bad)?;
                 expected = expected.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
             }

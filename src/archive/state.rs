@@ -3,63 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use thiserror::Error;
-
-use crate::model::{DeviceId, Digest, Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
 use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of};
+use super::rules::StateError;
 use super::table::RowsDigest;
-use super::{Body, Dataset, FileEntry, Finding, FindingKind, SessionsMark, StreamRecord, WindowRecord, WindowState};
-
-/// Why a commit would break a rule of the archive.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StateError {
-    #[error("line belongs to archive {found}, this is archive {expected}")]
-    ArchiveId { found: String, expected: String },
-    #[error("line belongs to team {found}, this is team {expected}")]
-    TeamId { found: TeamId, expected: TeamId },
-    #[error("line has number {found}, expected {expected}")]
-    Seq { found: LedgerSeq, expected: LedgerSeq },
-    #[error("line {seq} follows {found}, the line before is {expected}")]
-    Chain { seq: LedgerSeq, found: Digest, expected: Digest },
-    #[error("line {seq} is a {kind:?}, which this program does not know")]
-    Kind { seq: LedgerSeq, kind: String },
-    #[error("window {stream}{new} overlaps {held}")]
-    Overlap { stream: Stream, new: Range, held: Range },
-    #[error("window {stream}{new} is empty")]
-    EmptyWindow { stream: Stream, new: Range },
-    #[error("window {stream}{new} was {held} before")]
-    Resized { stream: Stream, new: Range, held: Range },
-    #[error("window {stream}{window} goes back from {} to {}", from.as_str(), to.as_str())]
-    Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
-    #[error("window {stream}{window} falls from {from} events to {to}")]
-    FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
-    #[error("window {stream}{window} is recorded twice in one commit")]
-    Twice { stream: Stream, window: Range },
-    #[error("{path}: not the path of a {dataset} file of this team")]
-    Path { path: String, dataset: Dataset },
-    #[error("{path}: added, but live already")]
-    NotNew { path: String },
-    #[error("{path}: removed, but not live")]
-    NotLive { path: String },
-    #[error("{path}: its times run backwards, from {first} to {last}")]
-    Times { path: String, first: Instant, last: Instant },
-    #[error("{dataset}: the commit removes {removed} rows and adds {added}")]
-    RowsLost { dataset: Dataset, removed: u64, added: u64 },
-    #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
-    RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
-    #[error("{rows} rows of connections are added, and the sessions stay as they are")]
-    SessionsBehind { rows: u64 },
-    #[error("{stream}{month} is not a calendar month")]
-    NotAMonth { stream: Stream, month: Range },
-    #[error("{stream}{month} is sealed already")]
-    MonthSealed { stream: Stream, month: Range },
-    #[error("{stream}{month} cannot be sealed: window {window} is {}", state.as_str())]
-    MonthOpen { stream: Stream, month: Range, window: Range, state: WindowState },
-    #[error("{path}: stays unsealed in the sealed month {stream}{month}")]
-    LeftOutside { stream: Stream, month: Range, path: String },
-}
+use super::{
+    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, SessionsMark, StreamRecord, WindowRecord,
+    WindowState,
+};
 
 /// Everything that is known of a team after a line of its ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +38,8 @@ pub struct TeamState {
     pub sealed_months: BTreeSet<(Stream, Instant)>,
     /// What the sessions are made of; none before they were first made.
     pub sessions: Option<SessionsMark>,
+    /// The looks at each part of the inventory, oldest first.
+    pub inventory: BTreeMap<InventoryPart, Vec<InventoryRead>>,
     /// The draft that became the last line.
     pub draft: Option<Digest>,
 }
@@ -105,6 +60,7 @@ impl TeamState {
             findings: Vec::new(),
             sealed_months: BTreeSet::new(),
             sessions: None,
+            inventory: BTreeMap::new(),
             draft: None,
         }
     }
@@ -189,6 +145,7 @@ impl TeamState {
         for (stream, month) in &body.sealed_months {
             self.check_month(*stream, *month, &changed)?;
         }
+        self.check_looks(body)?;
         self.check_sealed_places(body)
     }
 
@@ -307,6 +264,9 @@ impl TeamState {
         }
         self.sealed_months.extend(body.sealed_months.into_iter().map(|(stream, month)| (stream, month.start)));
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
+        for look in body.inventory {
+            self.inventory.entry(look.part).or_default().push(look);
+        }
         self.draft = body.draft;
     }
 }

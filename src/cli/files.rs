@@ -18,8 +18,7 @@ pub struct FilesArgs {
 }
 
 fn dataset(name: &str) -> Dataset {
-    let found = Dataset::ALL.into_iter().find(|dataset| dataset.as_str() == name);
-    found.expect("BUG: the argument is one of the datasets' names")
+    Dataset::named(name).expect("BUG: the argument is one of the datasets' names")
 }
 
 pub fn run(global: &Global, args: &FilesArgs) -> Result<Exit, Error> {

@@ -1,5 +1,7 @@
 //! The views and their columns: what users may rely on.
 
+use crate::model::{InventoryKind, InventoryPart};
+
 /// A view's column, and its type in the SQL engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
@@ -21,6 +23,8 @@ pub enum View {
     ArchiveFiles,
     Verification,
     VerificationVerdict,
+    Inventory(InventoryPart),
+    InventoryReads,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -179,8 +183,11 @@ const VERIFICATION_VERDICT: [Column; 10] = [
     count("faults"),
 ];
 
+const INVENTORY_READS: [Column; 5] =
+    [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
+
 impl View {
-    pub const ALL: [View; 11] = [
+    pub const ALL: [View; 21] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -192,6 +199,16 @@ impl View {
         View::ArchiveFiles,
         View::Verification,
         View::VerificationVerdict,
+        View::Inventory(InventoryPart::Team),
+        View::Inventory(InventoryPart::Users),
+        View::Inventory(InventoryPart::SsoUsers),
+        View::Inventory(InventoryPart::Computers),
+        View::Inventory(InventoryPart::Groups),
+        View::Inventory(InventoryPart::Memberships),
+        View::Inventory(InventoryPart::Grants),
+        View::Inventory(InventoryPart::SignIn),
+        View::Inventory(InventoryPart::Tokens),
+        View::InventoryReads,
     ];
     /// Those whose rows are read when a query asks for them.
     pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
@@ -209,6 +226,8 @@ impl View {
             View::ArchiveFiles => "archive_files",
             View::Verification => "verification",
             View::VerificationVerdict => "verification_verdict",
+            View::Inventory(part) => part.table(),
+            View::InventoryReads => "inventory_reads",
         }
     }
 
@@ -227,6 +246,22 @@ impl View {
             View::ArchiveFiles => ARCHIVE_FILES.to_vec(),
             View::Verification => VERIFICATION.to_vec(),
             View::VerificationVerdict => VERIFICATION_VERDICT.to_vec(),
+            View::Inventory(part) => inventory(part),
+            View::InventoryReads => INVENTORY_READS.to_vec(),
         }
     }
+}
+
+/// Dated versions: in force from `valid_from` until before `valid_to`, or still where that is null.
+fn inventory(part: InventoryPart) -> Vec<Column> {
+    let mut columns = vec![text("team_id")];
+    columns.extend(part.keys().iter().map(|name| text(name)));
+    columns.extend([time("valid_from"), time("valid_to")]);
+    columns.extend(part.columns().iter().map(|column| match column.kind {
+        InventoryKind::Text => text(column.name),
+        InventoryKind::Int => count(column.name),
+        InventoryKind::Flag => flag(column.name),
+        InventoryKind::Time => time(column.name),
+    }));
+    columns
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Archive, Dataset, Finding, FindingKind, TeamState, WindowRecord};
+use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, TeamState, WindowRecord};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 /// A live file of the ledger's list.
@@ -51,6 +51,7 @@ pub struct ViewData {
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
     pub findings: Vec<FindingRow>,
+    pub inventory_reads: Vec<(TeamId, InventoryRead)>,
 }
 
 impl ViewData {
@@ -70,6 +71,8 @@ impl ViewData {
             head: state.head,
             begins: begins.collect(),
         });
+        let looks = state.inventory.values().flatten().map(|look| (state.team_id.clone(), *look));
+        self.inventory_reads.extend(looks);
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::archive::{Dataset, Finding, FindingKind, WindowRecord, WindowState};
-use crate::model::{Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::archive::{Dataset, Finding, FindingKind, InventoryRead, WindowRecord, WindowState};
+use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::*;
 
@@ -243,4 +243,47 @@ fn the_views_for_other_clients_are_the_same_and_define_the_zone_function() {
     let sql = client_sql(&data).unwrap();
     assert!(sql.contains(&views_sql(&data)) && sql.contains("VIEW ledger") && sql.contains("VIEW archive_files"));
     assert!(sql.contains("MACRO local_time(utc_time, zone)"));
+}
+
+#[test]
+fn changes_of_the_inventory_are_shown_as_dated_versions() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("groups.parquet");
+    let rows = [
+        ("g1", "2026-11-01 03:00:00", true, false, "Lab"),
+        ("g2", "2026-11-01 03:00:00", true, false, "Ops"),
+        ("g1", "2026-11-02 03:00:00", true, true, "Lab"),
+        ("g1", "2026-11-03 03:00:00", true, false, "Laboratory"),
+        ("g2", "2026-11-04 03:00:00", false, false, "Ops"),
+        ("g2", "2026-11-06 03:00:00", true, false, "Ops"),
+    ];
+    let select = rows.map(|(id, at, present, repeats, name)| {
+        format!(
+            "SELECT 't1' AS team_id, '{id}' AS group_id, TIMESTAMP '{at}' AS seen_at, {present} AS present, \
+             {repeats} AS repeats, '{name}' AS name, NULL::BOOLEAN AS scim_managed, NULL::VARCHAR AS annotations"
+        )
+    });
+    let target = path.to_str().unwrap();
+    csv(&empty_engine(), &format!("COPY ({}) TO '{target}' (FORMAT parquet)", select.join(" UNION ALL ")));
+    let file = LiveFile { path: target.to_owned(), span: None };
+    let look =
+        InventoryRead { part: InventoryPart::Groups, read_at: at("2026-11-06T03:00:00Z"), visible: true, entities: 2 };
+    let data = ViewData {
+        files: BTreeMap::from([(Dataset::Inventory(InventoryPart::Groups), vec![file])]),
+        inventory_reads: vec![(TeamId::from("t1"), look)],
+        ..ViewData::default()
+    };
+    let engine = Engine::open(data, SMALL).unwrap();
+    assert_eq!(
+        csv(&engine, "SELECT * FROM inventory_groups ORDER BY group_id, valid_from"),
+        "team_id,group_id,valid_from,valid_to,name,scim_managed,annotations\n\
+         t1,g1,2026-11-01T03:00:00,2026-11-03T03:00:00,Lab,,\n\
+         t1,g1,2026-11-03T03:00:00,,Laboratory,,\n\
+         t1,g2,2026-11-01T03:00:00,2026-11-04T03:00:00,Ops,,\n\
+         t1,g2,2026-11-06T03:00:00,,Ops,,\n"
+    );
+    assert_eq!(
+        csv(&engine, "SELECT * FROM inventory_reads"),
+        "team_id,part,read_at,visible,entities\nt1,groups,2026-11-06T03:00:00,true,2\n"
+    );
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::Dataset;
-use crate::model::{Instant, Stream};
+use crate::archive::{Dataset, InventoryRead};
+use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
@@ -30,6 +30,15 @@ pub fn views_sql(data: &ViewData) -> String {
     }
     push_view(&mut sql, View::Coverage, &over_rows(View::Coverage, data.coverage.iter().map(coverage_values)));
     push_view(&mut sql, View::Findings, &over_rows(View::Findings, data.findings.iter().map(finding_values)));
+    for part in InventoryPart::ALL {
+        let files = data.files.get(&Dataset::Inventory(part)).map_or(&[][..], Vec::as_slice);
+        push_view(&mut sql, View::Inventory(part), &versions(part, files));
+    }
+    push_view(
+        &mut sql,
+        View::InventoryReads,
+        &over_rows(View::InventoryReads, data.inventory_reads.iter().map(look_values)),
+    );
     sql
 }
 
@@ -96,6 +105,23 @@ fn over_files(view: View, files: &[LiveFile]) -> String {
         branches.push(branch(&columns, files, None));
     }
     if branches.is_empty() { empty(view) } else { branches.join("\nUNION ALL\n") }
+}
+
+/// Changes become dated versions: each is in force until the next one of its key. What is gone has none in force.
+fn versions(part: InventoryPart, files: &[LiveFile]) -> String {
+    let view = View::Inventory(part);
+    if files.is_empty() {
+        return empty(view);
+    }
+    let key = std::iter::once("team_id").chain(part.keys().iter().copied()).map(quoted_name);
+    let key = key.collect::<Vec<_>>().join(", ");
+    let columns = typed(&view.columns());
+    let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
+    format!(
+        "SELECT {columns} FROM (SELECT *, seen_at AS valid_from, \
+         lead(seen_at) OVER (PARTITION BY {key} ORDER BY seen_at) AS valid_to \
+         FROM read_parquet([\n  {paths}], hive_partitioning = false) WHERE NOT repeats) WHERE present"
+    )
 }
 
 /// The range is true of every row, and is there for the planner: a question about another time leaves the branch out.
@@ -172,6 +198,16 @@ fn finding_values(row: &FindingRow) -> Value {
         "count": finding.count,
         "found_at": finding.found_at.micros(),
         "ledger_seq": row.ledger_seq.0,
+    })
+}
+
+fn look_values((team_id, look): &(TeamId, InventoryRead)) -> Value {
+    json!({
+        "team_id": team_id.as_str(),
+        "part": look.part.as_str(),
+        "read_at": look.read_at.micros(),
+        "visible": look.visible,
+        "entities": look.entities,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod batch;
 mod digest;
+mod inventory;
 mod merge;
 mod order;
 mod reader;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use batch::{event_batch, reject_batch};
 pub use digest::{RowsDigest, digest_rows};
+pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
 pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};

@@ -44,8 +44,8 @@ pub fn times_of(batch: &RecordBatch) -> Result<Int64Array, String> {
     if let Some(nanos) = batch.column_by_name(column::EVENT_TIME_NS) {
         return nanos.as_primitive_opt::<Int64Type>().cloned().ok_or_else(|| "event_time_ns: its type".to_owned());
     }
-    let micros = batch.column_by_name(column::FIRST_EVENT_AT);
+    let micros = batch.column_by_name(column::FIRST_EVENT_AT).or_else(|| batch.column_by_name(column::SEEN_AT));
     let micros = micros.and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-    let micros = micros.ok_or("neither event_time_ns nor first_event_at")?;
+    let micros = micros.ok_or("none of event_time_ns, first_event_at and seen_at")?;
     Ok(micros.iter().map(|at| at.map(|at| at.saturating_mul(1_000))).collect())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::super::Dataset;
+use crate::model::{InventoryKind, InventoryPart};
 
 /// The names of columns that code refers to.
 pub mod column {
@@ -21,6 +22,9 @@ pub mod column {
     pub const RAW_BYTES: &str = "raw_bytes";
     pub const REASON: &str = "reason";
     pub const DETAIL: &str = "detail";
+    pub const SEEN_AT: &str = "seen_at";
+    pub const PRESENT: &str = "present";
+    pub const REPEATS: &str = "repeats";
     pub const TOKEN_INFO: &str = "token_info";
     pub const PAYLOAD: &str = "payload";
     pub const CONNECTION_ID: &str = "connection_id";
@@ -49,6 +53,9 @@ pub fn schema_of(dataset: Dataset) -> SchemaRef {
 
 fn make(dataset: Dataset) -> SchemaRef {
     use column::*;
+    if let Dataset::Inventory(part) = dataset {
+        return make_inventory(part);
+    }
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
     let maybe = |name: &str| Field::new(name, DataType::Utf8, true);
     let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
@@ -87,7 +94,29 @@ fn make(dataset: Dataset) -> SchemaRef {
         Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),
         Dataset::Billing => fields.push(maybe(PAYLOAD)),
         Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
-        Dataset::Sessions | Dataset::Quarantine => {}
+        Dataset::Sessions | Dataset::Quarantine | Dataset::Inventory(_) => {}
     }
+    Arc::new(Schema::new(fields))
+}
+
+fn make_inventory(part: InventoryPart) -> SchemaRef {
+    use column::*;
+    let micros = || DataType::Timestamp(TimeUnit::Microsecond, None);
+    let mut fields = vec![Field::new(TEAM_ID, DataType::Utf8, false)];
+    fields.extend(part.keys().iter().map(|name| Field::new(*name, DataType::Utf8, false)));
+    fields.extend([
+        Field::new(SEEN_AT, micros(), false),
+        Field::new(PRESENT, DataType::Boolean, false),
+        Field::new(REPEATS, DataType::Boolean, false),
+    ]);
+    fields.extend(part.columns().iter().map(|column| {
+        let kind = match column.kind {
+            InventoryKind::Text => DataType::Utf8,
+            InventoryKind::Int => DataType::Int64,
+            InventoryKind::Flag => DataType::Boolean,
+            InventoryKind::Time => micros(),
+        };
+        Field::new(column.name, kind, true)
+    }));
     Arc::new(Schema::new(fields))
 }

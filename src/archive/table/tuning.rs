@@ -87,6 +87,7 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
 pub fn sorted_by(dataset: Dataset) -> &'static str {
     match dataset {
         Dataset::Sessions => column::FIRST_EVENT_AT,
+        Dataset::Inventory(_) => column::SEEN_AT,
         _ => column::EVENT_TIME_NS,
     }
 }

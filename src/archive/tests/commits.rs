@@ -51,6 +51,10 @@ fn files_go_where_their_role_belongs() {
     for file in writer.state().files.values() {
         let prefix = match (file.dataset.as_str(), file.role) {
             ("quarantine", _) => "recent/quarantine/team=acme/date=2026-11-20/20261120t000000z-p-",
+            ("inventory_computers", FileRole::Month) => {
+                "data/inventory_computers/team=acme/month=2026-10/20261001t000000z-m-"
+            }
+            ("inventory_computers", _) => "recent/inventory_computers/team=acme/date=2026-11-01/20261101t000000z-p-",
             (_, FileRole::Month) => "data/connections/team=acme/month=2026-11/20261101t000000z-m-",
             (_, FileRole::Amendment) => "data/connections/team=acme/month=2026-11/20261101t000000z-a-",
             other => panic!("{other:?}"),

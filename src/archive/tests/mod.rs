@@ -3,6 +3,7 @@
 mod commits;
 mod damage;
 mod faults;
+mod inventory;
 mod properties;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::model::InventoryPart::Computers;
 use crate::model::{ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, Stream, TeamId, WindowGrid};
 
 use super::{
@@ -118,11 +120,15 @@ pub fn history() -> Vec<Draft> {
         Draft {
             rows: vec![rows(first, events(first, 3, 2), false), rows(second, events(second, 0, 1), false)],
             windows: windows(WindowState::Provisional, [5, 1]),
+            inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T10:00:00Z", "one")])],
+            inventory_reads: vec![inventory::look(Computers, "2026-10-31T10:00:00Z", 1)],
             ..Draft::default()
         },
         Draft {
             rows: vec![rows(first, events(first, 5, 2), true), rows(second, events(second, 1, 1), true)],
             windows: windows(WindowState::Settled, [7, 2]),
+            inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T11:00:00Z", "two")])],
+            inventory_reads: vec![inventory::look(Computers, "2026-10-31T11:00:00Z", 1)],
             ..Draft::default()
         },
         Draft { windows: windows(WindowState::Sealed, [7, 2]), ..Draft::default() },
@@ -130,6 +136,8 @@ pub fn history() -> Vec<Draft> {
             rows: vec![rows(second, events(second, 2, 1), true)],
             windows: windows(WindowState::Sealed, [7, 3]),
             seal_months: vec![(Stream::Connections, november())],
+            inventory: vec![(Computers, vec![inventory::computer("d2", "2026-11-01T11:00:00Z", "three")])],
+            inventory_reads: vec![inventory::look(Computers, "2026-11-01T11:00:00Z", 2)],
             ..Draft::default()
         },
         Draft {

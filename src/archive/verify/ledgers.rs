@@ -6,7 +6,8 @@ use crate::model::{Digest, Instant};
 
 use super::super::ledger::{self, Cut, Line, LineError, TailKind};
 use super::super::path::{ArchivePath, TeamKey, day_start, ledger_of};
-use super::super::state::{StateError, TeamState};
+use super::super::rules::StateError;
+use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::{FaultCode, TeamReport, VerifyReport};
 

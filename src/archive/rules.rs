@@ -1,0 +1,58 @@
+//! The rules that every commit keeps, as what it says to break one.
+
+use thiserror::Error;
+
+use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
+
+use super::{Dataset, WindowState};
+
+/// Why a commit would break a rule of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StateError {
+    #[error("line belongs to archive {found}, this is archive {expected}")]
+    ArchiveId { found: String, expected: String },
+    #[error("line belongs to team {found}, this is team {expected}")]
+    TeamId { found: TeamId, expected: TeamId },
+    #[error("line has number {found}, expected {expected}")]
+    Seq { found: LedgerSeq, expected: LedgerSeq },
+    #[error("line {seq} follows {found}, the line before is {expected}")]
+    Chain { seq: LedgerSeq, found: Digest, expected: Digest },
+    #[error("line {seq} is a {kind:?}, which this program does not know")]
+    Kind { seq: LedgerSeq, kind: String },
+    #[error("window {stream}{new} overlaps {held}")]
+    Overlap { stream: Stream, new: Range, held: Range },
+    #[error("window {stream}{new} is empty")]
+    EmptyWindow { stream: Stream, new: Range },
+    #[error("window {stream}{new} was {held} before")]
+    Resized { stream: Stream, new: Range, held: Range },
+    #[error("window {stream}{window} goes back from {} to {}", from.as_str(), to.as_str())]
+    Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
+    #[error("window {stream}{window} falls from {from} events to {to}")]
+    FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
+    #[error("window {stream}{window} is recorded twice in one commit")]
+    Twice { stream: Stream, window: Range },
+    #[error("{path}: not the path of a {dataset} file of this team")]
+    Path { path: String, dataset: Dataset },
+    #[error("{path}: added, but live already")]
+    NotNew { path: String },
+    #[error("{path}: removed, but not live")]
+    NotLive { path: String },
+    #[error("{path}: its times run backwards, from {first} to {last}")]
+    Times { path: String, first: Instant, last: Instant },
+    #[error("{dataset}: the commit removes {removed} rows and adds {added}")]
+    RowsLost { dataset: Dataset, removed: u64, added: u64 },
+    #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
+    RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
+    #[error("{rows} rows of connections are added, and the sessions stay as they are")]
+    SessionsBehind { rows: u64 },
+    #[error("{stream}{month} is not a calendar month")]
+    NotAMonth { stream: Stream, month: Range },
+    #[error("{stream}{month} is sealed already")]
+    MonthSealed { stream: Stream, month: Range },
+    #[error("{stream}{month} cannot be sealed: window {window} is {}", state.as_str())]
+    MonthOpen { stream: Stream, month: Range, window: Range, state: WindowState },
+    #[error("{path}: stays unsealed in the sealed month {stream}{month}")]
+    LeftOutside { stream: Stream, month: Range, path: String },
+    #[error("the look at the {part} of {to} is not after that of {from}")]
+    LookBack { part: InventoryPart, from: Instant, to: Instant },
+}

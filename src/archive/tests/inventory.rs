@@ -1,0 +1,101 @@
+//! Files of the inventory: one a day, one a month, and the standing read from the newest two months alone.
+
+use std::sync::Arc;
+
+use crate::model::{InventoryPart, InventoryRow, InventoryValue};
+
+use super::super::{
+    ArchiveError, Dataset, Draft, FileRole, InventoryRead, MemoryStore, Store, TeamWriter, VerifyOptions, verify,
+};
+use super::{at, commit, open, team, writer};
+
+pub fn computer(id: &str, seen_at: &str, name: &str) -> InventoryRow {
+    let unknown = InventoryValue::Unknown;
+    InventoryRow {
+        key: vec![id.to_owned()],
+        seen_at: at(seen_at).micros(),
+        present: true,
+        repeats: false,
+        values: vec![InventoryValue::Text(name.to_owned()), InventoryValue::Time(7), unknown.clone(), unknown],
+    }
+}
+
+pub fn look(part: InventoryPart, read_at: &str, entities: u64) -> InventoryRead {
+    InventoryRead { part, read_at: at(read_at), visible: true, entities }
+}
+
+fn draft(rows: Vec<InventoryRow>) -> Draft {
+    Draft { inventory: vec![(InventoryPart::Computers, rows)], ..Draft::default() }
+}
+
+fn live(writer: &TeamWriter) -> Vec<(FileRole, String, u64)> {
+    let files = writer.state().files_of(Dataset::Inventory(InventoryPart::Computers));
+    files.map(|file| (file.role, file.first.unwrap().day(), file.rows)).collect()
+}
+
+#[test]
+fn a_day_has_one_file_and_a_past_month_one_for_good() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let mut all = Vec::new();
+    for (seen_at, files) in [
+        ("2026-10-30T10:00:00Z", vec![(FileRole::Part, "2026-10-30", 1)]),
+        ("2026-10-30T10:00:00.000001Z", vec![(FileRole::Part, "2026-10-30", 2)]),
+        ("2026-10-31T23:59:59Z", vec![(FileRole::Part, "2026-10-30", 2), (FileRole::Part, "2026-10-31", 1)]),
+        ("2026-11-01T00:00:00Z", vec![(FileRole::Month, "2026-10-30", 3), (FileRole::Part, "2026-11-01", 1)]),
+        (
+            "2027-02-01T00:00:00Z",
+            vec![
+                (FileRole::Month, "2026-10-30", 3),
+                (FileRole::Month, "2026-11-01", 1),
+                (FileRole::Part, "2027-02-01", 1),
+            ],
+        ),
+    ] {
+        let row = computer("d1", seen_at, seen_at);
+        all.push(row.clone());
+        let _ = commit(&mut writer, draft(vec![row])).unwrap();
+        let files: Vec<_> = files.into_iter().map(|(role, day, rows)| (role, day.to_owned(), rows)).collect();
+        assert_eq!(live(&writer), files, "{seen_at}");
+        let expected = if files.len() == 3 { &all[3..] } else { &all };
+        assert_eq!(writer.inventory(InventoryPart::Computers).unwrap(), expected, "{seen_at}");
+    }
+    let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(open(&store).read(&team()).unwrap().state().files.len(), 3);
+}
+
+#[test]
+fn rows_and_looks_that_run_backwards_are_refused_and_change_nothing() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let first = Draft {
+        inventory_reads: vec![look(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+        ..draft(vec![computer("d1", "2026-11-01T10:00:00Z", "one")])
+    };
+    let _ = commit(&mut writer, first).unwrap();
+    let before = writer.state().clone();
+    let short = InventoryRow { values: Vec::new(), ..computer("d1", "2026-11-02T10:00:00Z", "x") };
+    let mut odd = computer("d1", "2026-11-02T10:00:00Z", "x");
+    odd.values[0] = InventoryValue::Flag(true);
+    let twice = computer("d1", "2026-11-02T10:00:00Z", "x");
+    for (scenario, draft) in [
+        ("the same moment", draft(vec![computer("d1", "2026-11-01T10:00:00Z", "two")])),
+        ("an earlier moment", draft(vec![computer("d2", "2026-10-01T10:00:00Z", "two")])),
+        ("without its columns", draft(vec![short])),
+        ("a value of another kind", draft(vec![odd])),
+        ("one thing twice at one moment", draft(vec![twice.clone(), twice])),
+        (
+            "a look of the same moment",
+            Draft {
+                inventory_reads: vec![look(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+                ..Draft::default()
+            },
+        ),
+    ] {
+        let error = commit(&mut writer, draft).expect_err(scenario);
+        assert!(!error.needs_reopen(), "{scenario}: {error}");
+        assert!(!matches!(error, ArchiveError::Poisoned { .. }), "{scenario}");
+        assert_eq!(*writer.state(), before, "{scenario}");
+    }
+}

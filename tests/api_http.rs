@@ -104,7 +104,7 @@ async fn team_devices_and_billing_are_read() {
     let (source, id) = (source(&server), TeamId::from("t"));
     let view = source.team(&id).await.unwrap().body;
     assert_eq!((view.name.as_deref(), view.plan_span), (Some("T"), Some(Duration::from_secs(60))));
-    assert_eq!(source.devices(&id).await.unwrap().body, ["d1".into(), "d2".into()]);
+    assert_eq!(source.devices(&id).await.unwrap().body.ids, ["d1".into(), "d2".into()]);
     let gone = source.devices(&id).await.unwrap_err();
     assert_eq!(gone, ApiError::NotFound { what: "GET /v1/team/t/devices".into(), status: 404 });
     assert_eq!(source.billing(&id).await.unwrap().body.events.len(), 1);

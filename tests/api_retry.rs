@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, RETRY_ATTEMPTS_MAX, RetryPolicy, Retrying, Served,
-    TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, RETRY_ATTEMPTS_MAX,
+    RetryPolicy, Retrying, Served, TeamView,
 };
 use annals::clock::Clock;
-use annals::model::{DeviceId, Instant, TeamId};
+use annals::model::{Instant, TeamId};
 use common::quick_clock::QuickClock;
 
 /// Answers `teams` with the scripted failures, each after `takes`; then with the last for ever, or with success.
@@ -23,6 +23,8 @@ struct Failing {
     takes: Duration,
     clock: Arc<QuickClock>,
 }
+
+impl Directory for Failing {}
 
 impl EventSource for Failing {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
@@ -37,7 +39,7 @@ impl EventSource for Failing {
         panic!("not asked")
     }
 
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
         panic!("not asked")
     }
 

@@ -250,7 +250,7 @@ fn teams_devices_and_a_team_are_read_for_what_is_needed() {
     for body in ["", "null", "{}", "[]", r#"{"devices":null}"#, r#"{"devices":[{}]}"#, r#"{"devices":["a"]}"#] {
         assert!(wire::devices(body.as_bytes()).is_err(), "{body}");
     }
-    assert_eq!(wire::devices(br#"{"devices":[]}"#).unwrap(), []);
+    assert_eq!(wire::devices(br#"{"devices":[]}"#).unwrap().ids, []);
     for (span, seconds) in [
         ("2592000", Some(2_592_000)),
         ("0", None),

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, BillingSnapshot, EventSource, HttpOptions, HttpSource, Page, PageQuery, RetryPolicy, Retrying, TeamView,
-    TokenSource,
+    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery, RetryPolicy,
+    Retrying, TeamView, TokenSource,
 };
 use annals::archive::{Archive, LocalStore};
 use annals::clock::{Clock, SystemClock};
-use annals::model::{DeviceId, Instant, Stream, TeamId};
+use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{Fleet, Flushed, Quiet, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use tempfile::TempDir;
@@ -112,6 +112,8 @@ struct Recorder {
     pages: Mutex<(Vec<PageQuery>, u64)>,
 }
 
+impl Directory for Recorder {}
+
 impl EventSource for Recorder {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         self.source.teams()
@@ -121,7 +123,7 @@ impl EventSource for Recorder {
         self.source.team(team)
     }
 
-    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
         self.source.devices(team)
     }
 

@@ -10,11 +10,13 @@ use reqwest::{Client, Url};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::model::{DeviceId, Stream, TeamId};
+use crate::model::{Stream, TeamId};
 
 use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::directory::{Computers, Directory, Unread};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
+use super::roster;
 use super::token::{Credential, TokenSource};
 use super::transport::{Transport, rate_limiter};
 use super::wire::{self, WireError};
@@ -135,6 +137,23 @@ where
     }
 }
 
+impl Directory for HttpSource {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        let segments = ["v1", "team", team.as_str(), "users"];
+        Box::pin(async move { self.get(&segments, &[], |body| roster::users(body)).await })
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        let segments = ["v1", "team", team.as_str(), "saml", "users"];
+        Box::pin(async move { self.get(&segments, &[], |body| roster::sso_users(body)).await })
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+        let segments = ["v1", "team", team.as_str(), "user", user, "info"];
+        Box::pin(async move { self.get(&segments, &[], |body| roster::user_info(body)).await })
+    }
+}
+
 impl EventSource for HttpSource {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(self.get(&["v1", "user", "teams"], &[], |body| wire::teams(body)))
@@ -144,7 +163,7 @@ impl EventSource for HttpSource {
         Box::pin(async move { self.get(&["v1", "team", team.as_str()], &[], |body| wire::team(body)).await })
     }
 
-    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
         let segments = ["v1", "team", team.as_str(), "devices"];
         Box::pin(async move { self.get(&segments, &[], |body| wire::devices(body)).await })
     }

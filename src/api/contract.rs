@@ -7,6 +7,8 @@ use thiserror::Error;
 
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
+use super::directory::{Computers, Directory, Unread};
+
 /// The largest `limit` that the service documents for its team history endpoints.
 pub const PAGE_EVENTS_MAX: u32 = 1001;
 /// The largest `limit` of the deprecated per-computer history.
@@ -54,6 +56,8 @@ pub struct TeamView {
     pub name: Option<String>,
     /// `planFeatures.deviceEventsMaxRetrievalDuration`; `None` in the limited view of callers who are not admins.
     pub plan_span: Option<Duration>,
+    /// The whole answer.
+    pub whole: Unread,
 }
 
 /// Why a request has no usable answer. No variant carries a token, a URL's query or a response body.
@@ -91,13 +95,13 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
 
 /// The edge to the service. Contract: every call is read-only upstream and may be repeated; a call that answers `Ok`
 /// returns one atomic look at the service; an answer that is not what the interface describes is an error.
-pub trait EventSource: Send + Sync {
+pub trait EventSource: Directory {
     /// `GET /v1/user/teams`: the teams that the token sees.
     fn teams(&self) -> Answer<'_, Vec<TeamId>>;
     /// `GET /v1/team/{teamID}`.
     fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView>;
-    /// `GET /v1/team/{teamID}/devices`: the ids of the team's computers.
-    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>>;
+    /// `GET /v1/team/{teamID}/devices`: the team's computers.
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers>;
     /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
     /// `GET /v1/team/{teamID}/billing/events`.

@@ -1,16 +1,18 @@
 //! The only room that knows HTTP: the event source's contract, wire types, client, retry policy, limits.
 //!
-//! [`EventSource`] is the contract. [`HttpSource`] speaks to the service; [`Retrying`] wraps any source with the retry
+//! [`EventSource`] is the contract, and [`Directory`] the part of it about people. [`HttpSource`] speaks to the service; [`Retrying`] wraps any source with the retry
 //! policy, so that the simulation runs the real one. Secrets never pass this room's door: a string under a key named
 //! `secret` is replaced before anyone else sees the event.
 
 mod client;
 mod contract;
+mod directory;
 mod freshness;
 pub mod json;
 mod network_error;
 mod redact;
 mod retry;
+pub mod roster;
 mod served_time;
 mod token;
 mod transport;
@@ -23,6 +25,7 @@ pub use contract::{
     Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery, Served,
     TeamView,
 };
+pub use directory::{Computers, Directory, Unread};
 pub use retry::{
     RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
     RequestCountsNow, RetryPolicy, Retrying,

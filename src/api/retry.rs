@@ -7,9 +7,10 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 
 use crate::clock::Clock;
-use crate::model::{DeviceId, TeamId};
+use crate::model::TeamId;
 
 use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::directory::{Computers, Directory, Unread};
 use super::transport::RETRY_AFTER_SECONDS_MAX;
 
 /// How often one request is made at most.
@@ -197,6 +198,20 @@ fn retry_after(error: &ApiError) -> Option<Duration> {
     }
 }
 
+impl Directory for Retrying {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        Box::pin(self.run(move || self.source.users(team)))
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        Box::pin(self.run(move || self.source.sso_users(team)))
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+        Box::pin(self.run(move || self.source.user_info(team, user)))
+    }
+}
+
 impl EventSource for Retrying {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(self.run(|| self.source.teams()))
@@ -206,7 +221,7 @@ impl EventSource for Retrying {
         Box::pin(self.run(move || self.source.team(team)))
     }
 
-    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
         Box::pin(self.run(move || self.source.devices(team)))
     }
 

@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
 
 use super::contract::{BillingSnapshot, Page, TeamView};
+use super::directory::{Computers, Unread};
 use super::json::{self, Object};
 use super::{redact, served_time};
 
@@ -56,36 +57,43 @@ pub fn teams(body: &[u8]) -> Result<Vec<TeamId>, WireError> {
     Ok(ids.into_iter().map(TeamId::new).collect())
 }
 
-/// What reading needs to know of a team; invites, installers and their secrets are read past.
+/// A team, and what reading needs to know of it; invites, installers and their secrets are read past.
 ///
 /// # Errors
 /// When the body is not an object.
 pub fn team(body: &[u8]) -> Result<TeamView, WireError> {
-    let team: Object<'_> = parse(utf8(body)?, "an object with a team")?;
+    let text = utf8(body)?;
+    let team: Object<'_> = parse(text, "an object with a team")?;
     let span = team.object("planFeatures").and_then(|plan| plan.get("deviceEventsMaxRetrievalDuration"));
     let seconds = span.and_then(|text| text.parse::<u64>().ok()).filter(|s| (1..=PLAN_SPAN_SECONDS_MAX).contains(s));
-    Ok(TeamView { name: team.string("name").map(Cow::into_owned), plan_span: seconds.map(Duration::from_secs) })
+    Ok(TeamView {
+        name: team.string("name").map(Cow::into_owned),
+        plan_span: seconds.map(Duration::from_secs),
+        whole: Unread::new(text),
+    })
 }
 
-/// The ids of the team's computers.
+/// The team's computers.
 ///
 /// # Errors
 /// When the body is not an object with a list `devices` of objects with an `id`: a computer that is overlooked would
 /// look like a removed one.
-pub fn devices(body: &[u8]) -> Result<Vec<DeviceId>, WireError> {
+pub fn devices(body: &[u8]) -> Result<Computers, WireError> {
     let expected = "an object with a list `devices`";
-    let answer: Object<'_> = parse(utf8(body)?, expected)?;
+    let text = utf8(body)?;
+    let answer: Object<'_> = parse(text, expected)?;
     let list = answer.get("devices").ok_or_else(|| WireError("the list `devices` is missing".into()))?;
     let devices: Vec<Object<'_>> = parse(list, expected)?;
     let id = |device: &Object<'_>| device.string("id").map(|id| DeviceId::new(id.as_ref()));
-    devices.iter().map(|d| id(d).ok_or_else(|| WireError("a computer without an id".into()))).collect()
+    let ids = devices.iter().map(|d| id(d).ok_or_else(|| WireError("a computer without an id".into())));
+    Ok(Computers { ids: ids.collect::<Result<_, _>>()?, whole: Unread::new(text) })
 }
 
-fn utf8(body: &[u8]) -> Result<&str, WireError> {
+pub(super) fn utf8(body: &[u8]) -> Result<&str, WireError> {
     std::str::from_utf8(body).map_err(|e| WireError(format!("not UTF-8 at byte {}", e.valid_up_to())))
 }
 
-fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str, expected: &str) -> Result<T, WireError> {
+pub(super) fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str, expected: &str) -> Result<T, WireError> {
     serde_json::from_str(text).map_err(|error| wire_error(text, &error, expected))
 }
 

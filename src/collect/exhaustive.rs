@@ -21,8 +21,8 @@ use futures::FutureExt;
 
 use super::planted::{Bug, CURRENT};
 use super::*;
-use crate::api::{Answer, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
-use crate::model::{DeviceId, Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
+use crate::api::{Answer, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView};
+use crate::model::{Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
 
 /// Page size, and the size that a silent cap makes of it.
 const LIMIT: u32 = 4;
@@ -207,6 +207,8 @@ fn raw(event: Event, ids: bool) -> RawEvent {
 
 struct Source(Mutex<Service>);
 
+impl Directory for Source {}
+
 impl EventSource for Source {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         unreachable!("reading a range asks for pages alone")
@@ -216,7 +218,7 @@ impl EventSource for Source {
         unreachable!("reading a range asks for pages alone")
     }
 
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
         unreachable!("reading a range asks for pages alone")
     }
 

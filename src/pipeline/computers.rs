@@ -84,7 +84,9 @@ async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError>
     match ctx.source.devices(&ctx.team).await {
         Ok(served) => {
             ctx.service.hear(served.at);
-            Ok(Some(served.body.into_iter().collect()))
+            let ids = served.body.ids.iter().cloned().collect();
+            ctx.keep_computers(served.body);
+            Ok(Some(ids))
         }
         Err(ApiError::NotFound { .. }) => {
             tracing::warn!(team = %ctx.team, "the service does not list this team's computers: a removal is seen in activity alone");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::api::EventSource;
+use crate::api::{Computers, EventSource};
 use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
@@ -75,6 +75,8 @@ pub struct TeamContext {
     batch: futures::lock::Mutex<Batch>,
     totals: Mutex<Flushed>,
     flushed_at: Mutex<Duration>,
+    /// The computers as this round listed them last.
+    computers: Mutex<Option<Computers>>,
     /// A commit of this round failed, and what it held is lost to the round.
     is_broken: AtomicBool,
 }
@@ -102,6 +104,7 @@ impl TeamContext {
             remembered: Arc::default(),
             batch: futures::lock::Mutex::new(Batch::default()),
             totals: Mutex::new(Flushed::default()),
+            computers: Mutex::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -142,6 +145,16 @@ impl TeamContext {
             self.flush(&mut batch).await?;
         }
         Ok(())
+    }
+
+    /// Keeps a list of the computers for the inventory, which does not ask for it again.
+    pub fn keep_computers(&self, computers: Computers) {
+        *lock(&self.computers) = Some(computers);
+    }
+
+    /// The computers as this round listed them last, once.
+    pub fn take_computers(&self) -> Option<Computers> {
+        lock(&self.computers).take()
     }
 
     /// Looks at what waits for its commit.

@@ -32,7 +32,7 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
     match read_lists(ctx, stream, first, now, &one_list).await {
         Err(RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections && may_be_absent(ctx) => {
             let computers = ctx.source.devices(&ctx.team).await?;
-            let lists: Vec<Option<DeviceId>> = computers.body.into_iter().map(Some).collect();
+            let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
             note_deprecated(ctx, stream, lists.len(), now).await?;
             // What the first attempt began is not begun twice.
             ctx.commit().await?;

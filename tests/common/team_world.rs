@@ -1,13 +1,17 @@
 //! A team in memory, served page by page in virtual time, and rounds of the pipeline over it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use annals::api::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use annals::api::{
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
+};
 use annals::archive::{Archive, Finding, FindingKind, MemoryStore, Store, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 use annals::pipeline::{Fleet, Quiet, Settings, TeamRound, Workers};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
 pub fn at(text: &str) -> Instant {
@@ -20,6 +24,9 @@ pub enum Ask<'a> {
     Devices,
     Page(&'a PageQuery),
     Billing,
+    Users,
+    SsoUsers,
+    UserInfo(&'a str),
 }
 
 type Hook = Box<dyn FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send>;
@@ -38,6 +45,17 @@ pub struct Team {
     /// `history/devices` is not there.
     pub is_old: bool,
     pub page_max: usize,
+    pub roster: Roster,
+}
+
+/// What the service tells of people and computers, as JSON; empty: it has no such thing.
+#[derive(Clone, Default)]
+pub struct Roster {
+    pub team: String,
+    pub computers: String,
+    pub users: String,
+    pub sso_users: String,
+    pub info: BTreeMap<String, String>,
 }
 
 /// The world: a team, its archive, and a clock that both share.
@@ -59,6 +77,7 @@ impl World {
             billing: Vec::new(),
             is_old: false,
             page_max: 1001,
+            roster: Roster::default(),
         };
         Arc::new(Self { team: Mutex::new(team), hook: Mutex::new(None), store: Arc::new(MemoryStore::new()) })
     }
@@ -150,17 +169,54 @@ fn not_found() -> ApiError {
     ApiError::NotFound { what: "a request".into(), status: 404 }
 }
 
+impl World {
+    fn told<'a>(&'a self, ask: &Ask<'_>, get: impl FnOnce(&Roster) -> Option<String>) -> Answer<'a, Unread> {
+        let text = get(&self.team().roster).filter(|text| !text.is_empty());
+        let Some(text) = text else {
+            // The hook hears of the request all the same.
+            let failure = self.answer(ask, |_| ()).now_or_never().unwrap().err();
+            return Box::pin(std::future::ready(Err(failure.unwrap_or_else(not_found))));
+        };
+        self.answer(ask, move |_| Unread::new(text))
+    }
+}
+
+impl Directory for World {
+    fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Unread> {
+        self.told(&Ask::Users, |roster| Some(roster.users.clone()))
+    }
+
+    fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Unread> {
+        self.told(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
+    }
+
+    fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+        self.told(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
+    }
+}
+
 impl EventSource for World {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(std::future::ready(Ok(Served { body: vec![TeamId::from("t")], at: None })))
     }
 
     fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
-        self.answer(&Ask::Team, |team| TeamView { name: None, plan_span: team.plan_span })
+        self.answer(&Ask::Team, |team| {
+            let whole = if team.roster.team.is_empty() { "{}" } else { &team.roster.team };
+            TeamView { name: None, plan_span: team.plan_span, whole: Unread::new(whole) }
+        })
     }
 
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Vec<DeviceId>> {
-        self.answer(&Ask::Devices, |team| team.devices.iter().map(|id| DeviceId::from(*id)).collect())
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
+        self.answer(&Ask::Devices, |team| {
+            let ids: Vec<DeviceId> = team.devices.iter().map(|id| DeviceId::from(*id)).collect();
+            let bare = ids.iter().map(|id| format!(r#"{{"id":"{id}"}}"#)).collect::<Vec<_>>().join(",");
+            let whole = match team.roster.computers.as_str() {
+                "" => format!(r#"{{"devices":[{bare}]}}"#),
+                text => text.to_owned(),
+            };
+            Computers { ids, whole: Unread::new(whole) }
+        })
     }
 
     fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {

@@ -1,0 +1,69 @@
+//! The shape of answers about people and computers: what is not as the interface describes is an error to retry, never a
+//! roster without people.
+
+use std::collections::BTreeSet;
+
+use super::directory::Unread;
+use super::json::{self, Object};
+use super::wire::{WireError, parse, utf8};
+
+/// A longer id is not believed.
+pub const ID_BYTES_MAX: usize = 256;
+
+/// The fields of a user's authentication info.
+const USER_INFO_FIELDS: [&str; 3] = ["totp", "authProviders", "tokenLog"];
+
+/// `{users: [User]}`
+///
+/// # Errors
+/// When the body is not an object with a list `users` of objects, each with an id that no other has.
+pub fn users(body: &[u8]) -> Result<Unread, WireError> {
+    let expected = "an object with a list `users`";
+    let text = utf8(body)?;
+    let answer: Object<'_> = parse(text, expected)?;
+    let list = answer.get("users").ok_or_else(|| WireError("the list `users` is missing".into()))?;
+    check_ids(&parse::<Vec<Object<'_>>>(list, expected)?, "a user")?;
+    Ok(Unread::new(text))
+}
+
+/// A list of SSO users.
+///
+/// # Errors
+/// When the body is not a list of objects, each with an id that no other has.
+pub fn sso_users(body: &[u8]) -> Result<Unread, WireError> {
+    let text = utf8(body)?;
+    check_ids(&parse::<Vec<Object<'_>>>(text, "a list of SSO users")?, "an SSO user")?;
+    Ok(Unread::new(text))
+}
+
+/// A user's authentication info.
+///
+/// # Errors
+/// When the body is not an object with one of its documented fields: one without any says nothing.
+pub fn user_info(body: &[u8]) -> Result<Unread, WireError> {
+    let text = utf8(body)?;
+    let info: Object<'_> = parse(text, "an object with authentication info")?;
+    if !USER_INFO_FIELDS.iter().any(|field| info.get(field).is_some()) {
+        return Err(WireError("none of `totp`, `authProviders` and `tokenLog` is there".into()));
+    }
+    Ok(Unread::new(text))
+}
+
+/// Whether an id can name anything.
+pub fn is_usable_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= ID_BYTES_MAX
+}
+
+fn check_ids(things: &[Object<'_>], what: &str) -> Result<(), WireError> {
+    let mut seen = BTreeSet::new();
+    for thing in things {
+        let id = thing.get("id").and_then(json::string);
+        let Some(id) = id.filter(|id| is_usable_id(id)) else {
+            return Err(WireError(format!("{what} without an id of 1 to {ID_BYTES_MAX} bytes")));
+        };
+        if !seen.insert(id) {
+            return Err(WireError(format!("{what} stands there twice")));
+        }
+    }
+    Ok(())
+}

@@ -18,6 +18,7 @@
 //! | `collect` | one range -> all its events: walk, confirm, split, join | model, api's contract |
 //! | `normalize` | wire to rows, rejects kept | model, api's wire types |
 //! | `correlate` | events of one connection to its session | model |
+//! | `inventory` | people, computers and groups: what is kept of them, and what changed | model, api's wire types |
 //! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
@@ -41,6 +42,7 @@ pub mod collect;
 pub mod config;
 pub mod correlate;
 pub mod error;
+pub mod inventory;
 pub mod model;
 pub mod normalize;
 pub mod pipeline;

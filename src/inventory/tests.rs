@@ -1,0 +1,293 @@
+//! Looks as tables, and what comes of one look after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
+
+use super::*;
+
+/// The things of a part as `key | value | value`, with `-` for what is not known.
+fn shown(look: &Look, part: InventoryPart) -> Vec<String> {
+    let show = |value: &InventoryValue| match value {
+        InventoryValue::Unknown => "-".to_owned(),
+        InventoryValue::Text(text) => text.clone(),
+        InventoryValue::Int(number) | InventoryValue::Time(number) => number.to_string(),
+        InventoryValue::Flag(flag) => flag.to_string(),
+    };
+    let things = look.parts.get(&part).unwrap_or_else(|| panic!("{part} is not shown"));
+    things
+        .iter()
+        .map(|(key, values)| key.iter().cloned().chain(values.iter().map(show)).collect::<Vec<_>>().join(" | "))
+        .collect()
+}
+
+fn unknown(look: &Look) -> Vec<String> {
+    look.unknown.counts().map(|(path, kind, count)| format!("{path} {kind} {count}")).collect()
+}
+
+#[test]
+fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
+    let look = team(
+        r#"{"id":"t","name":"Team","avatarURL":"https://x","createdAt":{"unixMilli":1763640000000},
+        "billing":{"card":"planted"},"deviceInvites":[{"secret":"planted"}],"userInvites":[{"secret":"planted"}],
+        "planFeatures":{"deviceEventsMaxRetrievalDuration":2592000,"sso":true,"note":"planted","odd key":1},
+        "users":{"u1":{"email":"planted"}},"inviteCodes":{"planted":1},"planted-secret":1,
+        "groups":{"g1":{"name":"Lab","users":["u2","u1","u1"],"devices":["d1"],"scimManaged":true,
+            "annotations":[{"key":"b","value":"2"},{"key":"a","value":"1"}],"token":"planted"},
+            "g2":{"name":5}}}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        shown(&look, InventoryPart::Team),
+        [r#"Team | 1763640000000000 | 2592000 | {"deviceEventsMaxRetrievalDuration":2592000,"sso":true} | false"#]
+    );
+    assert_eq!(shown(&look, InventoryPart::Groups), [r#"g1 | Lab | true | {"a":"1","b":"2"}"#, "g2 | - | - | -"]);
+    assert_eq!(shown(&look, InventoryPart::Memberships), ["g1 | computer | d1", "g1 | user | u1", "g1 | user | u2"]);
+    assert_eq!(
+        unknown(&look),
+        [
+            "team.(odd name) number 1",
+            "team.groups.name number 1",
+            "team.groups.token string 1",
+            "team.inviteCodes object 1",
+            "team.planFeatures.(odd name) number 1",
+            "team.planFeatures.note string 1",
+        ]
+    );
+    assert!(!format!("{look:?}").contains("planted"));
+}
+
+#[test]
+fn what_a_limited_view_does_not_show_is_not_taken_for_gone() {
+    for (scenario, text, limited, shows_groups) in [
+        ("name alone", r#"{"id":"t","name":"Team"}"#, true, false),
+        ("with a plan", r#"{"planFeatures":{}}"#, true, false),
+        ("people without groups", r#"{"users":{"u1":{}}}"#, false, true),
+        ("nobody", r#"{"users":{}}"#, false, false),
+        ("groups", r#"{"groups":{}}"#, false, true),
+        ("computers alone", r#"{"devices":{"d1":{}}}"#, false, false),
+    ] {
+        let look = team(text).unwrap();
+        assert_eq!(look.parts[&InventoryPart::Team][&vec![]][4], InventoryValue::Flag(limited), "{scenario}");
+        for part in [InventoryPart::Groups, InventoryPart::Memberships] {
+            assert_eq!(look.parts.contains_key(&part), shows_groups, "{scenario}: {part}");
+        }
+    }
+}
+
+#[test]
+fn people_and_computers_are_read_for_what_is_kept() {
+    let look = users(
+        r#"{"users":[{"id":"u1","email":"a@b.example","firstName":"A","role":"admin-read-only","remoteAccess":"enabled",
+        "totpEnabled":false,"authProviders":["saml","password"],"lastUsedAt":1763640000,"joinedOn":{"seconds":1763640001},
+        "scimUserInfo":{"secret":"planted"},"avatarURL":"https://planted"},
+        {"id":"u2","authProviders":[{"provider":"google","email":"planted"}],"lastUsedAt":7,"totpEnabled":"yes"}]}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        shown(&look, InventoryPart::Users),
+        [
+            r#"u1 | a@b.example | A | - | admin-read-only | enabled | false | ["password","saml"] | 1763640000000000 | true | - | 1763640001000000"#,
+            r#"u2 | - | - | - | - | - | - | ["google"] | - | false | - | -"#,
+        ]
+    );
+    assert_eq!(unknown(&look), ["users.lastUsedAt number 1", "users.totpEnabled string 1"]);
+    let look = sso_users(r#"[{"id":"u1","email":"a@b.example","lastName":"B","scimUserInfo":{}}]"#).unwrap();
+    assert_eq!(shown(&look, InventoryPart::SsoUsers), ["u1 | a@b.example | - | B | true"]);
+    let text = r#"{"devices":[{"id":"d1","name":"pc","lastOnlineAt":1763640000,"users":["u1"],"groups":["g1"],
+        "annotations":[{"key":"tag","value":" b, a,,b"},{"key":"rack","value":"7"}],"clientInfo":{"x":"planted"}},{"id":"d2"}]}"#;
+    let look = computers(text, true).unwrap();
+    assert_eq!(
+        shown(&look, InventoryPart::Computers),
+        [r#"d1 | pc | 1763640000000000 | ["a","b"] | {"rack":"7"}"#, "d2 | - | - | - | -"]
+    );
+    assert_eq!(shown(&look, InventoryPart::Grants), ["d1 | group | g1", "d1 | user | u1"]);
+    let bare = computers(r#"{"devices":[{"id":"d1"}]}"#, false).unwrap();
+    assert!(!bare.parts.contains_key(&InventoryPart::Grants), "nothing was shown about access");
+    assert!(!format!("{look:?}").contains("planted"));
+}
+
+#[test]
+fn tokens_are_named_by_title_and_number_whatever_their_order() {
+    let tokens = [
+        r#"{"title":"ci","scopes":["b","a"],"lastUsed":1763640000,"lastUsedIPAddress":"192.0.2.1","expiresAt":1763650000}"#,
+        r#"{"title":"ci","expiresAt":1763640000,"token":"planted"}"#,
+        r#"{"lastUsed":"2025-11-20T12:00:00Z"}"#,
+    ];
+    let info = |order: [usize; 3]| {
+        let list = order.map(|at| tokens[at]).join(",");
+        let text =
+            format!(r#"{{"totp":{{"enabled":true}},"authProviders":[{{"provider":"saml"}}],"tokenLog":[{list}]}}"#);
+        user_info("u1", &text).unwrap()
+    };
+    let look = info([0, 1, 2]);
+    assert_eq!(shown(&look, InventoryPart::SignIn), [r#"u1 | true | ["saml"]"#]);
+    assert_eq!(
+        shown(&look, InventoryPart::Tokens),
+        [
+            "u1 | (untitled) #1 | - | - | 1763640000000000 | - | -",
+            "u1 | ci #1 | ci | - | - | - | 1763640000000000",
+            r#"u1 | ci #2 | ci | ["a","b"] | 1763640000000000 | 192.0.2.1 | 1763650000000000"#,
+        ]
+    );
+    assert_eq!(unknown(&look), ["info.tokenLog.token string 1"]);
+    assert_eq!(info([2, 1, 0]), look);
+    assert!(!format!("{look:?}").contains("planted"));
+}
+
+#[test]
+fn an_answer_of_another_shape_is_refused_whole() {
+    let long = "x".repeat(300);
+    for text in
+        ["", "null", "[]", "<html></html>", "{", r#"{"groups":[]}"#, r#"{"groups":{"":{}}}"#, r#"{"groups":{"g":[]}}"#]
+    {
+        assert!(team(text).is_err(), "{text}");
+    }
+    for text in [
+        r#"{"groups":{"g":{"users":{}}}}"#,
+        r#"{"groups":{"g":{"users":[1]}}}"#,
+        r#"{"groups":{"g":{"devices":[""]}}}"#,
+    ] {
+        assert!(team(text).is_err(), "{text}");
+    }
+    for list in [
+        "",
+        "null",
+        "{}",
+        "<html></html>",
+        r#"{"users":null,"devices":null}"#,
+        r#"{"users":{},"devices":{}}"#,
+        r#"{"users":[{}],"devices":[{}]}"#,
+        r#"{"users":[[]],"devices":[[]]}"#,
+        r#"{"users":[{"id":""}],"devices":[{"id":""}]}"#,
+        r#"{"users":[{"id":7}],"devices":[{"id":7}]}"#,
+        r#"{"users":[{"id":"a"},{"id":"a"}],"devices":[{"id":"a"},{"id":"a"}]}"#,
+        &format!(r#"{{"users":[{{"id":"{long}"}}],"devices":[{{"id":"{long}"}}]}}"#),
+    ] {
+        assert!(users(list).is_err() && computers(list, true).is_err() && sso_users(list).is_err(), "{list}");
+    }
+    assert!(computers(r#"{"devices":[{"id":"a","users":"u1"}]}"#, true).is_err());
+    for text in ["", "[]", r#"{"totp":true}"#, r#"{"tokenLog":{}}"#, r#"{"tokenLog":["x"]}"#] {
+        assert!(user_info("u1", text).is_err(), "{text}");
+    }
+}
+
+fn seen_at(day: u32) -> i64 {
+    Instant::from_seconds(1_763_640_000 + i64::from(day) * 86_400).micros()
+}
+
+fn things(names: &[(&str, &str)]) -> Things {
+    names.iter().map(|(id, name)| (vec![(*id).to_owned()], vec![InventoryValue::Text((*name).to_owned())])).collect()
+}
+
+#[test]
+fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
+    let mut standing = Standing::default();
+    for (day, scope, names, expected) in [
+        (0, Scope::Whole, vec![("a", "1"), ("b", "1")], vec!["a+1", "b+1"]),
+        (1, Scope::Whole, vec![("a", "1"), ("b", "1")], vec![]),
+        (2, Scope::Whole, vec![("a", "2"), ("c", "1")], vec!["a+2", "c+1", "b-1"]),
+        (3, Scope::User("c"), vec![("c", "2")], vec!["c+2"]),
+        (4, Scope::User("c"), vec![], vec!["c-2"]),
+        (12, Scope::Whole, vec![("a", "2"), ("b", "9")], vec!["a=2", "b+9"]),
+        (13, Scope::Whole, vec![], vec!["a-2", "b-9"]),
+    ] {
+        let rows = standing.changes(InventoryPart::Groups, scope, &things(&names), seen_at(day));
+        let sign = |row: &InventoryRow| {
+            if row.repeats {
+                '='
+            } else if row.present {
+                '+'
+            } else {
+                '-'
+            }
+        };
+        let text = |row: &InventoryRow| match &row.values[0] {
+            InventoryValue::Text(text) => format!("{}{}{text}", row.key[0], sign(row)),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rows.iter().map(text).collect::<Vec<_>>(), expected, "day {day}");
+        standing.follow(rows);
+    }
+    assert!(standing.is_empty());
+}
+
+#[test]
+fn users_are_asked_never_asked_ones_first_then_the_oldest() {
+    let mut standing = Standing::default();
+    for (user, day) in [("b", 5), ("a", 3), ("c", 9)] {
+        let seen = BTreeMap::from([(vec![user.to_owned()], vec![InventoryValue::Unknown])]);
+        standing.follow(standing.clone().changes(InventoryPart::SignIn, Scope::User(user), &seen, seen_at(day)));
+    }
+    let users: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
+    let since = Instant::from_nanos(seen_at(9) * 1_000);
+    assert_eq!(standing.unasked(&users, since), ["d", "a", "b"]);
+    // A look that finds nothing new is on record all the same.
+    let seen = BTreeMap::from([(vec!["a".to_owned()], vec![InventoryValue::Unknown])]);
+    let rows = standing.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
+    assert!(rows[0].repeats && rows[0].present);
+    standing.follow(rows);
+    assert_eq!(standing.unasked(&users, since), ["d", "b"]);
+}
+
+fn any_things() -> impl Strategy<Value = Things> {
+    let value = prop_oneof![
+        Just(InventoryValue::Unknown),
+        "[a-c]{0,2}".prop_map(InventoryValue::Text),
+        any::<bool>().prop_map(InventoryValue::Flag),
+        (0..3i64).prop_map(InventoryValue::Time),
+    ];
+    prop::collection::btree_map(prop::collection::vec("[a-d]", 1..3), prop::collection::vec(value, 1..3), 0..8)
+}
+
+proptest! {
+    #[test]
+    fn the_rows_of_looks_replayed_give_the_last_look(looks in prop::collection::vec((any_things(), 0..200u32), 1..8)) {
+        let mut standing = Standing::default();
+        let mut rows = Vec::new();
+        let mut day = 0;
+        for (seen, gap) in looks {
+            day += gap + 1;
+            let new = standing.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day));
+            // A second look at the same says nothing.
+            let mut after = standing.clone();
+            after.follow(new.clone());
+            prop_assert_eq!(after.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day) + 1), vec![]);
+            prop_assert_eq!(after.things(), seen);
+            rows.extend(new.clone());
+            standing = after;
+            // The month's own rows tell the same as all of them.
+            let month = |row: &&InventoryRow| Instant::from_nanos(row.seen_at * 1_000).month();
+            let newest = rows.iter().map(|row| month(&row)).max();
+            let recent = rows.iter().filter(|row| Some(month(row)) == newest).cloned();
+            prop_assert_eq!(Standing::of(recent).things(), standing.things());
+        }
+        prop_assert_eq!(Standing::of(rows), standing);
+    }
+
+    #[test]
+    fn nothing_served_panics_or_passes_the_allow_list(text in "[\\[\\]{}\":,a-z0-9]{0,60}", json in any_json(3)) {
+        for text in [text, json.to_string()] {
+            let _ = (team(&text), users(&text), sso_users(&text), computers(&text, true), user_info("u", &text));
+        }
+    }
+}
+
+fn any_json(depth: u32) -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let names = "(users|devices|groups|id|totp|tokenLog|annotations|planFeatures|key|value|x)";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z]{0,3}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(depth, 24, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(names, inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}

@@ -15,7 +15,7 @@ use crate::api::TokenSource;
 use crate::model::TeamId;
 
 pub use crate::model::{When, parse_duration};
-pub use file::Partition;
+pub use file::{Inventory, Partition};
 pub use token::open_to_others;
 
 use file::File;
@@ -102,6 +102,7 @@ pub struct Config {
     pub requests_per_second: Option<f64>,
     pub concurrency: NonZeroUsize,
     pub windows: Windows,
+    pub inventory: Inventory,
     pub schedule: Schedule,
     pub listen: SocketAddr,
     /// What is allowed but unwise, one sentence each.
@@ -165,6 +166,7 @@ impl Config {
             requests_per_second,
             concurrency: check_concurrency(file.api.concurrency, &place)?,
             windows,
+            inventory: file.inventory,
             schedule,
             listen,
             warnings,

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::api::{HttpOptions, TokenSource};
 use crate::archive::{LocalStore, VerifyOptions};
 use crate::error::{Error, Exit};
-use crate::pipeline::{FleetRound, Settings};
+use crate::pipeline::{FleetRound, InventorySettings, Looks, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
 use super::output::{self, OutputArgs};
@@ -101,7 +101,9 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
     let archive = reading::archive(root, &clock)?;
     let source = reading::source(options, &clock)?;
-    let fleet = reading::fleet(source, archive, clock, Settings::default(), bars::for_stderr());
+    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true, user_info_pause: None };
+    let settings = Settings { inventory, ..Settings::default() };
+    let fleet = reading::fleet(source, archive, clock, settings, bars::for_stderr());
     Ok(fleet.read_once().await?)
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying};
 use crate::archive::{Archive, LocalStore};
@@ -9,10 +10,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::WindowGrid;
-use crate::pipeline::{Fleet, Progress, Settings, Workers};
+use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
 
 /// Bytes of an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
+/// Between two questions about a user each: two a second.
+const USER_INFO_PAUSE: Duration = Duration::from_millis(500);
 
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
@@ -45,8 +48,17 @@ pub fn settings(config: &Config) -> Settings {
         rescan: config.windows.rescan.clone(),
         concurrency: config.concurrency.get(),
         teams: config.teams.clone(),
+        inventory: looks(config),
         ..Settings::default()
     }
+}
+
+/// How people and computers are looked at, as configured.
+fn looks(config: &Config) -> InventorySettings {
+    // Users are asked about one by one: gently, unless nobody wants any limit.
+    let user_info_pause = config.requests_per_second.map(|_| USER_INFO_PAUSE);
+    let looks = if config.inventory.enabled { Looks::WhenDue } else { Looks::Never };
+    InventorySettings { looks, user_info: config.inventory.user_info, user_info_pause }
 }
 
 pub fn fleet(

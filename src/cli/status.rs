@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::error::{Error, Exit};
-use crate::pipeline::{TeamStatus, status};
+use crate::pipeline::{InventoryStatus, TeamStatus, status};
 
 use super::{Global, look, output, reading};
 
@@ -54,7 +54,7 @@ fn print(out: &mut dyn Write, teams: &[TeamStatus]) -> Result<(), Error> {
         "left to loss",
     ]);
     for team in teams {
-        let name: String = team.team.chars().filter(|c| !c.is_control()).collect();
+        let name = printable(&team.team);
         for stream in &team.streams {
             let moment = |at: Option<crate::model::Instant>| {
                 at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string())
@@ -86,12 +86,38 @@ fn print(out: &mut dyn Write, teams: &[TeamStatus]) -> Result<(), Error> {
                 writeln!(out, "{line}").map_err(Error::output)?;
             }
         }
+        for line in about_inventory(&team.inventory) {
+            writeln!(out, "{}: {line}", printable(&team.team)).map_err(Error::output)?;
+        }
         if team.quarantined > 0 {
             let line = format!("{}: {} events in quarantine: `annals quarantine list`", team.team, team.quarantined);
             writeln!(out, "{line}").map_err(Error::output)?;
         }
     }
     Ok(())
+}
+
+fn about_inventory(inventory: &InventoryStatus) -> Vec<String> {
+    let Some(at) = inventory.looked_at else {
+        return vec!["people and computers were not looked at yet".to_owned()];
+    };
+    let InventoryStatus { users, computers, groups, .. } = inventory;
+    let at = at.floor_second();
+    let mut lines =
+        vec![format!("people and computers as of {at}: {users} users, {computers} computers, {groups} groups")];
+    if !inventory.hidden.is_empty() {
+        let hidden: Vec<&str> = inventory.hidden.iter().map(|part| part.as_str()).collect();
+        lines.push(format!("the token may not see {}: nothing is known of them since", hidden.join(", ")));
+    }
+    if inventory.unknown_fields > 0 {
+        let count = inventory.unknown_fields;
+        lines.push(format!("{count} undocumented fields are not kept: findings of kind unknown_field name them"));
+    }
+    lines
+}
+
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// The largest unit that says enough: `75d`, `13h`, `4m`, `12s`.

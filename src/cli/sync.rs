@@ -1,11 +1,13 @@
 //! `annals sync`: catch up once, then stop.
 
+use std::str::FromStr;
+
 use clap::Args;
 
 use crate::config::When;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
-use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, Settings, TeamRound};
+use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, Looks, RoundError, Settings, TeamRound};
 
 use super::{Global, bars, global, look, output, reading};
 
@@ -15,9 +17,10 @@ pub struct SyncArgs {
     /// Only this team; may be given several times [default: all that the token sees]
     #[arg(long, value_name = "ID")]
     team: Vec<String>,
-    /// Only this stream (activity, connections, billing); may be given several times
+    /// Only this stream (activity, connections, billing), or the look at people and computers (inventory), which is then
+    /// made now; may be given several times
     #[arg(long)]
-    stream: Vec<Stream>,
+    stream: Vec<Subject>,
     /// Where a first reading begins, or to where an archive is extended: 2026-11-20, RFC 3339, or -30d
     /// [default: the plan's span where the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
@@ -28,6 +31,28 @@ pub struct SyncArgs {
     /// Read settled windows again now
     #[arg(long)]
     rescan: bool,
+    /// Do not ask how each user may sign in and with which tokens (a request a user, once a day)
+    #[arg(long)]
+    no_user_info: bool,
+}
+
+/// What can be asked for alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Stream(Stream),
+    Inventory,
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "inventory" {
+            return Ok(Subject::Inventory);
+        }
+        let refused = || format!("unknown stream {text:?}: expected activity, connections, billing or inventory");
+        text.parse().map(Subject::Stream).map_err(|_| refused())
+    }
 }
 
 impl SyncArgs {
@@ -47,10 +72,27 @@ impl SyncArgs {
             settings.teams = self.team.iter().map(|team| TeamId::from(team.as_str())).collect();
         }
         if !self.stream.is_empty() {
-            settings.streams.clone_from(&self.stream);
+            let streams = self.stream.iter().filter_map(|subject| match subject {
+                Subject::Stream(stream) => Some(*stream),
+                Subject::Inventory => None,
+            });
+            settings.streams = streams.collect();
         }
+        self.apply_to_looks(&mut settings);
         settings.rescan_now = self.rescan;
         Ok(settings)
+    }
+
+    /// The look at people and computers is about now, so a bounded catching up leaves it out; asked for by name, it is made
+    /// whatever the configuration says.
+    fn apply_to_looks(&self, settings: &mut Settings) {
+        let is_named = self.stream.contains(&Subject::Inventory);
+        if is_named {
+            settings.inventory.looks = Looks::Now;
+        } else if !self.stream.is_empty() || settings.until.is_some() {
+            settings.inventory.looks = Looks::Never;
+        }
+        settings.inventory.user_info &= !self.no_user_info;
     }
 }
 
@@ -113,7 +155,13 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
         };
         line.push_str(&format!("; the archive begins on {} ({why})", round.first.day()));
     }
+    if round.looks.changes > 0 {
+        line.push_str(&format!("; {} changes of people and computers", round.looks.changes));
+    }
     output::say(&line);
+    for error in &round.looks.failures {
+        output::say(&format!("team {team}: people and computers were not all looked at: {}", advice(error)));
+    }
     for (stream, error) in &round.failures {
         let what = stream.map_or_else(|| "not finished".to_owned(), |stream| format!("{stream} was not finished"));
         output::say(&format!("team {team}: {what}: {}", advice(error)));

@@ -24,6 +24,7 @@ pub(super) struct File {
     pub queries: Option<PathBuf>,
     pub api: Api,
     pub windows: Windows,
+    pub inventory: Inventory,
     pub schedule: Schedule,
     pub http: Http,
 }
@@ -61,6 +62,21 @@ impl Default for Windows {
             rescan: ["1h", "24h", "72h"].map(String::from).into(),
             partition: Partition::Month,
         }
+    }
+}
+
+/// Whether people and computers are looked at, and each user asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Inventory {
+    pub enabled: bool,
+    /// How each user may sign in, and with which tokens: a request a user and day.
+    pub user_info: bool,
+}
+
+impl Default for Inventory {
+    fn default() -> Self {
+        Self { enabled: true, user_info: true }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct FleetRound {
 impl FleetRound {
     /// Whether everything asked for was done.
     pub fn is_done(&self) -> bool {
-        self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(|round| round.failures.is_empty()))
+        self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
     /// What was committed in all.

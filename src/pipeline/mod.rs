@@ -14,6 +14,7 @@ mod fleet;
 mod flush;
 mod join;
 mod ledger_poll;
+mod looks;
 mod plan;
 mod progress;
 mod ranges;
@@ -23,6 +24,7 @@ mod settings;
 mod spans;
 mod status;
 mod team;
+mod user_info;
 mod window_index;
 mod windowed;
 
@@ -35,10 +37,11 @@ pub use context::{ServiceClock, TeamContext, Workers, windows_of};
 pub use estimate::{Estimate, estimate};
 pub use fleet::{Fleet, FleetRound};
 pub use flush::Flushed;
+pub use looks::{LOOK_AGE, LookRound};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
-pub use settings::{BACKFILL_DAYS_DEFAULT, Settings};
-pub use status::{StreamStatus, TeamStatus, settled_edge, status};
+pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
+pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};
 
 /// Why a round, or a part of it, was not done.

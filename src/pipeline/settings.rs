@@ -17,6 +17,27 @@ pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
 /// The learned lag never grows beyond this.
 pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
 
+/// When people and computers are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Looks {
+    #[default]
+    Never,
+    /// Once a day, and when activity tells of a change.
+    WhenDue,
+    /// Now, however young the last look is.
+    Now,
+}
+
+/// How a team's people and computers are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InventorySettings {
+    pub looks: Looks,
+    /// Ask about each user how the user may sign in, and with which tokens: a request a user.
+    pub user_info: bool,
+    /// The pause between two of these requests; `None`: as the source's own limits allow.
+    pub user_info_pause: Option<Duration>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub grid: WindowGrid,
@@ -36,6 +57,7 @@ pub struct Settings {
     pub until: Option<Instant>,
     /// Read settled windows again now.
     pub rescan_now: bool,
+    pub inventory: InventorySettings,
 }
 
 impl Settings {
@@ -72,6 +94,7 @@ impl Default for Settings {
             since: None,
             until: None,
             rescan_now: false,
+            inventory: InventorySettings::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::archive::{FindingKind, TeamState, WindowState};
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, InventoryPart, Stream};
 
 use super::team::read_to;
 
@@ -36,6 +36,20 @@ pub struct StreamStatus {
     pub deprecated_history: bool,
 }
 
+/// What is known of a team's people and computers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InventoryStatus {
+    /// The last look at any part; `None` before the first.
+    pub looked_at: Option<Instant>,
+    pub users: u64,
+    pub computers: u64,
+    pub groups: u64,
+    /// Parts that the token may not see, as of the last look at each.
+    pub hidden: Vec<InventoryPart>,
+    /// Fields that the service shows and nobody documented; they are not kept.
+    pub unknown_fields: u64,
+}
+
 /// One team's standing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TeamStatus {
@@ -45,6 +59,7 @@ pub struct TeamStatus {
     pub committed_at: Option<Instant>,
     pub quarantined: u64,
     pub streams: Vec<StreamStatus>,
+    pub inventory: InventoryStatus,
 }
 
 /// The standing of a team at `now`.
@@ -57,6 +72,25 @@ pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
         committed_at: state.at,
         quarantined: quarantine.map(|file| file.rows).sum(),
         streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, now)).collect(),
+        inventory: inventory_status(state),
+    }
+}
+
+fn inventory_status(state: &TeamState) -> InventoryStatus {
+    let looks = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_look(part));
+    // Where the last look was refused, the count is that of the last one that was not.
+    let entities = |part| {
+        let shown = state.inventory.get(&part).and_then(|looks| looks.iter().rev().find(|look| look.visible));
+        shown.map_or(0, |look| look.entities)
+    };
+    let unknown = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::UnknownField);
+    InventoryStatus {
+        looked_at: looks().map(|look| look.read_at).max(),
+        users: entities(InventoryPart::Users),
+        computers: entities(InventoryPart::Computers),
+        groups: entities(InventoryPart::Groups),
+        hidden: looks().filter(|look| !look.visible).map(|look| look.part).collect(),
+        unknown_fields: unknown.count() as u64,
     }
 }
 

@@ -11,6 +11,7 @@ use super::computers::{ConnectionsRead, note_computers};
 use super::context::TeamContext;
 use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
+use super::looks::{LookRound, look};
 use super::ranges::missing;
 use super::sessions::make_up;
 use super::settings::BACKFILL_DAYS_DEFAULT;
@@ -35,16 +36,26 @@ pub struct TeamRound {
     pub committed: Flushed,
     /// What could not be done, stream by stream; the rest was.
     pub failures: Vec<(Option<Stream>, RoundError)>,
+    /// The looks at people and computers.
+    pub looks: LookRound,
+}
+
+impl TeamRound {
+    /// Whether everything asked for was done.
+    pub fn is_done(&self) -> bool {
+        self.failures.is_empty() && self.looks.failures.is_empty()
+    }
 }
 
 /// Reads one team up to now and commits it.
 pub async fn read_team(ctx: &TeamContext) -> TeamRound {
     let mut round = TeamRound {
         first: ctx.service.now(),
-        is_first_reading: ctx.with_state(|state| state.streams.is_empty()),
+        is_first_reading: ctx.with_state(|state| state.streams.is_empty()) && !ctx.settings.streams.is_empty(),
         plan_span: None,
         committed: Flushed::default(),
         failures: Vec::new(),
+        looks: LookRound::default(),
     };
     if let Err(error) = read(ctx, &mut round).await {
         round.failures.push((None, error));
@@ -93,6 +104,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     }
     ctx.commit().await?;
     seal_months(ctx).await?;
+    round.looks = look(ctx).await;
     Ok(())
 }
 

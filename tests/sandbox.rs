@@ -36,7 +36,7 @@ async fn a_team_shows_its_plan_people_computers_and_secrets_to_admins_alone() {
         assert_eq!(team["id"], visitor.team().as_str());
         assert_eq!(team["planFeatures"]["deviceEventsMaxRetrievalDuration"], 90 * 86_400);
         assert_eq!(team["devices"].as_object().unwrap().len(), 40);
-        assert_eq!(team["users"].as_object().unwrap().len(), 25);
+        assert!((25..=28).contains(&team["users"].as_object().unwrap().len()), "three come and go");
         let groups = team["groups"].as_object().unwrap();
         assert!(groups.values().any(|group| group["scimManaged"] == true && group["users"].is_array()));
         for list in ["userInvites", "deviceInvites"] {
@@ -98,7 +98,7 @@ async fn people_are_listed_and_found_by_their_whole_address() {
     let visitor = Visitor::of(small()).await;
     let all = visitor.get("/users").await.json();
     let people = all["users"].as_array().unwrap();
-    assert_eq!(people.len(), 25);
+    assert!((25..=28).contains(&people.len()), "three come and go");
     let roles: HashSet<&str> = people.iter().map(|person| person["role"].as_str().unwrap()).collect();
     assert_eq!(roles, HashSet::from(["admin", "admin-read-only", "user"]));
     let email = people[3]["email"].as_str().unwrap();

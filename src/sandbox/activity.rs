@@ -2,6 +2,7 @@
 
 use super::cast::{Cast, opaque_id, secret};
 use super::json::{push_escaped_string, push_int, push_string};
+use super::seasons;
 use super::seed::{Dice, mix2};
 use super::sessions::DAY_MS;
 use super::words::{GROUP_NAMES, HOSTILE_NAMES};
@@ -32,6 +33,7 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
             out.push(record);
         }
     }
+    seasons::plan_day(&cast.seasonal, day, out);
     let rarity = u64::from(dense_every_days) * 3;
     if rarity > 0 && mix2(cast.seed ^ 0xac71, day.unsigned_abs()).is_multiple_of(rarity) {
         plan_dense_second(day, &mut dice, &name_of, out);
@@ -54,6 +56,9 @@ fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, ou
 
 /// The event's text as it is served, without a separator.
 pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
+    if seasons::is_seasonal(record) {
+        return seasons::push_event(&cast.seasonal, &cast.people[0], record, out);
+    }
     let mut dice = Dice::new(mix2(cast.seed ^ 0xac72, record.name));
     let actor = &cast.people[dice.place(cast.people.len())];
     out.extend_from_slice(b"{\"header\":{\"eventTimestampUnixNano\":");

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::model::{DeviceId, TeamId};
 
 use super::json::{push_escaped_string, push_string};
+use super::seasons::{self, Seasonal};
 use super::seed::{Dice, mix2};
 use super::words::{
     CLIENT_SYSTEMS, COMPUTER_KINDS, FIRST_NAMES, GROUP_NAMES, HOSTILE_NAMES, LAST_NAMES, TEAM_NAMES, ZONES_MINUTES,
@@ -14,6 +15,8 @@ use super::words::{
 pub const SECRET_PREFIX: &str = "planted-secret-";
 
 const NAME_CHARS_MAX: usize = 64;
+/// More than a team has people.
+const FIRST_SEASONAL: u32 = 1 << 17;
 /// Far longer than any name may be; on the computer that is used least.
 const LONG_HOST_REPEATS: usize = 270;
 const HOST_FIELD: &[u8] = b",\"computerHostName\":";
@@ -68,6 +71,8 @@ pub(super) struct Cast {
     pub name: String,
     pub seed: u64,
     pub people: Vec<Person>,
+    /// Those who come and go; no record names them by place.
+    pub seasonal: Vec<Seasonal>,
     pub computers: Vec<Computer>,
     pub groups: Vec<Group>,
     pub user_invites: Vec<Invite>,
@@ -105,6 +110,7 @@ impl Cast {
             id: TeamId::new(opaque_id(seed, 0x7ea4)),
             name: if round == 0 { name.to_owned() } else { format!("{name} {}", round + 1) },
             seed,
+            seasonal: seasonal(seed, people.len(), number),
             people,
             computers,
             groups,
@@ -117,6 +123,20 @@ impl Cast {
     pub(super) fn computer_place(&self, id: &DeviceId) -> Option<u32> {
         self.computer_places.get(id).copied()
     }
+}
+
+/// Drawn apart, so that they change nothing about the others.
+fn seasonal(seed: u64, people: usize, team: u32) -> Vec<Seasonal> {
+    if people < seasons::PEOPLE_MIN as usize {
+        return Vec::new();
+    }
+    let mut dice = Dice::new(mix2(seed, 0x5ea5));
+    let one = |number: u32| {
+        let mut person = person(seed, FIRST_SEASONAL + number, team, &mut dice);
+        (person.role, person.remote_access) = ("user", true);
+        Seasonal::new(person, number, seed)
+    };
+    (0..seasons::SEASONAL).map(one).collect()
 }
 
 /// An address in the network of `base`, the host part by chance.

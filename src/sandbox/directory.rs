@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use crate::model::{DeviceId, Stream};
 
 use super::answer::{Refusal, json_value};
-use super::cast::Person;
-use super::team::Team;
+use super::team::{Member, Team};
 use super::truth::Truth;
 use super::views;
 use super::world::{Role, World};
@@ -55,7 +54,7 @@ pub(super) async fn computers(
     let is_asked = |&place: &u32| {
         filter.as_ref().is_none_or(|filter| name_matches(filter, &team.cast.computers[place as usize].name))
     };
-    let found: Value = team.computers().filter(is_asked).map(|place| views::computer(team, place, world.end)).collect();
+    let found: Value = team.computers().filter(is_asked).map(|place| views::computer(team, place, &world)).collect();
     Ok(json_value(&json!({"devices": found})))
 }
 
@@ -75,7 +74,7 @@ pub(super) async fn computer(
 ) -> Answer {
     let team = find_team(&world, &team)?;
     let place = team.computer(&DeviceId::from(computer.as_str())).ok_or_else(|| Refusal::not_found("computer"))?;
-    Ok(json_value(&views::computer(team, place, world.end)))
+    Ok(json_value(&views::computer(team, place, &world)))
 }
 
 pub(super) async fn people(
@@ -85,8 +84,9 @@ pub(super) async fn people(
 ) -> Answer {
     let team = find_team(&world, &team)?;
     let email = parameter(query, "email");
-    let is_asked = |person: &&Person| email.as_ref().is_none_or(|email| person.email.eq_ignore_ascii_case(email));
-    let found: Value = team.cast.people.iter().filter(is_asked).map(|seen| views::person(seen, world.end)).collect();
+    let is_asked = |seen: &Member<'_>| email.as_ref().is_none_or(|email| seen.person.email.eq_ignore_ascii_case(email));
+    let members = team.members(world.roster_at()).filter(is_asked);
+    let found: Value = members.map(|seen| views::member(team, &seen, world.end)).collect();
     Ok(json_value(&json!({"users": found})))
 }
 
@@ -99,7 +99,11 @@ pub(super) async fn sso_people(
     if role == Role::Member {
         return Err(Refusal::forbidden("the list of SSO users is for admins who sign in with SSO"));
     }
-    let found: Value = team.cast.people.iter().filter(|seen| seen.sso).map(views::sso_person).collect();
+    let found: Value = team
+        .members(world.roster_at())
+        .filter(|seen| seen.person.sso)
+        .map(|seen| views::sso_person(seen.person))
+        .collect();
     Ok(json_value(&found))
 }
 
@@ -108,8 +112,9 @@ pub(super) async fn authentication(
     Path((team, user)): Path<(String, String)>,
 ) -> Answer {
     let team = find_team(&world, &team)?;
-    let seen = team.cast.people.iter().find(|seen| seen.id == user).ok_or_else(|| Refusal::not_found("user"))?;
-    Ok(json_value(&views::authentication(seen, world.end)))
+    let member = team.members(world.roster_at()).find(|seen| seen.person.id == user);
+    let member = member.ok_or_else(|| Refusal::not_found("user"))?;
+    Ok(json_value(&views::authentication(member.person, world.end)))
 }
 
 /// Every event that ever existed, one JSON object a line; for the admin token only.

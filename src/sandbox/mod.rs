@@ -28,6 +28,8 @@
 //! | order of events of the same moment | stable, by seed | |
 //! | rate limits | none | a [`FaultHook`] |
 //! | empty lists inside objects | omitted as fields without value | |
+//! | `lastUsedAt`, token times, `joinedOn` | seconds; `joinedOn` as `{"seconds": n}` | |
+//! | who comes and goes, with `days_ahead` | as the clock moves; three people of each team | |
 //! | `createdAt` of a team | `{"unixMilli": n}` | |
 //! | `createdAt`, `expiresAt` of installers and invites | seconds | |
 //! | whether events older than the plan's span are served | yes | [`SandboxConfig::enforce_plan_span`] |
@@ -51,6 +53,7 @@ mod history;
 mod json;
 mod listener;
 mod overlay;
+mod seasons;
 mod seed;
 mod server;
 mod sessions;

@@ -6,7 +6,7 @@ use crate::model::{DeviceId, Instant, Stream};
 
 use super::activity::{self, ActivityRecord};
 use super::billing;
-use super::cast::Cast;
+use super::cast::{Cast, Person};
 use super::config::SandboxConfig;
 use super::json::push_string;
 use super::overlay::{Extra, insert_by_time};
@@ -20,6 +20,14 @@ pub(super) struct Span {
     pub first_day: i64,
     pub last_day: i64,
     pub horizon: Instant,
+}
+
+/// Someone who is on the team at a moment.
+pub(super) struct Member<'a> {
+    pub person: &'a Person,
+    pub role: &'static str,
+    /// Only of those who come and go.
+    pub joined_at: Option<Instant>,
 }
 
 pub(super) struct Team {
@@ -110,6 +118,16 @@ impl Team {
         raw.extend_from_slice(b"}}");
         self.activity.insert(Extra::new(raw, now, None, now));
         true
+    }
+
+    /// The people who are on the team at a moment.
+    pub(super) fn members(&self, at: Instant) -> impl Iterator<Item = Member<'_>> {
+        let staying = self.cast.people.iter().map(|person| Member { person, role: person.role, joined_at: None });
+        let coming = self.cast.seasonal.iter().filter_map(move |seen| {
+            let joined_at = seen.joined_at(at)?;
+            Some(Member { person: &seen.person, role: seen.role_at(at), joined_at: Some(joined_at) })
+        });
+        staying.chain(coming)
     }
 
     /// The computers that are on the team now, with their places.

@@ -6,8 +6,11 @@ use crate::model::Instant;
 
 use super::cast::{Computer, Group, Invite, Person};
 use super::seed::{Dice, mix2};
-use super::team::Team;
+use super::team::{Member, Team};
 use super::world::{Role, World};
+
+/// The group of those who come and go.
+const CONTRACTORS: usize = 3;
 
 fn object(fields: Vec<(&str, Value)>) -> Value {
     let is_there = |value: &Value| match value {
@@ -19,14 +22,30 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
     Value::Object(fields.into_iter().filter(|(_, value)| is_there(value)).map(|(k, v)| (k.to_owned(), v)).collect())
 }
 
-pub(super) fn computer(team: &Team, place: u32, end: Instant) -> Value {
+/// Most computers have been online lately; some have not for months, and some never were.
+fn last_online(team: &Team, place: u32, end: Instant) -> Option<i64> {
+    let mut dice = Dice::new(mix2(team.cast.seed, u64::from(place)));
+    let idle_seconds = dice.span(0, 400_000);
+    match place % 20 {
+        13 => None,
+        17 => Some(end.seconds() - idle_seconds - 200 * 86_400),
+        _ => Some(end.seconds() - idle_seconds),
+    }
+}
+
+pub(super) fn computer(team: &Team, place: u32, world: &World) -> Value {
     let seen: &Computer = &team.cast.computers[place as usize];
-    let idle_seconds = Dice::new(mix2(team.cast.seed, u64::from(place))).span(0, 400_000);
+    let mut users: Vec<&str> = seen.users.iter().map(|&user| team.cast.people[user].id.as_str()).collect();
+    for someone in team.cast.seasonal.iter().filter(|_| place == 1) {
+        if someone.is_forgotten() || someone.joined_at(world.roster_at()).is_some() {
+            users.push(&someone.person.id);
+        }
+    }
     object(vec![
         ("id", json!(seen.id.as_str())),
         ("name", json!(seen.name)),
-        ("lastOnlineAt", json!(end.seconds() - idle_seconds)),
-        ("users", seen.users.iter().map(|&user| json!(team.cast.people[user].id)).collect()),
+        ("lastOnlineAt", json!(last_online(team, place, world.end))),
+        ("users", json!(users)),
         ("groups", seen.groups.iter().map(|&group| json!(team.cast.groups[group].id)).collect()),
         (
             "annotations",
@@ -36,20 +55,33 @@ pub(super) fn computer(team: &Team, place: u32, end: Instant) -> Value {
     ])
 }
 
-pub(super) fn person(seen: &Person, end: Instant) -> Value {
-    let providers = if seen.sso { json!(["saml"]) } else { json!(["password"]) };
-    let age = Dice::new(u64::from(seen.home_address)).span(0, 500_000);
+/// Most have been there lately; some have not for months, and some never were.
+fn last_used(seen: &Person, end: Instant) -> Option<i64> {
+    let mut dice = Dice::new(u64::from(seen.home_address));
+    let age = dice.span(0, 500_000);
+    match dice.below(10) {
+        0 => None,
+        1 => Some(end.seconds() - age - 120 * 86_400),
+        _ => Some(end.seconds() - age),
+    }
+}
+
+pub(super) fn member(team: &Team, seen: &Member<'_>, end: Instant) -> Value {
+    let Member { person, role, joined_at } = seen;
+    let providers = if person.sso { json!(["saml"]) } else { json!(["password"]) };
+    let joined = joined_at.unwrap_or(team.created_at).seconds();
     object(vec![
-        ("id", json!(seen.id)),
-        ("email", json!(seen.email)),
-        ("firstName", json!(seen.first_name)),
-        ("lastName", json!(seen.last_name)),
-        ("role", json!(seen.role)),
-        ("remoteAccess", json!(if seen.remote_access { "enabled" } else { "disabled" })),
-        ("totpEnabled", json!(seen.totp)),
+        ("id", json!(person.id)),
+        ("email", json!(person.email)),
+        ("firstName", json!(person.first_name)),
+        ("lastName", json!(person.last_name)),
+        ("role", json!(role)),
+        ("remoteAccess", json!(if person.remote_access { "enabled" } else { "disabled" })),
+        ("totpEnabled", json!(person.totp)),
         ("authProviders", providers),
-        ("lastUsedAt", json!(end.seconds() - age)),
-        ("scimUserInfo", scim(seen)),
+        ("joinedOn", json!({"seconds": joined})),
+        ("lastUsedAt", json!(last_used(person, end))),
+        ("scimUserInfo", scim(person)),
     ])
 }
 
@@ -71,18 +103,37 @@ pub(super) fn sso_person(seen: &Person) -> Value {
 pub(super) fn authentication(seen: &Person, end: Instant) -> Value {
     let provider = if seen.sso { "saml" } else { "password" };
     let masked = format!("{}***@***", seen.email.chars().next().unwrap_or('*'));
-    let used = end.seconds() - Dice::new(u64::from(seen.home_address) + 1).span(0, 90_000);
     json!({
         "totp": {"enabled": seen.totp},
         "authProviders": [{"provider": provider, "email": masked}],
-        "tokenLog": [{
-            "title": "dashboard session",
-            "scopes": ["team:read"],
-            "lastUsed": used,
-            "lastUsedIPAddress": std::net::Ipv4Addr::from(seen.home_address).to_string(),
-            "expiresAt": used + 90 * 86_400,
-        }],
+        "tokenLog": tokens(seen, end),
     })
+}
+
+/// A session of the dashboard, and with some a token of their own: without an end, past it, or unused for long.
+fn tokens(seen: &Person, end: Instant) -> Value {
+    const DAY: i64 = 86_400;
+    let mut dice = Dice::new(u64::from(seen.home_address) + 1);
+    let used = end.seconds() - dice.span(0, 90_000);
+    let address = std::net::Ipv4Addr::from(seen.home_address).to_string();
+    let token = |title: &str, scope: &str, used: Option<i64>, expires: Option<i64>| {
+        object(vec![
+            ("title", json!(title)),
+            ("scopes", json!([scope])),
+            ("lastUsed", json!(used)),
+            ("lastUsedIPAddress", used.map_or(Value::Null, |_| json!(address))),
+            ("expiresAt", json!(expires)),
+        ])
+    };
+    let mut all = vec![token("dashboard session", "team:read", Some(used), Some(used + 90 * DAY))];
+    match dice.below(8) {
+        0 => all.push(token("nightly export", "team:read", Some(used), None)),
+        1 => all.push(token("old script", "team:write", Some(used - 300 * DAY), None)),
+        2 => all.push(token("trial", "team:read", Some(used - 40 * DAY), Some(used - 10 * DAY))),
+        3 => all.push(token("never used", "team:write", None, Some(used + 14 * DAY))),
+        _ => {}
+    }
+    json!(all)
 }
 
 pub(super) fn team(world: &World, team: &Team, role: Role) -> Value {
@@ -97,9 +148,10 @@ pub(super) fn team(world: &World, team: &Team, role: Role) -> Value {
     }
     let computers = team
         .computers()
-        .map(|place| (cast.computers[place as usize].id.as_str().to_owned(), computer(team, place, world.end)));
-    let people = cast.people.iter().map(|seen| (seen.id.clone(), person(seen, world.end)));
-    let groups = cast.groups.iter().zip(0usize..).map(|(seen, place)| (seen.id.clone(), group(team, seen, place)));
+        .map(|place| (cast.computers[place as usize].id.as_str().to_owned(), computer(team, place, world)));
+    let at = world.roster_at();
+    let people = team.members(at).map(|seen| (seen.person.id.clone(), member(team, &seen, world.end)));
+    let groups = cast.groups.iter().zip(0usize..).map(|(seen, place)| (seen.id.clone(), group(team, seen, place, at)));
     let created = team.created_at.seconds();
     fields.extend([
         ("createdAt", json!({"unixMilli": created * 1000})),
@@ -116,13 +168,18 @@ pub(super) fn team(world: &World, team: &Team, role: Role) -> Value {
     object(fields)
 }
 
-fn group(team: &Team, seen: &Group, place: usize) -> Value {
+fn group(team: &Team, seen: &Group, place: usize, at: Instant) -> Value {
+    let mut users: Vec<&str> = seen.users.iter().map(|&user| team.cast.people[user].id.as_str()).collect();
+    if place == CONTRACTORS {
+        let coming = team.cast.seasonal.iter().filter(|seen| seen.joined_at(at).is_some());
+        users.extend(coming.map(|seen| seen.person.id.as_str()));
+    }
     let here = |&computer: &u32| team.cast.computers[computer as usize].groups.contains(&place);
     let computers =
         team.computers().filter(here).map(|computer| json!(team.cast.computers[computer as usize].id.as_str()));
     object(vec![
         ("name", json!(seen.name)),
-        ("users", seen.users.iter().map(|&user| json!(team.cast.people[user].id)).collect()),
+        ("users", json!(users)),
         ("devices", computers.collect()),
         ("scimManaged", json!(seen.scim)),
     ])

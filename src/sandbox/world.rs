@@ -70,6 +70,7 @@ pub(super) struct World {
     pub config: SandboxConfig,
     pub clock: SandboxClock,
     pub end: Instant,
+    horizon: Instant,
     pub teams: Vec<Arc<Team>>,
     by_id: HashMap<TeamId, Arc<Team>>,
     choices: RwLock<Choices>,
@@ -91,7 +92,7 @@ impl World {
         let by_id = teams.iter().map(|team| (team.cast.id.clone(), Arc::clone(team))).collect();
         let choices = RwLock::new(config.choices);
         let faults = RwLock::new(config.faults.clone());
-        Ok(Self { config, clock, end, teams, by_id, choices, faults, requests: AtomicU64::new(0) })
+        Ok(Self { config, clock, end, horizon, teams, by_id, choices, faults, requests: AtomicU64::new(0) })
     }
 
     pub(super) fn team(&self, id: &str) -> Option<&Arc<Team>> {
@@ -125,6 +126,11 @@ impl World {
 
     pub(super) fn set_faults(&self, faults: Option<FaultHook>) {
         *self.faults.write().expect("BUG: nothing panics while it holds the fault hook") = faults;
+    }
+
+    /// The moment that people and computers are shown as of: as events are, never younger than the last that are in store.
+    pub(super) fn roster_at(&self) -> Instant {
+        self.clock.now().min(self.horizon)
     }
 
     pub(super) fn next_serial(&self) -> u64 {

@@ -76,6 +76,71 @@ fn no_secret_reaches_a_file_or_an_output() {
     no_secret_anywhere(&program);
 }
 
+/// Every view of people and computers, and what its rows are expected to be.
+const VIEWS: [(&str, i64); 10] = [
+    ("inventory_team", 1),
+    ("inventory_users", 1),
+    ("inventory_sso_users", 1),
+    ("inventory_computers", 3),
+    ("inventory_groups", 1),
+    ("inventory_memberships", 2),
+    ("inventory_grants", 0),
+    ("inventory_sign_in", 1),
+    ("inventory_tokens", 1),
+    ("inventory_reads", 9),
+];
+
+#[test]
+fn no_secret_of_people_and_computers_reaches_a_file_or_an_output() {
+    let (service, program) = scene();
+    service.world().team("team-one").plan_span = Some(30 * 86_400);
+    service.world().fill(DAY, 0..4);
+    let mut loud = program.command(&["sync", "--verbose", "--since", SINCE[1]]);
+    loud.env("RUST_LOG", "trace");
+    program.finish(loud).ended(0);
+    hold(&service, &program, &SINCE);
+    for (view, expected) in VIEWS {
+        let rows = program.sql(&format!("select * from {view}"));
+        assert_eq!(rows.len() as i64, expected, "{view}: {rows:?}");
+        for format in ["table", "csv", "ndjson", "json", "markdown"] {
+            program.run(&["sql", &format!("from {view}"), "--format", format]);
+        }
+        let out = program.home().join(format!("{view}.parquet"));
+        program.run(&["sql", &format!("from {view}"), "-o", out.to_str().unwrap()]);
+    }
+    let unknown = findings(&program, "unknown_field");
+    for (subject, count) in [
+        ("team.inviteCodes: object", 1),
+        ("team.(odd name): boolean", 1),
+        ("team.planFeatures.licenseKey: string", 1),
+        ("team.groups.joinCode: string", 1),
+        ("devices.urls: object", 3),
+        ("devices.(odd name): list", 3),
+        ("users.recovery: list", 1),
+        ("saml.users.assertion: string", 1),
+        ("info.recoveryCodes: list", 1),
+        ("info.totp.seed: string", 1),
+        ("info.tokenLog.token: string", 1),
+    ] {
+        assert_eq!(unknown.get(subject), Some(&count), "{subject} in {unknown:?}");
+    }
+    for arguments in [
+        &["status"][..],
+        &["status", "--json"],
+        &["plan", "--verbose"],
+        &["files", "inventory_users"],
+        &["connect"],
+        &["verify"],
+        &["doctor", "--verbose"],
+        &["sync", "--stream", "inventory", "--verbose"],
+        &["sync", "--no-user-info", "--verbose"],
+    ] {
+        let run = program.run(arguments);
+        assert_eq!(run.code, Some(0), "{arguments:?}: {run:?}");
+    }
+    no_secret_anywhere(&program);
+}
+
 #[test]
 fn no_secret_of_an_error_is_repeated() {
     for status in [400, 401, 403, 404, 409, 410, 418] {

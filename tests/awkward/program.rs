@@ -142,7 +142,8 @@ impl Program {
         Running { program: self, child: watch(child) }
     }
 
-    fn finish(&self, mut command: Command) -> Run {
+    /// Runs a command made by [`Program::command`] to its end.
+    pub fn finish(&self, mut command: Command) -> Run {
         let running = Running { program: self, child: watch(command.spawn().unwrap()) };
         running.wait()
     }

@@ -61,7 +61,8 @@ fn of_team(world: &World, team: &Team, rest: &[&str], request: &Request) -> (Ans
         [] => (Answer::of(200, team_view(team)), Vec::new()),
         ["devices"] => (Answer::of(200, devices(team)), Vec::new()),
         ["users"] => (Answer::of(200, users(team)), Vec::new()),
-        ["saml", "users"] => (Answer::of(200, "[]"), Vec::new()),
+        ["saml", "users"] => (Answer::of(200, sso_users(team)), Vec::new()),
+        ["user", _, "info"] => (Answer::of(200, user_info()), Vec::new()),
         ["billing", "events"] => billing(team),
         ["history"] => page(world, team, Kind::Activity, None, request),
         ["history", "devices"] if world.habits.team_connections => page(world, team, Kind::Connections, None, request),
@@ -73,10 +74,17 @@ fn of_team(world: &World, team: &Team, rest: &[&str], request: &Request) -> (Ans
 }
 
 fn team_view(team: &Team) -> String {
-    let id = &team.id;
+    let (id, computer) = (&team.id, &team.computers[0]);
     let Some(span) = team.plan_span else { return format!("{{\"id\":\"{id}\",\"name\":\"Team {id}\"}}") };
     format!(
-        "{{\"id\":\"{id}\",\"name\":\"Team {id}\",\"planFeatures\":{{\"deviceEventsMaxRetrievalDuration\":{span}}},\
+        "{{\"id\":\"{id}\",\"name\":\"Team {id}\",\"planFeatures\":{{\"deviceEventsMaxRetrievalDuration\":{span},\
+         \"licenseKey\":\"{SECRET}-license\"}},\"inviteCodes\":{{\"{SECRET}-as-a-key\":1}},\"{SECRET}-field\":true,\
+         \"saml\":{{\"certificate\":\"{SECRET}-saml\"}},\"security\":{{\"pin\":\"{SECRET}-pin\"}},\
+         \"billing\":{{\"card\":\"{SECRET}-card\"}},\"deviceConfigs\":[{{\"key\":\"{SECRET}-config\"}}],\
+         \"users\":{{\"{id}-u1\":{{\"resetLink\":\"https://x.example/{SECRET}-reset\"}}}},\
+         \"devices\":{{\"{computer}\":{{\"connect\":\"app://{SECRET}-launch\"}}}},\
+         \"groups\":{{\"g1\":{{\"name\":\"Lab\",\"users\":[\"{id}-u1\"],\"devices\":[\"{computer}\"],\
+         \"joinCode\":\"{SECRET}-join\"}}}},\
          \"userInvites\":[{{\"secret\":\"{SECRET}-user-invite\",\"name\":\"all\",\"sentTo\":\"\"}}],\
          \"deviceInvites\":[{{\"id\":\"i1\",\"secret\":\"{SECRET}-installer\",\"connectDownloads\":\
          {{\"winexe\":\"https://downloads.example.com/{SECRET}-exe\",\"winmsi\":\"https://downloads.example.com/{SECRET}-msi\",\
@@ -85,13 +93,40 @@ fn team_view(team: &Team) -> String {
 }
 
 fn devices(team: &Team) -> String {
-    let all: Vec<String> =
-        team.computers.iter().map(|id| format!("{{\"id\":\"{id}\",\"name\":\"Computer {id}\"}}")).collect();
+    let all = team.computers.iter().map(|id| {
+        format!(
+            "{{\"id\":\"{id}\",\"name\":\"Computer {id}\",\"clientInfo\":{{\"key\":\"{SECRET}-client\"}},\
+                 \"urls\":{{\"connect\":\"app://{SECRET}-connect\"}},\"{SECRET}-field\":[\"{SECRET}\"]}}"
+        )
+    });
+    let all: Vec<String> = all.collect();
     format!("{{\"devices\":[{}]}}", all.join(","))
 }
 
 fn users(team: &Team) -> String {
-    format!("{{\"users\":[{{\"id\":\"{}-u1\",\"email\":\"u1@example.com\",\"role\":\"admin\"}}]}}", team.id)
+    format!(
+        "{{\"users\":[{{\"id\":\"{}-u1\",\"email\":\"u1@example.com\",\"role\":\"admin\",\
+         \"avatarURL\":\"https://x.example/{SECRET}-avatar\",\"scimUserInfo\":{{\"token\":\"{SECRET}-scim\"}},\
+         \"recovery\":[\"{SECRET}-recovery\"],\"role2\":\"{SECRET}\"}}]}}",
+        team.id
+    )
+}
+
+fn sso_users(team: &Team) -> String {
+    format!(
+        "[{{\"id\":\"{}-u1\",\"email\":\"u1@example.com\",\"assertion\":\"{SECRET}-saml\",\
+         \"scimUserInfo\":{{\"x\":\"{SECRET}-scim\"}}}}]",
+        team.id
+    )
+}
+
+fn user_info() -> String {
+    format!(
+        "{{\"totp\":{{\"enabled\":true,\"seed\":\"{SECRET}-totp\"}},\
+         \"authProviders\":[{{\"provider\":\"saml\",\"email\":\"{SECRET}-masked\"}}],\
+         \"tokenLog\":[{{\"title\":\"web\",\"scopes\":[\"team:read\"],\"token\":\"{SECRET}-token\",\"lastUsed\":1790000000}}],\
+         \"recoveryCodes\":[\"{SECRET}-code\"]}}"
+    )
 }
 
 fn billing(team: &Team) -> (Answer, Vec<u64>) {

@@ -162,7 +162,7 @@ async fn days_become_versions_and_months_one_file_each() {
         .collect();
     assert_eq!(places, ["month=2026-10", "month=2026-11", "date=2027-01-02"]);
     // A user who left keeps what was last known of tokens: the service does not tell any more.
-    assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1"]);
+    assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1", "u2 web #1"]);
 }
 
 #[tokio::test]
@@ -289,6 +289,12 @@ async fn users_who_cannot_be_asked_about_are_passed_over() {
     world.team().roster.info.remove("u1");
     world.sync(&settings()).await;
     assert_eq!(keys(&world, InventoryPart::SignIn), ["u2"]);
+    assert!(look(&world, InventoryPart::SignIn).visible);
+    // Nor does a newcomer's refusal hide what is known of the others.
+    world.set_now("2026-10-30T09:00:00Z");
+    world.team().activity.push(activity("teamUserAddedEvent", "u3", "2026-10-30T08:30:00Z"));
+    world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u3", "user")]);
+    world.sync(&settings()).await;
     assert!(look(&world, InventoryPart::SignIn).visible);
     // Where nobody can be asked about, three refusals say so.
     let world = self::world();

@@ -61,17 +61,21 @@ pub async fn ask_users(
     if users.is_empty() || (waiting.is_empty() && !is_due) {
         return Ok(());
     }
-    let end = ask_each(ctx, settings, waiting, round).await?;
+    // A newcomer who cannot be asked about says nothing about the others.
+    let enough = REFUSALS_MAX.min(users.len());
+    let end = ask_each(ctx, settings, waiting, enough, round).await?;
     if end != End::Cut {
         commit(ctx, Vec::new(), Some(end)).await?;
     }
     Ok(())
 }
 
+/// Asks about each of `waiting`; `enough` refusals without an answer mean that the token may not see this.
 async fn ask_each(
     ctx: &TeamContext,
     settings: &InventorySettings,
     waiting: Vec<String>,
+    enough: usize,
     round: &mut LookRound,
 ) -> Result<End, RoundError> {
     let mut answers: Vec<(String, Look)> = Vec::new();
@@ -93,7 +97,7 @@ async fn ask_each(
                 (failures, is_cut) = (failures + 1, true);
             }
         }
-        if answered == 0 && (refusals >= REFUSALS_MAX || (at == last && refusals > 0 && !is_cut)) {
+        if answered == 0 && refusals >= enough {
             end = Some(End::Hidden);
         } else if failures >= FAILURES_MAX {
             end = Some(End::Cut);

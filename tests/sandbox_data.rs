@@ -206,7 +206,7 @@ async fn the_data_of_a_seed_never_changes_unseen() {
         Digest::of(&text).to_string()
     });
     let golden = [
-        "af8ae3207934ce574d31f34c5e760ec9386a016716d6c35f98f8c7d6a0627254",
+        "6320beb13c1b744bc63f41f5a11a83fb73f5887ca5667401d97f99db32b394d7",
         "288568043142f09d05597c49fe163831fe4ac1cee5547e50910e7dba76fc8bed",
         "41e8b45b9effe0ad4b64c26c79b26a6a1f3bea3546ea8d49205519226f38cb4c",
     ];

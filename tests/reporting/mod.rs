@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use annals::archive::{Archive, Draft, Finding, FindingKind, LocalStore, WindowRecord, WindowRows, WindowState};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
-use annals::report::{Catalog, ParamDefault, ParamKind, Report};
+use annals::report::{Catalog, ParamDefault, ParamKind, Report, ViewData};
 use bytes::Bytes;
 
 pub const DAY: Duration = Duration::from_secs(86_400);
@@ -86,6 +86,16 @@ impl Place {
 
     fn open(&self) -> Archive {
         Archive::open_or_create(Arc::new(LocalStore::new(self.archive())), || "test".into()).unwrap()
+    }
+
+    /// One look at the archive, for engines inside.
+    pub fn data(&self) -> ViewData {
+        let archive = self.open();
+        let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
+        for team in archive.teams().unwrap() {
+            data.add_state(self.archive().to_str().unwrap(), archive.read(&team).unwrap().state());
+        }
+        data
     }
 
     pub fn commit(&self, team: &str, days: Vec<Day>, findings: Vec<Finding>) {

@@ -3,10 +3,11 @@
 
 mod reporting;
 
+use annals::clock::{Clock, SystemClock};
 use annals::model::{Range, When};
 use annals::report::{Asked, Engine, Format, Limits, Look, Report, Zone, write_report};
 use reporting::outputs::{self, About, Told};
-use reporting::{Outcome, Place, at, reports, required};
+use reporting::{Outcome, Place, reports, required};
 
 /// A period, and how a report over it must end.
 struct Case {
@@ -51,7 +52,7 @@ fn check(case: &Case) {
 
 fn asked(case: &Case, report: &Report) -> Asked {
     let zone: Zone = case.zone.parse().unwrap();
-    let now = at("2026-11-20");
+    let now = SystemClock::new().now();
     let day = |day: &str| day.parse::<When>().unwrap().resolve_in(now, zone.rules());
     let period = Range::new(day(case.from), day(case.to));
     let given: Vec<(String, String)> = required(report)

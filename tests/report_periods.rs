@@ -184,7 +184,7 @@ fn the_ledger_s_own_views_hold_what_the_ledger_says() {
     let rows: Vec<Vec<&str>> = told.lines().skip(1).map(|line| line.split(',').collect()).collect();
     assert_eq!((rows[0][..5].join(","), rows[1][..5].join(",")), ("1,commit,1,0,5".into(), "2,commit,1,0,3".into()));
     assert_eq!((rows[0][6], rows[1][6], rows[1][5]), (&*"0".repeat(64), rows[0][5], &*place.head("acme")));
-    assert_eq!(answer("SELECT count(*) AS n, sum(rows_added) AS r FROM ledger"), "n,r\n3,152\n");
+    assert_eq!(answer("SELECT count(*) AS n, sum(rows_added) AS r FROM ledger"), "n,r\n3,200\n");
     let files =
         "SELECT dataset, role, rows, added_seq, first_event_at FROM archive_files WHERE team_id = 'acme' ORDER BY path";
     assert_eq!(

@@ -4,13 +4,18 @@
 
 pub mod outputs;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, Finding, FindingKind, LocalStore, WindowRecord, WindowRows, WindowState};
+use annals::archive::{
+    Archive, Draft, Finding, FindingKind, LocalStore, SessionsDraft, SessionsMark, WindowRecord, WindowRows,
+    WindowState,
+};
+use annals::correlate::{SESSION_RULES, connection_of, session_of};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use annals::report::{Catalog, ParamDefault, ParamKind, Report, ViewData};
 use bytes::Bytes;
@@ -41,7 +46,7 @@ impl Place {
     /// One connection event on 2026-10-10 at noon.
     pub fn one_event() -> Self {
         let place = Self::empty();
-        place.commit("acme", vec![Day::new(Stream::Connections, "2026-10-10").with(1, 12 * HOUR)], Vec::new());
+        place.commit_whole("acme", vec![Day::new(Stream::Connections, "2026-10-10").with(1, 12 * HOUR)], Vec::new());
         place
     }
 
@@ -56,7 +61,7 @@ impl Place {
                 days.push(Day { state, ..Day::new(stream, &format!("2026-10-{day:02}")).with(day % 4, 5 * HOUR) });
             }
         }
-        place.commit("O'Brien & söhne", days, vec![gap("2026-10-14T10:00:00Z", "2026-10-14T12:30:00Z")]);
+        place.commit_whole("O'Brien & söhne", days, vec![gap("2026-10-14T10:00:00Z", "2026-10-14T12:30:00Z")]);
         place
     }
 
@@ -72,7 +77,7 @@ impl Place {
                 day = day.plus(DAY);
             }
         }
-        place.commit("acme", days, Vec::new());
+        place.commit_whole("acme", days, Vec::new());
         place
     }
 
@@ -98,7 +103,23 @@ impl Place {
         data
     }
 
+    /// One commit of events, as a reading makes it but for sessions.
     pub fn commit(&self, team: &str, days: Vec<Day>, findings: Vec<Finding>) {
+        self.write(team, days, findings, |_| None);
+    }
+
+    /// One commit of events, and of the sessions that they make.
+    pub fn commit_whole(&self, team: &str, days: Vec<Day>, findings: Vec<Finding>) {
+        self.write(team, days, findings, |rows| Some(sessions(rows)));
+    }
+
+    fn write(
+        &self,
+        team: &str,
+        days: Vec<Day>,
+        findings: Vec<Finding>,
+        sessions: impl Fn(&[WindowRows]) -> Option<SessionsDraft>,
+    ) {
         let (team, now) = (TeamId::from(team), at("2026-11-20T12:00:00Z"));
         let mut draft = Draft { findings, ..Draft::default() };
         for day in days {
@@ -106,6 +127,7 @@ impl Place {
             draft.rows.push(rows);
             draft.windows.push(window);
         }
+        draft.sessions = sessions(&draft.rows);
         let mut writer = self.open().writer(&team, now).unwrap();
         let _ = writer.commit(draft, now).unwrap();
     }
@@ -179,6 +201,14 @@ impl Outcome {
         assert_eq!(message.trim_end().lines().count(), 1, "{self:?}");
         assert!(message.contains(expected), "{expected:?} is not in {message:?}");
     }
+}
+
+/// Each connection has one event here.
+fn sessions(rows: &[WindowRows]) -> SessionsDraft {
+    let events = rows.iter().flat_map(|window| &window.rows).filter(|row| connection_of(row).is_some());
+    let open = events.filter_map(|event| session_of(&[event])).collect();
+    let mark = SessionsMark { rules: SESSION_RULES, through: None };
+    SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
 /// A window of a day, and what it holds.

@@ -209,7 +209,10 @@ pub const DETECTIONS: &[Detections] = &[
     Detections {
         question: "R19.window",
         columns: &["severity", "domain", "peer_email", "sessions", "outside_window"],
-        rows: &["medium|printfix.example|karl@printfix.example|2|1"],
+        rows: &[
+            "medium|null|=hyperlink(\"http://evil.example/\")|1|1",
+            "medium|printfix.example|karl@printfix.example|2|1",
+        ],
     },
     Detections {
         question: "R22",
@@ -254,6 +257,15 @@ pub const DETECTIONS: &[Detections] = &[
             "info|alpine|billing|null",
             "medium|alpine|connections|26",
             "medium|alpine|sessions|26",
+            "medium|alpine|inventory_computers|54",
+            "medium|alpine|inventory_grants|54",
+            "medium|alpine|inventory_groups|54",
+            "medium|alpine|inventory_memberships|54",
+            "medium|alpine|inventory_sign_in|54",
+            "medium|alpine|inventory_sso_users|54",
+            "medium|alpine|inventory_team|54",
+            "medium|alpine|inventory_tokens|54",
+            "medium|alpine|inventory_users|54",
             "info|hudson|activity|null",
             "info|hudson|billing|null",
             "medium|hudson|connections|47",

@@ -19,6 +19,8 @@ use annals::report::ViewData;
 use bytes::Bytes;
 use tempfile::TempDir;
 
+use super::roster;
+
 const DAY: Duration = Duration::from_secs(86_400);
 const MINUTE: Duration = Duration::from_secs(60);
 const TEAMS: [&str; 2] = ["alpine", "hudson"];
@@ -47,6 +49,9 @@ impl World {
         for team in TEAMS {
             let team = TeamId::from(team);
             let mut writer = archive.writer(&team, at(LOOKED_FROM)).unwrap();
+            for (seen_at, path) in rosters(&team) {
+                roster::write(&mut writer, &path, seen_at);
+            }
             write_history(&team, &mut writer);
         }
         Self { directory }
@@ -74,6 +79,17 @@ fn open(root: &Path, is_new: bool) -> Archive {
 
 pub fn text_of(team: &TeamId) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden_world").join(team.as_str())
+}
+
+/// The files `roster-<day>.json`, each read at three in the morning of its day.
+fn rosters(team: &TeamId) -> BTreeMap<Instant, PathBuf> {
+    let folder = std::fs::read_dir(text_of(team)).unwrap().map(|entry| entry.unwrap().path());
+    let day_of = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let day = name.strip_prefix("roster-")?.strip_suffix(".json")?;
+        Some(at(&format!("{day}T03:00:00Z")))
+    };
+    folder.filter_map(|path| Some((day_of(&path)?, path))).collect()
 }
 
 /// One commit with all events of a team, and their sessions.

@@ -1,0 +1,93 @@
+-- id: R05
+-- title: Leavers
+-- question: Could a removed user still act, or did one?
+-- controls: PCI DSS 8.2.5; SOC 2 CC6.2; NIST 800-53 AC-2(h); ISO 27001 A.5.18, A.6.5; NIS2 11.2.2(b)
+-- param: removed_words list = removed,deleted,left | words in an event's type that tell of a removal
+-- chart: dots x=removed_local y=hours_after | Hours from a removal to the last activity after it
+-- severity: column
+-- note: removed_local is the time of the activity event that names the user (its type holds user and one of removed_words: the service documents four types only), else the first reading of the roster without the user; removed_known_by says which
+-- note: activity after a removal: sessions that began after it under the user's address while nobody else on the roster held it, and changes whose tokenInfo names the user; closing a connection is none, for the service itself disconnects
+-- note: residual grants and groups are those still in force at the first reading that no longer showed the user
+-- note: live_tokens are those that had not expired when the person's tokens were last read, which is before the removal: the service shows none of people who are gone, and no token ids (R13 has their titles)
+WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
+gone AS (
+    SELECT u.team_id, u.user_id, u.email, nullif(lower(trim(u.email)), '') AS peer, u.role, u.valid_to AS seen_gone_at
+    FROM inventory_users u
+    WHERE u.valid_to < $to AND ($team IS NULL OR u.team_id = $team)
+        AND NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
+            AND v.valid_from = u.valid_to)
+), last_seen AS (
+    SELECT g.team_id, g.user_id, g.seen_gone_at, max(r.read_at) AS last_seen_at
+    FROM gone g JOIN inventory_reads r ON r.team_id = g.team_id AND r.part = 'users' AND r.visible
+        AND r.read_at < g.seen_gone_at
+    GROUP BY ALL
+), telling AS (
+    SELECT team_id, event_time, unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    FROM activity
+    WHERE event_time >= (SELECT min(last_seen_at) FROM last_seen) AND event_time < $to
+        AND ($team IS NULL OR team_id = $team) AND contains(lower(event_type), 'user')
+        AND EXISTS (SELECT 1 FROM word WHERE contains(lower(event_type), word.word))
+), leaver AS (
+    SELECT g.*, t.told_at, coalesce(t.told_at, g.seen_gone_at) AS removed_at
+    FROM gone g LEFT JOIN (
+        SELECT g.team_id, g.user_id, g.seen_gone_at, max(t.event_time) AS told_at
+        FROM gone g JOIN last_seen l USING (team_id, user_id, seen_gone_at)
+            JOIN telling t ON t.team_id = g.team_id AND t.event_time <= g.seen_gone_at
+                AND t.event_time > l.last_seen_at AND (t.term = g.user_id OR lower(t.term) = g.peer)
+        GROUP BY ALL
+    ) t USING (team_id, user_id, seen_gone_at)
+), session_after AS (
+    SELECT l.team_id, l.user_id, l.seen_gone_at, s.first_event_at AS acted_at
+    FROM leaver l JOIN sessions s ON s.team_id = l.team_id AND lower(trim(s.peer_email)) = l.peer
+        AND s.first_event_at > l.removed_at
+    WHERE s.first_event_at >= $from AND s.first_event_at < $to AND NOT EXISTS (
+        SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND lower(trim(v.email)) = l.peer
+            AND v.valid_from <= s.first_event_at AND (v.valid_to IS NULL OR s.first_event_at < v.valid_to)
+            AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
+), actor AS (
+    SELECT team_id, event_time, unnest(list_distinct(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    FROM activity
+    WHERE event_time >= $from AND event_time < $to AND token_info IS NOT NULL AND ($team IS NULL OR team_id = $team)
+), change_after AS (
+    SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at
+    FROM leaver l JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at
+        AND (a.term = l.user_id OR lower(a.term) = l.peer)
+    WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
+        AND (v.user_id = l.user_id OR lower(trim(v.email)) = l.peer) AND v.valid_from <= a.event_time
+        AND (v.valid_to IS NULL OR a.event_time < v.valid_to)
+        AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
+), acted AS (
+    SELECT team_id, user_id, seen_gone_at, max(acted_at) AS last_at,
+        count(*) FILTER (WHERE kind = 'session') AS sessions, count(*) FILTER (WHERE kind = 'change') AS changes
+    FROM (SELECT *, 'session' AS kind FROM session_after UNION ALL SELECT *, 'change' FROM change_after)
+    GROUP BY ALL
+), residue AS (
+    SELECT l.team_id, l.user_id, l.seen_gone_at,
+        (SELECT count(*) FROM inventory_grants x WHERE x.team_id = l.team_id AND x.grantee_kind = 'user'
+            AND x.grantee_id = l.user_id AND x.valid_from <= l.seen_gone_at
+            AND (x.valid_to IS NULL OR l.seen_gone_at < x.valid_to)) AS grants,
+        (SELECT count(*) FROM inventory_memberships x WHERE x.team_id = l.team_id AND x.member_kind = 'user'
+            AND x.member_id = l.user_id AND x.valid_from <= l.seen_gone_at
+            AND (x.valid_to IS NULL OR l.seen_gone_at < x.valid_to)) AS groups,
+        (SELECT count(*) FROM inventory_tokens x WHERE x.team_id = l.team_id AND x.user_id = l.user_id
+            AND x.valid_from <= l.seen_gone_at AND (x.valid_to IS NULL OR l.seen_gone_at < x.valid_to)
+            AND (x.expires_at IS NULL OR x.expires_at > l.seen_gone_at)) AS tokens
+    FROM leaver l
+)
+SELECT l.team_id, l.user_id, l.email, l.role,
+    local_time(l.removed_at, $tz) AS removed_local,
+    CASE WHEN l.told_at IS NULL THEN 'reading of the roster' ELSE 'activity event' END AS removed_known_by,
+    local_time(a.last_at, $tz) AS last_activity_local,
+    round(date_diff('second', l.removed_at, a.last_at) / 3600.0, 1) AS hours_after,
+    coalesce(a.sessions, 0) AS sessions_after, coalesce(a.changes, 0) AS changes_after,
+    r.grants AS residual_grants, r.groups AS residual_groups, r.tokens AS live_tokens,
+    CASE WHEN a.last_at IS NOT NULL THEN 'critical' WHEN r.grants + r.groups > 0 THEN 'high'
+        WHEN r.tokens > 0 THEN 'low' END AS severity,
+    l.removed_at, a.last_at AS last_activity_at
+FROM leaver l JOIN residue r USING (team_id, user_id, seen_gone_at)
+    LEFT JOIN acted a USING (team_id, user_id, seen_gone_at)
+WHERE l.removed_at >= $from OR l.seen_gone_at >= $from OR a.last_at IS NOT NULL
+ORDER BY l.removed_at, l.team_id, l.user_id;
+
+-- chart rows
+SELECT removed_local, coalesce(hours_after, 0) AS hours_after FROM report ORDER BY 1, 2;

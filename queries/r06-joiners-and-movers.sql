@@ -1,0 +1,141 @@
+-- id: R06
+-- title: Joiners and movers
+-- question: Was each change of people recorded, and by whom?
+-- controls: PCI DSS 8.2.4, 10.2.1.5; NIST 800-53 AC-2(4); SOC 2 CC6.2, CC6.3; NIS2 3.2.3(b)
+-- param: joined_words list = added,joined,created,accepted,provisioned | words in an event's type that tell of a new person
+-- param: left_words list = removed,deleted,left | words that tell of a removal
+-- param: changed_words list = role,access,changed,updated,modified,enabled,disabled | words that tell of a changed person
+-- param: login_words list = logged,login,signin,signedin | words of events that change nobody
+-- param: lookback duration = 31d | how long before the period events may lie that explain its first readings
+-- chart: columns x=day_local y=people series=change | Joiners and leavers a day
+-- severity: column
+-- note: each difference between two readings of the roster is reconciled with the activity events between them that name the person's id or email anywhere in their payload
+-- note: standing: recorded; no event (seen in the roster, told by no event); no change seen (told by an event, not seen at the next reading); not yet read again
+-- note: the service documents four event types only: the words that tell a joiner, a leaver and a change are parameters; an event whose type tells of a group and a user is matched with a change of membership
+-- note: before and after come from the readings of the roster; the payload of events is not documented and is shown in R20
+-- note: the first reading of a team shows nobody as a joiner; a gap in activity (R23) can be why no event is found
+WITH word AS (
+    SELECT 'joined' AS kind, lower(unnest(from_json($joined_words, '["VARCHAR"]'))) AS word
+    UNION ALL SELECT 'left', lower(unnest(from_json($left_words, '["VARCHAR"]')))
+    UNION ALL SELECT 'changed', lower(unnest(from_json($changed_words, '["VARCHAR"]')))
+    UNION ALL SELECT 'login', lower(unnest(from_json($login_words, '["VARCHAR"]')))
+), reading AS (
+    SELECT team_id, part, read_at, lag(read_at) OVER (PARTITION BY team_id, part ORDER BY read_at) AS before_at
+    FROM inventory_reads
+    WHERE part IN ('users', 'memberships') AND visible AND ($team IS NULL OR team_id = $team)
+), first_reading AS (SELECT team_id, part, min(read_at) AS read_at FROM reading GROUP BY ALL),
+version AS MATERIALIZED (
+    SELECT team_id, user_id, valid_from, valid_to, email, role, remote_access, lag(valid_to) OVER one_user AS earlier_to, lead(valid_from) OVER one_user AS later_from,
+        lag(role) OVER one_user AS earlier_role, lag(remote_access) OVER one_user AS earlier_access,
+        lag(email) OVER one_user AS earlier_email
+    FROM inventory_users WHERE $team IS NULL OR team_id = $team
+    WINDOW one_user AS (PARTITION BY team_id, user_id ORDER BY valid_from)
+), user_change AS (
+    SELECT v.team_id, v.user_id, v.email, 'joined' AS kind, 'joined' AS change, NULL AS before, v.role AS after,
+        v.valid_from AS seen_at
+    FROM version v JOIN first_reading f ON f.team_id = v.team_id AND f.part = 'users' AND v.valid_from > f.read_at
+    WHERE v.earlier_to IS DISTINCT FROM v.valid_from
+    UNION ALL
+    SELECT team_id, user_id, email, 'left', 'left', role, NULL, valid_to
+    FROM version WHERE valid_to IS NOT NULL AND later_from IS DISTINCT FROM valid_to
+    UNION ALL
+    SELECT team_id, user_id, email, 'changed', 'role', earlier_role, role, valid_from
+    FROM version WHERE earlier_to = valid_from AND role IS DISTINCT FROM earlier_role
+    UNION ALL
+    SELECT team_id, user_id, email, 'changed', 'remote access', earlier_access, remote_access, valid_from
+    FROM version WHERE earlier_to = valid_from AND remote_access IS DISTINCT FROM earlier_access
+    UNION ALL
+    SELECT team_id, user_id, email, 'changed', 'email', earlier_email, email, valid_from
+    FROM version WHERE earlier_to = valid_from AND email IS DISTINCT FROM earlier_email
+), membership_change AS (
+    SELECT m.team_id, m.member_id AS user_id, 'group' AS kind, 'joined group' AS change, NULL AS before,
+        m.group_id AS after, m.valid_from AS seen_at
+    FROM inventory_memberships m JOIN first_reading f
+        ON f.team_id = m.team_id AND f.part = 'memberships' AND m.valid_from > f.read_at
+    WHERE m.member_kind = 'user'
+    UNION ALL
+    SELECT team_id, member_id, 'group', 'left group', group_id, NULL, valid_to
+    FROM inventory_memberships
+    WHERE member_kind = 'user' AND valid_to IS NOT NULL AND ($team IS NULL OR team_id = $team)
+), person AS (
+    SELECT DISTINCT team_id, user_id, nullif(lower(trim(email)), '') AS peer, email FROM version
+), named AS (SELECT team_id, user_id, max(email) AS email FROM person GROUP BY ALL),
+diff AS (
+    SELECT d.team_id, d.user_id, d.email, d.kind, d.change, d.before, d.after, d.seen_at, r.before_at,
+        row_number() OVER (ORDER BY d.team_id, d.seen_at, d.user_id, d.change, d.before, d.after) AS nr
+    FROM (SELECT * FROM user_change
+          UNION ALL BY NAME SELECT m.*, n.email FROM membership_change m LEFT JOIN named n USING (team_id, user_id)) d
+        LEFT JOIN reading r ON r.team_id = d.team_id AND r.read_at = d.seen_at
+            AND r.part = CASE d.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
+    WHERE d.seen_at < $to + to_seconds($lookback)
+), told AS (
+    SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info,
+        CASE WHEN contains(lower(a.event_type), 'group') THEN 'group'
+            WHEN list_contains(w.kinds, 'joined') THEN 'joined' WHEN list_contains(w.kinds, 'left') THEN 'left'
+            ELSE 'changed' END AS kind,
+        unnest(coalesce(nullif(list_distinct(regexp_extract_all(a.payload, '"((?:[^"\\]|\\.)*)"', 1)), []), [''])) AS term
+    FROM activity a
+        JOIN (SELECT t.event_type, list(DISTINCT w.kind) AS kinds
+              FROM (SELECT DISTINCT event_type FROM activity
+                    WHERE event_time >= $from - to_seconds($lookback) AND event_time < $to) t
+                  JOIN word w ON contains(lower(t.event_type), w.word)
+              WHERE contains(lower(t.event_type), 'user') OR contains(lower(t.event_type), 'group')
+              GROUP BY ALL) w ON w.event_type = a.event_type
+    WHERE a.event_time >= $from - to_seconds($lookback) AND a.event_time < $to
+        AND ($team IS NULL OR a.team_id = $team) AND NOT list_contains(w.kinds, 'login')
+), event AS (
+    SELECT t.team_id, t.event_id, t.event_time, t.event_type, t.token_info, t.kind, p.user_id, max(p.email) AS email
+    FROM told t LEFT JOIN person p ON p.team_id = t.team_id AND (t.term = p.user_id OR lower(t.term) = p.peer)
+    GROUP BY t.team_id, t.event_id, t.event_time, t.event_type, t.token_info, t.kind, p.user_id
+    -- An event that names known people is theirs alone; one that names none stays, without a person.
+    QUALIFY p.user_id IS NOT NULL
+        OR (count(p.user_id) OVER (PARTITION BY t.team_id, t.event_id) = 0 AND t.kind <> 'group')
+), matched AS (
+    SELECT d.nr, e.event_id, e.user_id, e.team_id
+    FROM diff d JOIN event e ON e.team_id = d.team_id AND e.user_id = d.user_id AND e.kind = d.kind
+        AND e.event_time <= d.seen_at AND e.event_time > d.before_at
+), explained AS (
+    SELECT m.nr, arg_max(e, (e.event_time, e.event_id)) AS event
+    FROM matched m JOIN event e ON e.team_id = m.team_id AND e.event_id = m.event_id AND e.user_id = m.user_id
+    GROUP BY m.nr
+), row_of AS (
+    SELECT d.team_id, x.event.event_time AS at, x.event.event_id AS event_id, x.event.token_info AS token_info,
+        d.user_id, d.email, d.change, d.before, d.after, d.seen_at, x.event.event_type AS event_type,
+        CASE WHEN x.nr IS NULL THEN 'no event' ELSE 'recorded' END AS standing
+    FROM diff d LEFT JOIN explained x ON x.nr = d.nr
+    WHERE d.seen_at >= $from AND d.seen_at < $to
+    UNION ALL
+    SELECT e.team_id, e.event_time, e.event_id, e.token_info, e.user_id, e.email, e.kind, NULL, NULL, NULL, e.event_type,
+        CASE WHEN EXISTS (SELECT 1 FROM reading r WHERE r.team_id = e.team_id AND r.read_at >= e.event_time
+            AND r.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END)
+            THEN 'no change seen' ELSE 'not yet read again' END
+    FROM event e
+    WHERE e.event_time >= $from AND NOT EXISTS (SELECT 1 FROM matched m
+        WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id)
+), actor_term AS (
+    SELECT team_id, event_id, unnest(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)) AS term
+    FROM (SELECT DISTINCT team_id, event_id, token_info FROM row_of WHERE token_info IS NOT NULL)
+), actor AS (
+    SELECT a.team_id, a.event_id, min(coalesce(p.email, p.user_id)) AS actor
+    FROM actor_term a JOIN person p ON p.team_id = a.team_id AND (a.term = p.user_id OR lower(a.term) = p.peer)
+    GROUP BY ALL
+)
+SELECT r.team_id, local_time(r.at, $tz) AS event_local,
+    coalesce(a.actor, r.token_info) AS actor, r.user_id, r.email, r.change,
+    coalesce(g.name, r.before) AS before, coalesce(h.name, r.after) AS after,
+    local_time(r.seen_at, $tz) AS seen_in_reading_local, r.event_type, r.standing,
+    CASE r.standing WHEN 'no event' THEN 'medium' WHEN 'no change seen' THEN 'low' END AS severity,
+    r.at AS event_at, r.seen_at AS seen_in_reading_at, r.event_id
+FROM row_of r
+    LEFT JOIN actor a ON a.team_id = r.team_id AND a.event_id = r.event_id
+    LEFT JOIN inventory_groups g ON r.change = 'left group' AND g.team_id = r.team_id AND g.group_id = r.before
+        AND g.valid_from < r.seen_at AND (g.valid_to IS NULL OR r.seen_at <= g.valid_to)
+    LEFT JOIN inventory_groups h ON r.change = 'joined group' AND h.team_id = r.team_id AND h.group_id = r.after
+        AND h.valid_from <= r.seen_at AND (h.valid_to IS NULL OR r.seen_at < h.valid_to)
+ORDER BY coalesce(r.at, r.seen_at), r.team_id, r.user_id, r.change, r.event_id, before, after;
+
+-- chart rows
+SELECT date_trunc('day', coalesce(seen_in_reading_local, event_local)) AS day_local, change,
+    sum(CASE change WHEN 'left' THEN -1 ELSE 1 END)::BIGINT AS people
+FROM report
+WHERE change IN ('joined', 'left') AND standing IN ('recorded', 'no event') GROUP BY 1, 2 ORDER BY 1, 2;

@@ -1,0 +1,76 @@
+-- id: R07
+-- title: Access review
+-- question: Who can reach which computer, and why?
+-- controls: PCI DSS 7.2.4; ISO 27001 A.5.18; SOC 2 CC6.3; NIST 800-53 AC-2; NIS2 11.2.2(e), 11.2.3
+-- param: lookback duration = 366d | how far back the last session of a person on a computer is looked for
+-- chart: heatmap x=computer y=person value=ways | Who can reach which computer: the number of ways
+-- note: access as the readings of the roster show it at --as-of (the period's end where none is given); the columns decision and reviewer are for signing off
+-- note: via: direct, or a group's name; a group gives access where the person is a member and the computer is in the group or lists it
+-- note: a person with remote access disabled is listed with what they would reach; a grant to somebody who is not on the roster is listed without an email
+-- note: whether a person has joined the computer's operating system accounts is not in the data
+-- note: 'not yet read' in via: the team's grants were not read before that moment, so nothing is known
+WITH team AS (
+    SELECT team_id, min(read_at) FILTER (part = 'grants') AS grants_at,
+        min(read_at) FILTER (part = 'memberships') AS groups_at
+    FROM inventory_reads WHERE visible AND ($team IS NULL OR team_id = $team) GROUP BY team_id
+), person AS (
+    SELECT * FROM inventory_users
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), computer AS (
+    SELECT * FROM inventory_computers
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), access_group AS (
+    SELECT * FROM inventory_groups
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), granted AS (
+    SELECT * FROM inventory_grants
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), member AS (
+    SELECT * FROM inventory_memberships
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), group_computer AS (
+    SELECT team_id, grantee_id AS group_id, device_id FROM granted WHERE grantee_kind = 'group'
+    UNION SELECT team_id, group_id, member_id FROM member WHERE member_kind = 'computer'
+), way AS (
+    SELECT team_id, grantee_id AS user_id, device_id, 'direct' AS via FROM granted WHERE grantee_kind = 'user'
+    UNION
+    SELECT m.team_id, m.member_id, c.device_id, 'group ' || coalesce(g.name, m.group_id)
+    FROM member m JOIN group_computer c ON c.team_id = m.team_id AND c.group_id = m.group_id
+        LEFT JOIN access_group g ON g.team_id = m.team_id AND g.group_id = m.group_id
+    WHERE m.member_kind = 'user'
+), pair AS (
+    SELECT team_id, user_id, device_id, string_agg(via, '; ' ORDER BY via) AS via, count(*) AS ways
+    FROM way GROUP BY ALL
+), used AS (
+    SELECT team_id, lower(trim(peer_email)) AS peer, device_id, max(first_event_at) AS last_at
+    FROM sessions
+    WHERE first_event_at >= $as_of - to_seconds($lookback) AND first_event_at < $as_of
+        AND ($team IS NULL OR team_id = $team) AND outcome IN ('ended', 'open', 'closed_only')
+    GROUP BY ALL
+)
+SELECT w.team_id, w.user_id, p.email, nullif(concat_ws(' ', p.first_name, p.last_name), '') AS name, p.role,
+    p.remote_access, w.device_id, c.name AS computer_name, w.via, w.ways,
+    local_time(p.last_used_at, $tz) AS user_last_used_local,
+    local_time(u.last_at, $tz) AS last_session_here_local,
+    NULL::VARCHAR AS decision, NULL::VARCHAR AS reviewer
+FROM pair w
+    LEFT JOIN person p ON p.team_id = w.team_id AND p.user_id = w.user_id
+    LEFT JOIN computer c ON c.team_id = w.team_id AND c.device_id = w.device_id
+    LEFT JOIN used u ON u.team_id = w.team_id AND u.device_id = w.device_id AND u.peer = lower(trim(p.email))
+UNION ALL
+SELECT team_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    CASE WHEN grants_at IS NULL OR grants_at > $as_of THEN 'not yet read'
+        ELSE 'direct access only: groups were not readable' END,
+    0, NULL, NULL, NULL, NULL
+FROM team WHERE grants_at IS NULL OR grants_at > $as_of OR groups_at IS NULL OR groups_at > $as_of
+ORDER BY team_id, email, user_id, computer_name, device_id, via;
+
+-- chart rows
+WITH shown AS (
+    SELECT coalesce(email, user_id) AS person, coalesce(computer_name, device_id) AS computer, ways
+    FROM report WHERE user_id IS NOT NULL
+), top_person AS (SELECT person FROM shown GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 40),
+top_computer AS (SELECT computer FROM shown GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 40)
+SELECT person, computer, sum(ways)::BIGINT AS ways
+FROM shown JOIN top_person USING (person) JOIN top_computer USING (computer)
+GROUP BY 1, 2 ORDER BY 1, 2;

@@ -1,0 +1,113 @@
+-- id: R09
+-- title: Privileged users
+-- question: How many administrators are there, since when, and what did they do?
+-- controls: ISO 27001 A.8.2; NIST 800-53 AC-6(9); PCI DSS 10.2.1.2; NIS2 11.3.3
+-- param: roles list = admin,admin-read-only | the roles that count as privileged
+-- param: grant_words list = role,admin,added,joined,created,changed,updated,modified | words in an event's type that may tell of a role given
+-- param: login_words list = logged,login,signin,signedin | words of events that are no administrative action
+-- param: password_words list = password,email | words in a sign-in method that mean a password of this service
+-- param: lookback duration = 366d | how far back the event that gave the role is looked for
+-- chart: step x=time_local y=people series=role | Privileged users over time
+-- severity: column
+-- note: one row for each span of time in which a person held a privileged role during the period; since 'at or before' the first reading of the roster where it was held at that reading
+-- note: granted_by is the actor of the last event between two readings that names the person and whose type holds one of grant_words; the service documents four event types only
+-- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo is counted for nobody
+-- note: second_factor as in R10: UNKNOWN where the sign-in is by an identity provider
+WITH held AS (
+    SELECT *, lag(role) OVER one_user AS earlier_role, lag(valid_to) OVER one_user AS earlier_to
+    FROM inventory_users WHERE ($team IS NULL OR team_id = $team) AND valid_from < $to
+    WINDOW one_user AS (PARTITION BY team_id, user_id ORDER BY valid_from)
+), island AS (
+    SELECT *, sum(CASE WHEN role IS NOT DISTINCT FROM earlier_role AND earlier_to = valid_from THEN 0 ELSE 1 END)
+        OVER (PARTITION BY team_id, user_id ORDER BY valid_from) AS island
+    FROM held
+), span AS (
+    SELECT team_id, user_id, role, min(valid_from) AS since_at,
+        CASE WHEN bool_or(valid_to IS NULL) THEN NULL ELSE max(valid_to) END AS until_at,
+        arg_max(email, valid_from) AS email, arg_max(remote_access, valid_from) AS remote_access,
+        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp,
+        nullif(lower(trim(arg_max(email, valid_from))), '') AS peer
+    FROM island
+    WHERE role IN (SELECT unnest(from_json($roles, '["VARCHAR"]')))
+    GROUP BY team_id, user_id, role, island
+    HAVING until_at IS NULL OR until_at > $from
+), reading AS (
+    SELECT team_id, read_at, lag(read_at) OVER (PARTITION BY team_id ORDER BY read_at) AS before_at
+    FROM inventory_reads WHERE part = 'users' AND visible AND ($team IS NULL OR team_id = $team)
+), act AS (
+    SELECT team_id, event_id, event_time, event_type, token_info, payload,
+        EXISTS (SELECT 1 FROM (SELECT unnest(from_json($grant_words, '["VARCHAR"]')) AS word)
+            WHERE contains(lower(event_type), lower(word))) AS may_grant
+    FROM activity
+    WHERE event_time >= $from - to_seconds($lookback) AND event_time < $to AND ($team IS NULL OR team_id = $team)
+        AND NOT EXISTS (SELECT 1 FROM (SELECT unnest(from_json($login_words, '["VARCHAR"]')) AS word)
+            WHERE contains(lower(event_type), lower(word)))
+), target AS (
+    SELECT team_id, event_id, event_time, token_info,
+        unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    FROM act WHERE may_grant
+), given AS (
+    SELECT s.team_id, s.user_id, s.since_at, max(t.event_time) AS event_time,
+        arg_max(t.token_info, (t.event_time, t.event_id)) AS token_info
+    FROM span s JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
+        JOIN target t ON t.team_id = s.team_id AND (t.term = s.user_id OR lower(t.term) = s.peer)
+            AND t.event_time <= s.since_at AND t.event_time > r.before_at
+    GROUP BY ALL
+), giver AS (
+    SELECT g.team_id, g.user_id, g.since_at, min(coalesce(u.email, u.user_id)) AS giver
+    FROM (SELECT *, unnest(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)) AS term FROM given) g
+        JOIN inventory_users u ON u.team_id = g.team_id AND (u.user_id = g.term OR lower(trim(u.email)) = lower(g.term))
+    GROUP BY ALL
+), actor AS (
+    SELECT team_id, event_id, event_time,
+        unnest(list_distinct(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    FROM act WHERE event_time >= $from AND token_info IS NOT NULL
+), acted AS (
+    SELECT s.team_id, s.user_id, s.since_at, count(DISTINCT a.event_id) AS actions, max(a.event_time) AS last_at
+    FROM span s JOIN actor a ON a.team_id = s.team_id AND (a.term = s.user_id OR lower(a.term) = s.peer)
+        AND a.event_time >= s.since_at AND (s.until_at IS NULL OR a.event_time < s.until_at)
+    GROUP BY ALL
+), sign_in AS (
+    SELECT s.team_id, s.user_id, s.since_at, i.totp_enabled, i.auth_providers
+    FROM span s JOIN inventory_sign_in i ON i.team_id = s.team_id AND i.user_id = s.user_id
+        AND i.valid_from < least($to, coalesce(s.until_at, $to))
+        AND (i.valid_to IS NULL OR least($to, coalesce(s.until_at, $to)) <= i.valid_to)
+), factor AS (
+    SELECT s.*, coalesce(i.totp_enabled, s.totp) AS has_totp,
+        coalesce(TRY(from_json(coalesce(i.auth_providers, s.providers), '["VARCHAR"]')), []) AS methods,
+        EXISTS (SELECT 1 FROM inventory_sso_users o WHERE o.team_id = s.team_id AND o.user_id = s.user_id
+            AND o.valid_from < $to AND (o.valid_to IS NULL OR $to <= o.valid_to)) AS is_sso
+    FROM span s LEFT JOIN sign_in i USING (team_id, user_id, since_at)
+), verdict AS (
+    SELECT *,
+        CASE WHEN has_totp THEN 'PASS'
+            WHEN has_totp IS NULL THEN 'UNKNOWN'
+            WHEN len(list_filter(methods, lambda m: len(list_filter(from_json($password_words, '["VARCHAR"]'),
+                lambda w: contains(lower(m), lower(w)))) > 0)) > 0 THEN 'FAIL'
+            WHEN len(methods) = 0 AND NOT is_sso THEN 'FAIL'
+            ELSE 'UNKNOWN' END AS second_factor
+    FROM factor
+)
+SELECT s.team_id, s.user_id, s.email, s.role, s.remote_access,
+    local_time(s.since_at, $tz) AS since_local,
+    CASE WHEN r.before_at IS NULL THEN 'at or before' ELSE 'between two readings' END AS since_known,
+    local_time(s.until_at, $tz) AS until_local,
+    coalesce(w.giver, g.token_info) AS granted_by, local_time(g.event_time, $tz) AS granted_local,
+    coalesce(a.actions, 0) AS actions, local_time(a.last_at, $tz) AS last_action_local, s.second_factor,
+    CASE WHEN s.second_factor = 'FAIL' AND s.until_at IS NULL THEN 'high' END AS severity,
+    s.since_at, s.until_at
+FROM verdict s
+    LEFT JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
+    LEFT JOIN given g ON g.team_id = s.team_id AND g.user_id = s.user_id AND g.since_at = s.since_at
+    LEFT JOIN giver w ON w.team_id = s.team_id AND w.user_id = s.user_id AND w.since_at = s.since_at
+    LEFT JOIN acted a ON a.team_id = s.team_id AND a.user_id = s.user_id AND a.since_at = s.since_at
+ORDER BY s.team_id, s.role, s.email, s.user_id, s.since_at;
+
+-- chart rows
+WITH step AS (
+    SELECT greatest(since_local, local_time($from, $tz)) AS time_local, role, 1 AS people FROM report
+    UNION ALL SELECT until_local, role, -1 FROM report WHERE until_local < local_time($to, $tz)
+    UNION ALL SELECT local_time($to, $tz), role, 0 FROM report
+)
+SELECT time_local, role, (sum(sum(people)) OVER (PARTITION BY role ORDER BY time_local))::BIGINT AS people
+FROM step GROUP BY time_local, role ORDER BY time_local, role;

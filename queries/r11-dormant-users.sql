@@ -1,0 +1,57 @@
+-- id: R11
+-- title: Dormant users
+-- question: Which accounts has nobody used for a long time, or ever?
+-- controls: PCI DSS 8.2.6; CIS 5.3; NIST 800-53 AC-2(3); NIS2 11.5.4
+-- param: dormant_days integer = 90 | days without use after which PCI DSS wants an account removed or disabled
+-- param: early_days integer = 45 | days after which CIS does
+-- chart: histogram x=days_unused | Days without use, of all users on the roster
+-- severity: column
+-- note: the roster as read up to --as-of (the period's end where none is given); last use is the later of what the service says and the last archived session under the person's address
+-- note: never used: neither says anything; the archive knows no sessions from before it begins (R23)
+-- note: a person with role user whose remote access is disabled is listed, and is no detection
+WITH person AS (
+    SELECT u.*, nullif(lower(trim(u.email)), '') AS peer
+    FROM inventory_users u
+    WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
+), known AS (
+    SELECT team_id, user_id, min(valid_from) AS known_at FROM inventory_users
+    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+), used AS (
+    SELECT team_id, lower(trim(peer_email)) AS peer, max(first_event_at) AS last_at
+    FROM sessions
+    WHERE first_event_at < $as_of AND peer_email IS NOT NULL AND outcome IN ('ended', 'open', 'closed_only')
+        AND ($team IS NULL OR team_id = $team)
+    GROUP BY ALL
+), idle AS (
+    SELECT p.team_id, p.user_id, p.email, p.role, p.remote_access, p.last_used_at, s.last_at AS last_session_at, k.known_at,
+        date_diff('second', greatest(p.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused,
+        date_diff('second', k.known_at, least($as_of, $now)) // 86400 AS days_known
+    FROM person p JOIN known k USING (team_id, user_id)
+        LEFT JOIN used s ON s.team_id = p.team_id AND s.peer = p.peer
+), state AS (
+    SELECT *, CASE WHEN days_unused IS NULL THEN 'never used' WHEN days_unused > $dormant_days THEN 'dormant'
+        WHEN days_unused > $early_days THEN 'soon dormant' END AS state
+    FROM idle
+)
+SELECT team_id, user_id, email, role, remote_access, state, days_unused, days_known,
+    local_time(last_used_at, $tz) AS last_used_local, local_time(last_session_at, $tz) AS last_session_local,
+    local_time(known_at, $tz) AS known_since_local,
+    CASE WHEN role IS NOT DISTINCT FROM 'user' AND remote_access IS NOT DISTINCT FROM 'disabled' THEN NULL
+        WHEN state = 'dormant' OR (state = 'never used' AND days_known > $dormant_days) THEN 'medium'
+        WHEN state = 'soon dormant' OR (state = 'never used' AND days_known > $early_days) THEN 'low' END AS severity,
+    last_used_at, last_session_at
+FROM state WHERE state IS NOT NULL
+ORDER BY days_unused DESC NULLS FIRST, team_id, email, user_id;
+
+-- chart rows
+WITH used AS (
+    SELECT team_id, lower(trim(peer_email)) AS peer, max(first_event_at) AS last_at FROM sessions
+    WHERE first_event_at < $as_of AND peer_email IS NOT NULL AND ($team IS NULL OR team_id = $team)
+        AND outcome IN ('ended', 'open', 'closed_only')
+    GROUP BY ALL
+)
+SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused
+FROM inventory_users u LEFT JOIN used s ON s.team_id = u.team_id AND s.peer = lower(trim(u.email))
+WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
+    AND coalesce(u.last_used_at, s.last_at) IS NOT NULL
+ORDER BY 1;

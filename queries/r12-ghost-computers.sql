@@ -1,0 +1,59 @@
+-- id: R12
+-- title: Ghost computers
+-- question: Which computers are granted to people and never seen, or seen by nobody who may?
+-- controls: ISO 27001 A.5.15, A.5.18; SOC 2 CC6.1
+-- param: offline_days integer = 90 | days without a sign of life after which a computer with grants is listed
+-- chart: dots x=days_offline y=people series=state | Computers by days offline and people who may reach them
+-- severity: column
+-- note: the computers as read up to --as-of (the period's end where none is given)
+-- note: the service sets last online only when a computer connects or reconnects, so one that has been connected throughout looks old: the last archived session counts as a sign of life too
+-- note: a computer that has never said when it was online is counted from the first reading that showed it
+WITH computer AS (
+    SELECT * FROM inventory_computers
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), known AS (
+    SELECT team_id, device_id, min(valid_from) AS known_at FROM inventory_computers
+    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+), granted AS (
+    SELECT * FROM inventory_grants
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), member AS (
+    SELECT * FROM inventory_memberships
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), group_computer AS (
+    SELECT team_id, grantee_id AS group_id, device_id FROM granted WHERE grantee_kind = 'group'
+    UNION SELECT team_id, group_id, member_id FROM member WHERE member_kind = 'computer'
+), reaching AS (
+    SELECT team_id, device_id, grantee_id AS user_id FROM granted WHERE grantee_kind = 'user'
+    UNION SELECT m.team_id, g.device_id, m.member_id FROM member m
+        JOIN group_computer g ON g.team_id = m.team_id AND g.group_id = m.group_id WHERE m.member_kind = 'user'
+), direct AS (
+    SELECT team_id, device_id, count(*) AS n FROM granted WHERE grantee_kind = 'user' GROUP BY ALL
+), through AS (SELECT team_id, device_id, count(*) AS n FROM group_computer GROUP BY ALL),
+people AS (SELECT team_id, device_id, count(*) AS n FROM reaching GROUP BY ALL),
+used AS (
+    SELECT team_id, device_id, max(last_event_at) AS last_at FROM sessions
+    WHERE first_event_at < $as_of AND outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR team_id = $team)
+    GROUP BY ALL
+), counted AS (
+    SELECT c.team_id, c.device_id, c.name, c.last_online_at, u.last_at AS last_session_at, k.known_at,
+        coalesce(d.n, 0) AS direct_users, coalesce(t.n, 0) AS groups, coalesce(p.n, 0) AS people,
+        date_diff('second', coalesce(greatest(c.last_online_at, u.last_at), k.known_at), least($as_of, $now)) // 86400 AS days_offline
+    FROM computer c JOIN known k USING (team_id, device_id)
+        LEFT JOIN used u USING (team_id, device_id)
+        LEFT JOIN direct d USING (team_id, device_id)
+        LEFT JOIN through t USING (team_id, device_id)
+        LEFT JOIN people p USING (team_id, device_id)
+), state AS (
+    SELECT *,
+        CASE WHEN direct_users + groups = 0 THEN 'no grants'
+            WHEN last_online_at IS NULL AND last_session_at IS NULL THEN 'never online'
+            WHEN days_offline > $offline_days THEN 'long offline' END AS state
+    FROM counted
+)
+SELECT team_id, device_id, name AS computer_name, state, days_offline,
+    local_time(last_online_at, $tz) AS last_online_local, local_time(last_session_at, $tz) AS last_session_local,
+    local_time(known_at, $tz) AS known_since_local, direct_users, groups, people,
+    CASE state WHEN 'no grants' THEN 'info' ELSE 'low' END AS severity, last_online_at
+FROM state WHERE state IS NOT NULL
+ORDER BY state, days_offline DESC, team_id, computer_name, device_id;

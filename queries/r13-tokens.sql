@@ -1,0 +1,58 @@
+-- id: R13
+-- title: Tokens
+-- question: Which sign-in tokens and API credentials are stale, endless or left behind?
+-- controls: PCI DSS 7.2.5.1; NIST 800-53 AC-2(3); ISO 27001 A.5.17
+-- param: expiring_days integer = 30 | a token that ends within so many days is listed
+-- param: stale_days integer = 90 | a token not used for so many days is listed
+-- chart: timeline start=start_local end=end_local lane=token series=state | Tokens: from the first reading that showed them to their end
+-- severity: column
+-- note: tokens as read up to --as-of (the period's end where none is given) from each person's sign-in details; the service gives no token id and never the token itself
+-- note: state: endless (no end), expired, expiring (ends within expiring_days), stale (not used for stale_days, or never since it was first read that long ago), owner left (no longer on the roster; the token is as it was last read before that); several may hold
+-- note: 'not yet read' in state: the team's tokens were not read before that moment, or the caller may not read them
+WITH token AS (
+    SELECT * FROM inventory_tokens
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
+), known AS (
+    SELECT team_id, user_id, token_key, min(valid_from) AS known_at FROM inventory_tokens
+    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+), owner AS (
+    SELECT team_id, user_id, arg_max(email, valid_from) AS email, arg_max(role, valid_from) AS role,
+        bool_or(valid_to IS NULL OR $as_of < valid_to) AS is_there
+    FROM inventory_users WHERE valid_from <= $as_of AND ($team IS NULL OR team_id = $team) GROUP BY ALL
+), aged AS (
+    SELECT t.team_id, t.user_id, o.email, o.role, t.token_key, t.title, t.scopes, t.last_used_at, t.last_used_ip,
+        t.expires_at, k.known_at, NOT coalesce(o.is_there, false) AS owner_left,
+        date_diff('second', k.known_at, least($as_of, $now)) // 86400 AS days_known,
+        date_diff('second', t.last_used_at, least($as_of, $now)) // 86400 AS days_unused
+    FROM token t JOIN known k USING (team_id, user_id, token_key) LEFT JOIN owner o USING (team_id, user_id)
+), state AS (
+    SELECT *, expires_at <= least($as_of, $now) AS is_expired, expires_at IS NULL AS is_endless,
+        expires_at > least($as_of, $now)
+            AND expires_at < least($as_of, $now) + to_days($expiring_days::INTEGER) AS is_expiring,
+        coalesce(days_unused, days_known) > $stale_days AS is_stale
+    FROM aged
+), unread AS (
+    SELECT team_id FROM inventory_reads WHERE $team IS NULL OR team_id = $team
+    GROUP BY team_id HAVING coalesce(min(read_at) FILTER (part = 'tokens' AND visible) > $as_of, true)
+)
+SELECT team_id, user_id, email AS owner, role, title, array_to_string(TRY(from_json(scopes, '["VARCHAR"]')), ', ') AS scopes,
+    coalesce(nullif(concat_ws(', ', CASE WHEN owner_left THEN 'owner left' END, CASE WHEN is_endless THEN 'endless' END,
+        CASE WHEN is_expired THEN 'expired' END, CASE WHEN is_expiring THEN 'expiring' END,
+        CASE WHEN is_stale AND NOT coalesce(is_expired, false) THEN 'stale' END), ''), 'ok') AS state,
+    days_unused, local_time(last_used_at, $tz) AS last_used_local, last_used_ip,
+    local_time(expires_at, $tz) AS expires_local, local_time(known_at, $tz) AS first_read_local,
+    CASE WHEN is_expired THEN 'info' WHEN owner_left OR is_endless OR is_stale THEN 'medium'
+        WHEN is_expiring THEN 'low' END AS severity,
+    last_used_at, expires_at, token_key
+FROM state
+UNION ALL
+SELECT team_id, NULL, NULL, NULL, NULL, NULL, 'not yet read', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM unread
+ORDER BY team_id, owner, user_id, title, token_key;
+
+-- chart rows
+SELECT concat_ws(' / ', coalesce(owner, user_id), title) AS token, state, first_read_local AS start_local,
+    coalesce(expires_local, greatest(local_time($as_of, $tz), first_read_local) + INTERVAL 90 DAYS) AS end_local
+FROM report WHERE user_id IS NOT NULL
+    AND coalesce(expires_local, local_time($as_of, $tz)) >= first_read_local
+ORDER BY severity IS NULL, 4 DESC, 1, 3 LIMIT 40;

@@ -1,0 +1,53 @@
+-- id: R19
+-- title: Third parties
+-- question: Which outsiders connected, to what, for how long, and inside the window agreed with them?
+-- controls: PCI DSS 8.2.7; SOC 2 CC9.2; ISO 27001 A.5.19; NIS2 11.2.2(d)
+-- param: own_domains list = null | email domains of your own people; none given: the domain that most of the team's roster has
+-- param: approved_from date = null | when the agreed window begins; none given: at any time
+-- param: approved_to date = null | when it ends
+-- chart: columns x=month_local y=hours series=domain | Hours of third parties, by month
+-- severity: column
+-- note: a third party is a peer whose email domain is not among own_domains (their subdomains are); own says which domains were taken
+-- note: peers without an email are in R04; hours are those of sessions of which beginning and end are known
+-- note: the service knows no agreed windows: give them as parameters, and sessions outside become detections
+WITH roster AS (
+    SELECT team_id, lower(split_part(email, '@', 2)) AS domain, count(*) AS people FROM inventory_users
+    WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from) AND contains(email, '@')
+        AND ($team IS NULL OR team_id = $team)
+    GROUP BY ALL
+), own AS (
+    SELECT team_id, CASE WHEN $own_domains IS NULL THEN [arg_max(domain, (people, domain))]
+        ELSE list_transform(from_json($own_domains, '["VARCHAR"]'), lambda d: lower(ltrim(d, '@'))) END AS domains
+    FROM roster GROUP BY team_id
+), visit AS (
+    SELECT s.team_id, s.first_event_at, s.duration_ms, s.device_id, s.outcome, lower(trim(s.peer_email)) AS peer,
+        lower(trim(regexp_extract(s.peer_email, '@([^@]*)$', 1))) AS domain,
+        coalesce(o.domains, list_transform(coalesce(from_json($own_domains, '["VARCHAR"]'), []), lambda d: lower(ltrim(d, '@')))) AS own
+    FROM sessions s LEFT JOIN own o ON o.team_id = s.team_id
+    WHERE s.first_event_at >= $from AND s.first_event_at < $to AND ($team IS NULL OR s.team_id = $team)
+        AND nullif(trim(s.peer_email), '') IS NOT NULL
+), outside AS (
+    SELECT * FROM visit
+    WHERE len(own) > 0 AND len(list_filter(own, lambda d: domain = d OR ends_with(domain, '.' || d))) = 0
+)
+SELECT team_id, nullif(domain, '') AS domain, peer AS peer_email, count(DISTINCT device_id) AS computers,
+    string_agg(DISTINCT device_id, ', ' ORDER BY device_id) AS device_ids, count(*) AS sessions,
+    count(*) FILTER (WHERE outcome IN ('ended', 'open', 'closed_only')) AS reached,
+    local_time(min(first_event_at), $tz) AS first_local, local_time(max(first_event_at), $tz) AS last_local,
+    round(coalesce(sum(duration_ms), 0) / 3600000.0, 2) AS hours,
+    count(*) FILTER (WHERE first_event_at < $approved_from OR first_event_at >= $approved_to) AS outside_window,
+    array_to_string(any_value(own), ', ') AS own,
+    CASE WHEN count(*) FILTER (WHERE first_event_at < $approved_from OR first_event_at >= $approved_to) > 0 THEN 'medium' END AS severity
+FROM outside
+GROUP BY team_id, domain, peer
+ORDER BY team_id, domain, peer;
+
+-- chart rows
+WITH third AS (SELECT DISTINCT team_id, peer_email, coalesce(domain, 'no domain') AS domain FROM report),
+most AS (SELECT coalesce(domain, 'no domain') AS domain FROM report GROUP BY 1 ORDER BY sum(hours) DESC, 1 LIMIT 7)
+SELECT date_trunc('month', local_time(s.first_event_at, $tz)) AS month_local,
+    CASE WHEN t.domain IN (SELECT domain FROM most) THEN t.domain ELSE 'all others' END AS domain,
+    round(coalesce(sum(s.duration_ms), 0) / 3600000.0, 2) AS hours
+FROM sessions s JOIN third t ON t.team_id = s.team_id AND t.peer_email = lower(trim(s.peer_email))
+WHERE s.first_event_at >= $from AND s.first_event_at < $to AND ($team IS NULL OR s.team_id = $team)
+GROUP BY 1, 2 ORDER BY 1, 2;

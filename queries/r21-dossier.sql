@@ -1,0 +1,76 @@
+-- id: R21
+-- title: Dossier
+-- question: What is held about one person or one computer?
+-- controls: GDPR 15; NIST 800-53 AU-7; ISO 27001 A.5.28
+-- param: subject text = null | an email address or user id, or a computer's id or name; none given: no rows
+-- param: aliases list = null | further addresses, ids or local user names that mean the same subject
+-- chart: dots x=time_local y=source series=role | What is held, over time
+-- note: one subject: its id, and every email address or name that the readings of the roster ever gave that id, are searched in connections (peer, computer, local user name), in the text of activity, billing and quarantine, and in every part of the roster
+-- note: for an answer under GDPR article 15 choose a period from the archive's beginning; held is the text as it is kept, and may speak of other people
+-- note: sessions are derived from the connection events listed here and are not listed again (R01 shows them)
+-- note: in activity, billing and quarantine an address or id counts where it is a whole JSON string
+WITH given AS (
+    SELECT lower(trim($subject)) AS term WHERE trim($subject) <> ''
+    UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]'))) WHERE trim($subject) <> ''
+), user_of AS (
+    SELECT DISTINCT team_id, user_id FROM inventory_users
+    WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+    UNION SELECT team_id, user_id FROM inventory_sso_users
+    WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+), computer_of AS (
+    SELECT DISTINCT team_id, device_id FROM inventory_computers
+    WHERE (lower(device_id) IN (FROM given) OR lower(name) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+), term AS (
+    SELECT term FROM given
+    UNION SELECT lower(user_id) FROM user_of
+    UNION SELECT lower(trim(u.email)) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
+    UNION SELECT lower(trim(u.email)) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
+    UNION SELECT lower(device_id) FROM computer_of
+), texts AS (
+    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, raw, token_info FROM activity
+    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+    UNION ALL
+    SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL FROM billing
+    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+    UNION ALL
+    SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL FROM quarantine
+    WHERE coalesce(event_time, first_seen_at) >= $from AND coalesce(event_time, first_seen_at) < $to
+        AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+), told AS (
+    SELECT *, regexp_extract_all(lower(raw), '"((?:[^"\\]|\\.)*)"', 1) AS strings,
+        regexp_extract_all(lower(token_info), '"((?:[^"\\]|\\.)*)"', 1) AS actor_strings
+    FROM texts
+), version AS (
+    SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held FROM inventory_users x SEMI JOIN user_of USING (team_id, user_id)
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x) FROM inventory_sso_users x SEMI JOIN user_of USING (team_id, user_id)
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sign_in', user_id, to_json(x) FROM inventory_sign_in x SEMI JOIN user_of USING (team_id, user_id)
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_tokens', user_id, to_json(x) FROM inventory_tokens x SEMI JOIN user_of USING (team_id, user_id)
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_computers', device_id, to_json(x) FROM inventory_computers x SEMI JOIN computer_of USING (team_id, device_id)
+    UNION ALL SELECT x.team_id, valid_from, valid_to, 'inventory_memberships', group_id, to_json(x) FROM inventory_memberships x
+        WHERE EXISTS (SELECT 1 FROM user_of u WHERE u.team_id = x.team_id AND x.member_kind = 'user' AND u.user_id = x.member_id)
+            OR EXISTS (SELECT 1 FROM computer_of c WHERE c.team_id = x.team_id AND x.member_kind = 'computer' AND c.device_id = x.member_id)
+    UNION ALL SELECT x.team_id, valid_from, valid_to, 'inventory_grants', device_id, to_json(x) FROM inventory_grants x
+        WHERE EXISTS (SELECT 1 FROM user_of u WHERE u.team_id = x.team_id AND x.grantee_kind = 'user' AND u.user_id = x.grantee_id)
+            OR EXISTS (SELECT 1 FROM computer_of c WHERE c.team_id = x.team_id AND c.device_id = x.device_id)
+), held AS (
+    SELECT team_id, event_time AS held_at, NULL::TIMESTAMP AS until_at, 'connections' AS source,
+        CASE WHEN lower(trim(peer_email)) IN (FROM term) THEN 'peer' WHEN lower(device_id) IN (FROM term) THEN 'computer' ELSE 'local user' END AS role,
+        event_type AS what, event_id AS id, raw AS held
+    FROM connections
+    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
+        AND (lower(trim(peer_email)) IN (FROM term) OR lower(device_id) IN (FROM term) OR lower(trim(local_user_name)) IN (FROM given))
+    UNION ALL
+    SELECT team_id, event_time, NULL, source, CASE WHEN list_has_any(actor_strings, (SELECT list(term) FROM term)) THEN 'actor' ELSE 'named' END,
+        event_type, event_id, raw
+    FROM told WHERE list_has_any(strings, (SELECT list(term) FROM term))
+    UNION ALL
+    SELECT team_id, valid_from, valid_to, source, 'roster', what, NULL, held::VARCHAR FROM version
+    WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from)
+)
+SELECT team_id, local_time(held_at, $tz) AS time_local, local_time(until_at, $tz) AS until_local, source, role, what, id, held,
+    held_at AS time_at
+FROM held
+ORDER BY held_at, team_id, source, role, what, id, held;
+
+-- chart rows
+SELECT time_local, source, role FROM report ORDER BY 1, 2, 3;

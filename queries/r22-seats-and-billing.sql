@@ -1,0 +1,57 @@
+-- id: R22
+-- title: Seats and billing
+-- question: Are the seats paid for those that are used, and is the subscription safe?
+-- controls: ISO 27001 A.5.23; SOC 2 CC2.1
+-- param: seat_words list = count,seat,quantity,licen | words in an entry's type that tell the number of seats
+-- param: new_keys list = to,new,after,current,now | names that a payload may give the new number where it holds several
+-- chart: step x=time_local y=people series=what | Seats, and people with remote access
+-- severity: column
+-- note: the service documents the kinds of billing entries, not the names of their fields: seats is the only number in the payload of an entry whose type holds one of seat_words, or that under one of new_keys; else it stays empty and the payload says it
+-- note: delta is seats less people with remote access on the roster read last before the entry; empty before the first reading
+-- note: payment: recovered where a later payment succeeded, not recovered where none has
+-- note: the service shows the ten newest entries alone; entries lost between two polls are gaps in R23
+WITH entry AS (
+    SELECT *, regexp_extract_all(payload, '"([^"\\]*)"\s*:\s*-?[0-9]+\s*[,}]', 1) AS keys,
+        regexp_extract_all(payload, '"[^"\\]*"\s*:\s*(-?[0-9]+)\s*[,}]', 1) AS numbers,
+        EXISTS (SELECT 1 FROM (SELECT unnest(from_json($seat_words, '["VARCHAR"]')) AS word)
+            WHERE contains(lower(event_type), lower(word))) AS tells_seats,
+        contains(lower(event_type), 'payment') AND contains(lower(event_type), 'fail') AS is_failure,
+        contains(lower(event_type), 'payment') AND contains(lower(event_type), 'succe') AS is_success,
+        contains(lower(event_type), 'cancel') AS is_cancel
+    FROM billing
+    WHERE event_time >= $from AND event_time < greatest($to, $now) AND ($team IS NULL OR team_id = $team)
+), seat AS (
+    SELECT *, CASE WHEN NOT tells_seats THEN NULL WHEN len(numbers) = 1 THEN TRY_CAST(numbers[1] AS BIGINT)
+        ELSE TRY_CAST(numbers[list_position(list_transform(keys,
+            lambda k: list_contains(from_json($new_keys, '["VARCHAR"]'), lower(k))), true)] AS BIGINT) END AS seats
+    FROM entry
+), recovered AS (
+    SELECT f.team_id, f.event_id, min(s.event_time) AS recovered_at
+    FROM entry f JOIN entry s ON s.team_id = f.team_id AND s.event_time > f.event_time AND f.is_failure AND s.is_success
+    GROUP BY ALL
+), roster AS (
+    SELECT e.team_id, e.event_id, count(u.user_id) AS people,
+        count(u.user_id) FILTER (WHERE u.remote_access = 'enabled') AS with_access
+    FROM entry e JOIN inventory_users u ON u.team_id = e.team_id AND u.valid_from <= e.event_time
+        AND (u.valid_to IS NULL OR e.event_time < u.valid_to)
+    GROUP BY ALL
+), judged AS (
+    SELECT s.*, r.recovered_at, o.people, o.with_access, s.seats - o.with_access AS delta
+    FROM seat s LEFT JOIN recovered r USING (team_id, event_id) LEFT JOIN roster o USING (team_id, event_id)
+    WHERE s.event_time < $to
+)
+SELECT team_id, local_time(event_time, $tz) AS time_local, event_type, seats, people AS roster_size,
+    with_access AS with_remote_access, delta,
+    CASE WHEN is_failure AND recovered_at IS NULL THEN 'not recovered' WHEN is_failure THEN 'recovered'
+        WHEN is_success THEN 'succeeded' END AS payment,
+    local_time(recovered_at, $tz) AS recovered_local, payload,
+    CASE WHEN is_cancel THEN 'high' WHEN is_failure AND recovered_at IS NULL THEN 'medium'
+        WHEN delta < 0 THEN 'medium' WHEN is_failure THEN 'low' END AS severity,
+    event_time AS time_at, event_id
+FROM judged
+ORDER BY event_time_ns, team_id, event_id;
+
+-- chart rows
+SELECT time_local, 'seats' AS what, seats AS people FROM report WHERE seats IS NOT NULL
+UNION ALL SELECT time_local, 'people with remote access', with_remote_access FROM report WHERE with_remote_access IS NOT NULL
+ORDER BY 2, 1, 3;

@@ -1,0 +1,60 @@
+//! From a roster as served on one day to the rows that a look at it makes.
+
+use std::path::Path;
+
+use annals::archive::{Draft, InventoryRead, TeamWriter};
+use annals::inventory::{Look, Scope, Standing, computers, sso_users, team, user_info, users};
+use annals::model::{Instant, InventoryPart, InventoryRow};
+use serde_json::Value;
+
+const INFO: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
+
+/// Commits a look at the roster in the file at `path`, made at `seen_at`.
+pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let served: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let look = look(&served);
+    let mut draft = Draft::default();
+    for part in InventoryPart::ALL {
+        let mut standing = Standing::of(writer.inventory(part).unwrap());
+        let rows = if INFO.contains(&part) {
+            told_of_each(&served, part, &mut standing, seen_at)
+        } else {
+            look.parts
+                .get(&part)
+                .map_or_else(Vec::new, |things| standing.changes(part, Scope::Whole, things, seen_at.micros()))
+        };
+        let visible = if INFO.contains(&part) { served.get("info").is_some() } else { look.parts.contains_key(&part) };
+        standing.follow(rows.iter().cloned());
+        if !rows.is_empty() {
+            draft.inventory.push((part, rows));
+        }
+        let entities = if visible { standing.len() as u64 } else { 0 };
+        draft.inventory_reads.push(InventoryRead { part, read_at: seen_at, visible, entities });
+    }
+    let _ = writer.commit(draft, seen_at).unwrap();
+}
+
+fn look(served: &Value) -> Look {
+    let text = |name: &str| served[name].to_string();
+    let whole = team(&text("team")).unwrap();
+    let is_whole = whole.parts.contains_key(&InventoryPart::Groups);
+    let mut look = whole.with(users(&text("users")).unwrap()).with(computers(&text("devices"), is_whole).unwrap());
+    if served.get("saml/users").is_some() {
+        look = look.with(sso_users(&text("saml/users")).unwrap());
+    }
+    look
+}
+
+/// What the authentication info of each user says of one part.
+fn told_of_each(served: &Value, part: InventoryPart, standing: &mut Standing, seen_at: Instant) -> Vec<InventoryRow> {
+    let infos = served.get("info").and_then(Value::as_object);
+    let mut rows = Vec::new();
+    for (user, info) in infos.into_iter().flatten() {
+        let look = user_info(user, &info.to_string()).unwrap();
+        if let Some(things) = look.parts.get(&part) {
+            rows.extend(standing.changes(part, Scope::User(user), things, seen_at.micros()));
+        }
+    }
+    rows
+}

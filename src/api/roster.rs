@@ -67,3 +67,48 @@ fn check_ids(things: &[Object<'_>], what: &str) -> Result<(), WireError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_roster_has_a_list_of_people_each_with_an_id_of_its_own() {
+        assert!(users(br#"{"users":[]}"#).is_ok() && sso_users(b"[]").is_ok());
+        assert!(users(br#"{"users":[{"id":"a"},{"id":"b"}]}"#).is_ok());
+        let long = format!("[{{\"id\":\"{}\"}}]", "x".repeat(ID_BYTES_MAX + 1));
+        for list in [
+            "",
+            "null",
+            "{}",
+            "\"a\"",
+            "<html></html>",
+            "[[]]",
+            "[null]",
+            "[{}]",
+            r#"[{"id":""}]"#,
+            r#"[{"id":7}]"#,
+            r#"[{"id":"a"},{"id":"\u0061"}]"#,
+            r#"[{"id":"a"}"#,
+            &long,
+        ] {
+            assert!(sso_users(list.as_bytes()).is_err(), "{list}");
+            let object = format!("{{\"users\":{list}}}");
+            assert!(users(object.as_bytes()).is_err(), "{object}");
+            assert!(users(list.as_bytes()).is_err(), "{list}");
+        }
+        let error = users(br#"{"users":[{"id":"planted"},{"id":"planted"}]}"#).unwrap_err();
+        assert!(!error.to_string().contains("planted"));
+    }
+
+    #[test]
+    fn authentication_info_says_something() {
+        for text in [r#"{"totp":{}}"#, r#"{"authProviders":[]}"#, r#"{"tokenLog":[]}"#] {
+            assert!(user_info(text.as_bytes()).is_ok(), "{text}");
+        }
+        for text in ["", "{}", "[]", "null", r#"{"totp":null}"#, r#"{"other":1}"#, "<html>"] {
+            assert!(user_info(text.as_bytes()).is_err(), "{text}");
+        }
+        assert_eq!(format!("{:?}", user_info(br#"{"totp":"planted"}"#).unwrap()), "Unread(18 bytes)");
+    }
+}

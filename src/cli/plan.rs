@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::api::EventSource;
-use crate::archive::{Archive, ArchiveError, LocalStore, StreamRecord};
+use crate::archive::{Archive, ArchiveError, LocalStore, StreamRecord, TeamReader};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
-use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, plan, windows_of};
+use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, looks_planned, plan, windows_of};
 
 use super::sync::SyncArgs;
 use super::{Global, global, look, output, reading, status};
@@ -40,22 +40,25 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
         Err(error) => return Err(error.into()),
     };
     let teams = if settings.teams.is_empty() { source.teams().await?.body } else { settings.teams.clone() };
-    let mut rows = Vec::new();
+    let (mut rows, mut looks) = (Vec::new(), 0);
     for team in teams {
-        rows.extend(team_rows(&*source, archive.as_ref(), &settings, clock.now(), team).await?);
+        let (of_team, looks_of_team) = team_rows(&*source, archive.as_ref(), &settings, clock.now(), team).await?;
+        rows.extend(of_team);
+        looks += looks_of_team;
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
-    print(&rows, config.requests_per_second)?;
+    print(&rows, looks, config.requests_per_second)?;
     Ok(Exit::Done)
 }
 
+/// What a team's streams would take, and the requests of the looks at its people and computers.
 async fn team_rows(
     source: &dyn EventSource,
     archive: Option<&Archive>,
     settings: &Settings,
     fallback: Instant,
     team: TeamId,
-) -> Result<Vec<Row>, Error> {
+) -> Result<(Vec<Row>, u64), Error> {
     let view = source.team(&team).await?;
     let now = view.at.unwrap_or(fallback);
     let span = view.body.plan_span;
@@ -83,10 +86,11 @@ async fn team_rows(
         let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
         rows.push(Row { team: team.clone(), stream, from, estimate, left });
     }
-    Ok(rows)
+    let looks = looks_planned(held.as_ref().map(TeamReader::state), &settings.inventory, now);
+    Ok((rows, looks))
 }
 
-fn print(rows: &[Row], requests_per_second: Option<f64>) -> Result<(), Error> {
+fn print(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> Result<(), Error> {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "left to loss"]);
@@ -101,11 +105,14 @@ fn print(rows: &[Row], requests_per_second: Option<f64>) -> Result<(), Error> {
             row.left.map_or_else(|| "-".to_owned(), |left| status::span(left.as_secs())),
         ]);
     }
-    let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum();
+    let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + looks;
     let mut text = format!("{table}\nabout {requests} requests");
     if let Some(rate) = requests_per_second {
         let seconds = Duration::from_secs(requests).div_f64(rate).as_secs();
         text.push_str(&format!(", {} at {rate} a second", status::span(seconds)));
+    }
+    if looks > 0 {
+        text.push_str(&format!("; {looks} of them look at people and computers, and one more at each new user"));
     }
     if rows.iter().any(|row| !row.estimate.is_informed) {
         text.push_str("; the density of events is not known before the first reading, so it may be more");

@@ -14,7 +14,7 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue, Range, 
 
 use super::RoundError;
 use super::context::TeamContext;
-use super::settings::Looks;
+use super::settings::{InventorySettings, Looks};
 use super::user_info::ask_users;
 
 /// A look this old is made again: a day, less what a day's run may begin earlier or end later than the one before.
@@ -84,6 +84,21 @@ async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), Rou
         ask_users(ctx, settings, has_looked, round).await?;
     }
     Ok(())
+}
+
+/// Requests that the looks of a round would take, as far as the ledger tells; the people of a first look are not known yet.
+pub fn looks_planned(state: Option<&TeamState>, settings: &InventorySettings, now: Instant) -> u64 {
+    let is_due = |part| state.is_none_or(|state| is_old(state, part, now));
+    let is_asked = |ask: &&Ask| settings.looks == Looks::Now || ask.parts().iter().any(|part| is_due(*part));
+    if settings.looks == Looks::Never {
+        return 0;
+    }
+    // The computers are listed for their removals anyway, and the team is asked for with anything else.
+    let asked = Ask::ALL.iter().filter(is_asked).filter(|ask| matches!(ask, Ask::Users | Ask::SsoUsers)).count() as u64;
+    let users = state.and_then(|state| state.last_look(InventoryPart::Users)).map_or(0, |look| look.entities);
+    let told = if settings.user_info && is_due(InventoryPart::SignIn) { users } else { 0 };
+    let team = u64::from(Ask::ALL.iter().any(|ask| is_asked(&ask)));
+    team + asked + told
 }
 
 /// Whether a part was never looked at, or too long ago. A look that is dated far into the future was made by a clock that

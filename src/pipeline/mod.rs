@@ -37,7 +37,7 @@ pub use context::{ServiceClock, TeamContext, Workers, windows_of};
 pub use estimate::{Estimate, estimate};
 pub use fleet::{Fleet, FleetRound};
 pub use flush::Flushed;
-pub use looks::{LOOK_AGE, LookRound};
+pub use looks::{LOOK_AGE, LookRound, looks_planned};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};

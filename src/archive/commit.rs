@@ -223,6 +223,7 @@ impl TeamWriter {
             sealed_months: draft.seal_months,
             sessions,
             inventory: draft.inventory_reads,
+            reviews: draft.reviews,
             ..Body::default()
         };
         for output in &outputs {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{EventRow, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
+use super::ReviewRecord;
 use super::record::{DeviceDelta, Finding, InventoryRead, SessionsMark, StreamRecord, WindowRecord};
 
 /// New rows of one window, and whether the window's live files become one.
@@ -47,6 +48,8 @@ pub struct Draft {
     /// New rows of the inventory, each later than every row of its part that the archive holds; a part once.
     pub inventory: Vec<(InventoryPart, Vec<InventoryRow>)>,
     pub inventory_reads: Vec<InventoryRead>,
+    /// Packs of reports that somebody looked at.
+    pub reviews: Vec<ReviewRecord>,
 }
 
 impl Draft {

@@ -58,6 +58,7 @@ mod publish;
 mod reader;
 mod record;
 mod replay;
+mod review;
 mod rules;
 mod sessions;
 mod stage;
@@ -77,6 +78,7 @@ pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
     SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
+pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive};
 pub use rules::StateError;
 pub use sessions::HeldSession;

@@ -262,6 +262,9 @@ pub fn draft_digest(draft: &Draft) -> Digest {
         parts.push(format!("sessions {} {:?} {}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
     }
     parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
+    if !draft.reviews.is_empty() {
+        parts.push(serde_json::to_vec(&draft.reviews).expect("BUG: records have no map with odd keys"));
+    }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     Digest::with_domain("annals draft v1\n", &parts)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Range, Stream};
 
-use super::Dataset;
+use super::{Dataset, ReviewRecord};
 
 /// How far a window is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -304,6 +304,9 @@ pub struct Body {
     pub sessions: Option<SessionsRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryRead>,
+    /// Packs of reports that somebody looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<ReviewRecord>,
     /// The digest of the draft that became this line: the same draft committed again is this line, not another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Digest>,

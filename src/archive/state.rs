@@ -10,8 +10,8 @@ use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
-    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, SessionsMark, StreamRecord, WindowRecord,
-    WindowState,
+    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SessionsMark, StreamRecord,
+    WindowRecord, WindowState,
 };
 
 /// Everything that is known of a team after a line of its ledger.
@@ -34,6 +34,8 @@ pub struct TeamState {
     pub devices: BTreeSet<DeviceId>,
     /// Findings with the line that recorded them; gaps that a later line took back are not among them.
     pub findings: Vec<(LedgerSeq, Finding)>,
+    /// Reviews with the line that recorded them.
+    pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
     /// The first instants of the months that are sealed.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
     /// What the sessions are made of; none before they were first made.
@@ -58,6 +60,7 @@ impl TeamState {
             streams: BTreeMap::new(),
             devices: BTreeSet::new(),
             findings: Vec::new(),
+            reviews: Vec::new(),
             sealed_months: BTreeSet::new(),
             sessions: None,
             inventory: BTreeMap::new(),
@@ -262,6 +265,7 @@ impl TeamState {
             }
             self.findings.push((seq, finding));
         }
+        self.reviews.extend(body.reviews.into_iter().map(|review| (seq, review)));
         self.sealed_months.extend(body.sealed_months.into_iter().map(|(stream, month)| (stream, month.start)));
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
         for look in body.inventory {

@@ -25,6 +25,7 @@ pub enum View {
     VerificationVerdict,
     Inventory(InventoryPart),
     InventoryReads,
+    Reviews,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -183,11 +184,27 @@ const VERIFICATION_VERDICT: [Column; 10] = [
     count("faults"),
 ];
 
+/// A review of a pack of reports, as `review sign` recorded it.
+const REVIEWS: [Column; 11] = [
+    text("team_id"),
+    time("reviewed_at"),
+    text("reviewer"),
+    text("pack_sha256"),
+    time("period_from"),
+    time("period_to"),
+    // Ids, as a JSON list.
+    text("reports"),
+    count("findings"),
+    text("outcome"),
+    text("ticket"),
+    count("ledger_seq"),
+];
+
 const INVENTORY_READS: [Column; 5] =
     [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
 
 impl View {
-    pub const ALL: [View; 21] = [
+    pub const ALL: [View; 22] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -209,6 +226,7 @@ impl View {
         View::Inventory(InventoryPart::SignIn),
         View::Inventory(InventoryPart::Tokens),
         View::InventoryReads,
+        View::Reviews,
     ];
     /// Those whose rows are read when a query asks for them.
     pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
@@ -228,6 +246,7 @@ impl View {
             View::VerificationVerdict => "verification_verdict",
             View::Inventory(part) => part.table(),
             View::InventoryReads => "inventory_reads",
+            View::Reviews => "reviews",
         }
     }
 
@@ -248,6 +267,7 @@ impl View {
             View::VerificationVerdict => VERIFICATION_VERDICT.to_vec(),
             View::Inventory(part) => inventory(part),
             View::InventoryReads => INVENTORY_READS.to_vec(),
+            View::Reviews => REVIEWS.to_vec(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, TeamState, WindowRecord};
+use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, ReviewRecord, TeamState, WindowRecord};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 /// A live file of the ledger's list.
@@ -31,6 +31,14 @@ pub struct FindingRow {
     pub ledger_seq: LedgerSeq,
 }
 
+/// One review of a pack, and the commit that recorded it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewRow {
+    pub team_id: TeamId,
+    pub review: ReviewRecord,
+    pub ledger_seq: LedgerSeq,
+}
+
 /// One team's ledger, as it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamLook {
@@ -52,6 +60,7 @@ pub struct ViewData {
     pub coverage: Vec<CoverageRow>,
     pub findings: Vec<FindingRow>,
     pub inventory_reads: Vec<(TeamId, InventoryRead)>,
+    pub reviews: Vec<ReviewRow>,
 }
 
 impl ViewData {
@@ -73,6 +82,11 @@ impl ViewData {
         });
         let looks = state.inventory.values().flatten().map(|look| (state.team_id.clone(), *look));
         self.inventory_reads.extend(looks);
+        self.reviews.extend(state.reviews.iter().map(|(ledger_seq, review)| ReviewRow {
+            team_id: state.team_id.clone(),
+            review: review.clone(),
+            ledger_seq: *ledger_seq,
+        }));
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 

@@ -7,7 +7,7 @@ use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
-use super::data::{CoverageRow, FindingRow, LiveFile, ViewData};
+use super::data::{CoverageRow, FindingRow, LiveFile, ReviewRow, ViewData};
 use super::lookup::{ARCHIVE_FAILED, Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
 
@@ -39,6 +39,7 @@ pub fn views_sql(data: &ViewData) -> String {
         View::InventoryReads,
         &over_rows(View::InventoryReads, data.inventory_reads.iter().map(look_values)),
     );
+    push_view(&mut sql, View::Reviews, &over_rows(View::Reviews, data.reviews.iter().map(review_values)));
     sql
 }
 
@@ -208,6 +209,23 @@ fn look_values((team_id, look): &(TeamId, InventoryRead)) -> Value {
         "read_at": look.read_at.micros(),
         "visible": look.visible,
         "entities": look.entities,
+    })
+}
+
+fn review_values(row: &ReviewRow) -> Value {
+    let review = &row.review;
+    json!({
+        "team_id": row.team_id.as_str(),
+        "reviewed_at": review.reviewed_at.micros(),
+        "reviewer": review.reviewer,
+        "pack_sha256": review.pack_sha256,
+        "period_from": review.period_from.micros(),
+        "period_to": review.period_to.micros(),
+        "reports": json!(review.reports).to_string(),
+        "findings": review.findings,
+        "outcome": review.outcome.as_str(),
+        "ticket": review.ticket,
+        "ledger_seq": row.ledger_seq.0,
     })
 }
 

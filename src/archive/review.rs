@@ -1,0 +1,110 @@
+//! The record that somebody looked: who reviewed which pack of reports, and with what outcome.
+//!
+//! The reviewer's name is the one thing personal in a ledger, put there by the reviewer for this purpose.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, Instant};
+
+/// Bytes of a name or a ticket.
+pub const REVIEW_TEXT_BYTES_MAX: usize = 200;
+
+/// What a review came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReviewOutcome {
+    /// Nothing needs to be done.
+    Accepted,
+    /// Something is being done.
+    FollowedUp,
+    /// The pack does not serve its purpose.
+    Rejected,
+}
+
+impl ReviewOutcome {
+    pub const ALL: [ReviewOutcome; 3] = [ReviewOutcome::Accepted, ReviewOutcome::FollowedUp, ReviewOutcome::Rejected];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ReviewOutcome::Accepted => "accepted",
+            ReviewOutcome::FollowedUp => "followed-up",
+            ReviewOutcome::Rejected => "rejected",
+        }
+    }
+}
+
+impl fmt::Display for ReviewOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ReviewOutcome {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = ReviewOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == text);
+        found.ok_or_else(|| format!("unknown outcome {text:?}: expected accepted, followed-up or rejected"))
+    }
+}
+
+/// One review of one pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewRecord {
+    pub reviewed_at: Instant,
+    pub reviewer: String,
+    /// Of the pack's list of hashes, and so of every file in it.
+    pub pack_sha256: Digest,
+    /// The period that the pack is about, half-open.
+    pub period_from: Instant,
+    pub period_to: Instant,
+    /// The ids of its reports.
+    pub reports: Vec<String>,
+    /// Detections of all of them.
+    pub findings: u64,
+    pub outcome: ReviewOutcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// Whether the text may stand in a ledger as a reviewer's name or a ticket.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_review_text(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.len() > REVIEW_TEXT_BYTES_MAX {
+        return Err(format!("it has {} bytes, at most {REVIEW_TEXT_BYTES_MAX} are kept", text.len()));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("it holds control characters".to_owned());
+    }
+    if text.contains("://") {
+        return Err("it holds a URL, which no ledger line does: give the number alone".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_stand_in_a_ledger_is_short_plain_and_no_url() {
+        for text in ["R. Viewer", "SEC-1234", "Zoë, night shift"] {
+            assert_eq!(check_review_text(text), Ok(()), "{text}");
+        }
+        for text in ["", "  ", "a\nb", "\u{1b}[2J", "https://tickets.example/1", &"x".repeat(201)] {
+            assert!(check_review_text(text).is_err(), "{text}");
+        }
+        for outcome in ReviewOutcome::ALL {
+            assert_eq!(outcome.as_str().parse(), Ok(outcome));
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{outcome}\""));
+        }
+    }
+}

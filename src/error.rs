@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::api::{ApiError, SetupError};
 use crate::archive::ArchiveError;
 use crate::config::ConfigError;
-use crate::report::{CatalogError, ReportError};
+use crate::report::{CatalogError, PackError, ReportError};
 use crate::sandbox::SandboxError;
 
 /// How a command ended.
@@ -63,6 +63,8 @@ pub enum Error {
     #[error(transparent)]
     Report(ReportError),
     #[error(transparent)]
+    Pack(#[from] PackError),
+    #[error(transparent)]
     Sandbox(SandboxError),
     #[error("{what}")]
     Io { what: String, source: std::io::Error },
@@ -110,6 +112,8 @@ impl Error {
             Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
             Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
+            Error::Pack(error) if error.is_wrong_use() => Family::Input,
+            Error::Pack(_) => Family::State,
             Error::Sandbox(_) | Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
         }
     }

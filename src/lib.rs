@@ -20,7 +20,7 @@
 //! | `correlate` | events of one connection to its session | model |
 //! | `inventory` | people, computers and groups: what is kept of them, and what changed | model, api's wire types |
 //! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
-//! | `report` | the SQL engine, its views, the catalog of reports, rendering | model, archive's list of live files |
+//! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, its truth kept aside | model, clock, api's wire types |
 //! | `cli` | one file a verb | everything; only `main` uses it |

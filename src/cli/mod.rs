@@ -16,6 +16,7 @@ mod plan;
 mod quarantine;
 mod reading;
 mod report;
+mod review;
 pub mod sandbox;
 mod sql;
 mod status;
@@ -55,6 +56,7 @@ enum Command {
     Sql(sql::SqlArgs),
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
+    Review(review::ReviewArgs),
     Quarantine(quarantine::QuarantineArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
@@ -73,6 +75,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Sql(args) => sql::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
+        Command::Review(args) => review::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),

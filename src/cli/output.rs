@@ -12,7 +12,7 @@ use crate::report::{Format, Look, printable};
 /// Where the result of a verb goes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
-    /// How rows are printed: table, csv, json, ndjson, parquet, markdown [default: by the file's ending, else table]
+    /// How rows are printed: table, csv, json, ndjson, parquet, markdown, html [default: by the file's ending, else table]
     #[arg(long)]
     pub format: Option<Format>,
     /// Write into this file, which appears whole or not at all
@@ -30,6 +30,7 @@ impl OutputArgs {
             Some("ndjson" | "jsonl") => Format::Ndjson,
             Some("parquet") => Format::Parquet,
             Some("md") => Format::Markdown,
+            Some("html" | "htm") => Format::Html,
             _ => Format::Table,
         })
     }

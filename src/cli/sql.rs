@@ -9,7 +9,7 @@ use crate::error::{Error, Exit};
 use super::output::OutputArgs;
 use super::{Global, look};
 
-/// Ask the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, ledger, archive_files
+/// Ask the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
 #[derive(Debug, Args)]
 pub struct SqlArgs {
     /// The question; without it, or as `-`, it is read from standard input

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{Digest, Instant};
@@ -11,7 +11,7 @@ use super::catalog::Severity;
 use super::coverage::{GapInside, Span, StreamCoverage};
 
 /// The last ledger line of a team that the report has seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerHead {
     pub team: String,
     pub seq: u64,

@@ -8,9 +8,11 @@ use arrow::array::RecordBatch;
 use duckdb::{Config, Connection, Statement};
 use tempfile::TempDir;
 
+use crate::archive::VerifyReport;
+
 use super::ReportError;
 use super::data::ViewData;
-use super::lookup::{ArchiveRows, Lookup, ROWS_FUNCTION};
+use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Lookup, ROWS_FUNCTION};
 use super::sink::{Flow, Sink};
 use super::views::{looked_up_sql, quoted_path, quoted_text, views_sql};
 use super::zone::{LocalTime, ZONE_FUNCTION};
@@ -33,6 +35,7 @@ impl Default for Limits {
 pub struct Engine {
     connection: Connection,
     data: ViewData,
+    lookup: Arc<Lookup>,
     _spill: TempDir,
 }
 
@@ -64,7 +67,7 @@ impl Engine {
         let lookup = Arc::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
         connection.execute_batch(&(views_sql(&data) + &looked_up_sql())).map_err(failed)?;
-        Ok(Self { connection, data, _spill: spill })
+        Ok(Self { connection, data, lookup, _spill: spill })
     }
 
     /// As [`Engine::open`], for reports of strangers: beyond the live files nothing can be read, written or reached, and
@@ -83,6 +86,24 @@ impl Engine {
         );
         engine.connection.execute_batch(&confine).map_err(|e| ReportError::Engine(e.to_string()))?;
         Ok(engine)
+    }
+
+    /// Begins to verify the archive in a thread of its own. Whoever asks for the verdict waits for it.
+    pub(super) fn start_verifying(&self) {
+        let lookup = Arc::clone(&self.lookup);
+        std::thread::spawn(move || {
+            let _ = lookup.verified();
+        });
+    }
+
+    /// What `verify` says of the archive: found once for all who ask this engine.
+    ///
+    /// # Errors
+    /// When the archive cannot be read at all.
+    pub(super) fn verified(&self) -> Result<VerifyReport, ReportError> {
+        let found =
+            self.lookup.verified().map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
+        Ok(found.cloned().unwrap_or_default())
     }
 
     pub(super) fn connection(&self) -> &Connection {

@@ -68,7 +68,11 @@ impl Lookup {
         Ok(found)
     }
 
-    fn verified(&self) -> Result<Option<&VerifyReport>, String> {
+    /// What `verify` finds; none where there is no archive to verify.
+    ///
+    /// # Errors
+    /// A sentence, when the archive cannot be read at all.
+    pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let look = || verify(archive.store().as_ref(), &VerifyOptions::default()).map_err(|e| e.to_string());
         self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)

@@ -7,12 +7,15 @@
 mod about;
 mod catalog;
 mod cell;
+mod chart;
 mod columns;
 mod coverage;
 mod data;
 mod engine;
 mod error;
 mod lookup;
+mod pack;
+mod page;
 mod render;
 mod run;
 mod sink;
@@ -27,9 +30,10 @@ pub use catalog::{
 };
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};
-pub use data::{CoverageRow, FindingRow, LiveFile, TeamLook, ViewData};
+pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamLook, ViewData};
 pub use engine::{Engine, Limits};
 pub use error::ReportError;
+pub use pack::{CheckedPack, Manifest, PackAsked, PackError, Tree, check_pack, write_pack, zip_pack};
 pub use render::{Format, Look, printable, sink_for};
 pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};

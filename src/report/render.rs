@@ -1,5 +1,6 @@
 //! How a result is written: one sink a format.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::str::FromStr;
 
@@ -9,6 +10,7 @@ use arrow::error::ArrowError;
 
 use super::ReportError;
 use super::cell;
+use super::page::HtmlTable;
 use super::sink::{Flow, Sink};
 
 mod columnar;
@@ -26,11 +28,12 @@ pub enum Format {
     Ndjson,
     Parquet,
     Markdown,
+    Html,
 }
 
 impl Format {
-    pub const ALL: [Format; 6] =
-        [Format::Table, Format::Csv, Format::Json, Format::Ndjson, Format::Parquet, Format::Markdown];
+    pub const ALL: [Format; 7] =
+        [Format::Table, Format::Csv, Format::Json, Format::Ndjson, Format::Parquet, Format::Markdown, Format::Html];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +43,7 @@ impl Format {
             Format::Ndjson => "ndjson",
             Format::Parquet => "parquet",
             Format::Markdown => "markdown",
+            Format::Html => "html",
         }
     }
 }
@@ -49,7 +53,9 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Format::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| format!("unknown format {text:?}: expected table, csv, json, ndjson, parquet or markdown"))
+        found.ok_or_else(|| {
+            format!("unknown format {text:?}: expected table, csv, json, ndjson, parquet, markdown or html")
+        })
     }
 }
 
@@ -69,6 +75,7 @@ pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Look)
         Format::Ndjson => Box::new(Lines { out, schema: None, rows: 0, style: &Json { lines: true } }),
         Format::Markdown => Box::new(Lines { out, schema: None, rows: 0, style: &Markdown }),
         Format::Parquet => Box::new(Columnar::new(out)),
+        Format::Html => Box::new(HtmlTable::new(out)),
     }
 }
 
@@ -115,7 +122,7 @@ impl Sink for Lines<'_> {
 }
 
 /// Column names, a repeated one with its number: `a`, `a_2`.
-fn unique_names(schema: &SchemaRef) -> Vec<String> {
+pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for field in schema.fields() {
         let mut name = field.name().clone();
@@ -168,12 +175,29 @@ const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝',
 fn csv_field(text: &str, is_number: bool) -> String {
     let is_plain = is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
     let guard = if text.starts_with(FORMULA_STARTS) && !is_plain { "'" } else { "" };
+    let text = &visible(text);
     // A line that begins with # unquoted is no row.
     if text.is_empty() || text.starts_with('#') || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
     } else {
         format!("{guard}{text}")
     }
+}
+
+/// Control characters as their pictures: whoever prints the file to a terminal is not steered by it. Line ends and tabs
+/// are data.
+fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match c {
+        c if !steers(c) => c,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '\u{2421}',
+        _ => '\u{fffd}',
+    };
+    Cow::Owned(text.chars().map(shown).collect())
 }
 
 struct Json {

@@ -10,6 +10,7 @@ use crate::model::{Instant, Range, TeamId};
 use super::about::{About, LedgerHead};
 use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule, Statement};
 use super::coverage::{Span, coverage};
+use super::data::ViewData;
 use super::engine::stream_rows;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
@@ -122,6 +123,20 @@ impl Engine {
 impl Run<'_> {
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    pub fn report(&self) -> &Report {
+        self.report
+    }
+
+    /// What the engine looks at.
+    pub(super) fn data(&self) -> &ViewData {
+        self.engine.data()
+    }
+
+    /// The zone that was asked for.
+    pub(super) fn zone(&self) -> &Zone {
+        &self.asked.zone
     }
 
     /// The rows, in the report's order.

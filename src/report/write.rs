@@ -2,8 +2,12 @@
 
 use std::io::Write;
 
+use super::page::{FirstRows, Section, report_page};
 use super::render::{Columnar, Format, Look, markdown_cell, printable, sink_for};
 use super::{ReportError, Run};
+
+/// Rows that a page shows: more make it slow to open, and nobody reads them there.
+pub(super) const PAGE_ROWS_MAX: usize = 1_000;
 
 /// Writes the rows of `run` as `format`, and the statement about them where the format has a place for it, unless it is
 /// `bare`.
@@ -23,6 +27,12 @@ pub fn write_report(
         return run.rows(sink_for(format, out, look).as_mut());
     }
     match format {
+        Format::Html => {
+            let mut rows = FirstRows::new(PAGE_ROWS_MAX);
+            run.rows(&mut rows)?;
+            let section = Section::of(run, rows, Vec::new())?;
+            out.write_all(report_page(run, &section)?.as_bytes())?;
+        }
         Format::Json => {
             write!(out, "{{\"about\":{json},\n\"rows\":")?;
             run.rows(sink_for(format, out, look).as_mut())?;

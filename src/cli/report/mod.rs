@@ -1,6 +1,7 @@
 //! `annals report`: the catalog of questions, and their answers.
 
 mod list;
+mod pack;
 mod run;
 mod show;
 
@@ -14,7 +15,7 @@ use crate::report::{Catalog, CatalogError};
 
 use super::{Global, output};
 
-/// Answer the questions of auditors and security teams: list, show and run the reports
+/// Answer the questions of auditors and security teams: list, show and run the reports, and pack them as evidence
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(subcommand)]
@@ -36,6 +37,7 @@ enum What {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Run(Box<run::RunArgs>),
+    Pack(Box<pack::PackArgs>),
 }
 
 pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
@@ -45,6 +47,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
         What::List(list) => list::run(&catalog, list),
         What::Show(show) => show::run(catalog, show),
         What::Run(asked) => run::run(&config, catalog, asked),
+        What::Pack(asked) => pack::run(&config, catalog, asked),
     }
 }
 

@@ -94,7 +94,7 @@ impl PeriodArgs {
     }
 }
 
-fn param(text: &str) -> Result<(String, String), String> {
+pub fn param(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".to_owned()),

@@ -1,0 +1,257 @@
+//! `annals report pack`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tempfile::TempDir;
+
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::model::Instant;
+use crate::report::{
+    Asked, Catalog, Engine, Limits, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, printable,
+    write_pack, zip_pack,
+};
+
+use super::super::{look, reading};
+use super::output;
+use super::run::{PeriodArgs, param};
+
+/// Write an evidence pack: reports as HTML, CSV and Parquet, their SQL, coverage, verify's verdict, and every hash
+#[derive(Debug, Args)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
+pub struct PackArgs {
+    #[command(flatten)]
+    period: PeriodArgs,
+    /// The folder to make, or a file that ends in .zip; it appears whole or not at all
+    #[arg(long, short, value_name = "DIR|FILE.zip")]
+    output: PathBuf,
+    /// Only these reports, by id or name, with commas between [default: all that need no parameter]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    reports: Vec<String>,
+    /// A parameter of one report, as R02.burst_count=5; may be given more than once
+    #[arg(long, value_name = "REPORT.NAME=VALUE", value_parser = report_param)]
+    param: Vec<(String, String, String)>,
+    /// The moment that the pack says it was made at, for making the same bytes again [default: now]
+    #[arg(long, value_name = "TIME", env = "ANNALS_MADE_AT")]
+    made_at: Option<Instant>,
+    /// Replace the pack that is there
+    #[arg(long)]
+    force: bool,
+}
+
+const AFTER: &str = "\
+The same archive, arguments and --made-at (or SOURCE_DATE_EPOCH) make the same bytes. Check a pack with `sha256sum -c \
+SHA256SUMS`, and record who looked at it with `annals review sign`.
+Exit codes: 0 done; 1 verify found faults (the pack is written, and says so), or it cannot be written; 2 wrong use, dates \
+or parameters; 3 done, but a gap is recorded inside the period. Where 1 and 3 both apply, it is 1.";
+
+fn report_param(text: &str) -> Result<(String, String, String), String> {
+    let wrong = || "expected REPORT.NAME=VALUE, such as R02.burst_count=5".to_owned();
+    let (report, rest) = text.split_once('.').filter(|(report, _)| !report.is_empty()).ok_or_else(wrong)?;
+    let (name, value) = param(rest).map_err(|_| wrong())?;
+    Ok((report.to_owned(), name, value))
+}
+
+pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exit, Error> {
+    let now = made_at(args)?;
+    let target = Target::of(&args.output, args.force)?;
+    let (reports, left_out) = chosen(&mut catalog, args)?;
+    let period = args.period.resolve(now)?;
+    let zone = args.period.tz.clone();
+    let values = values(&reports, args, now)?;
+    let work = target.work()?;
+    let (manifest, tree) = look::consistently(config, |data, _| {
+        let team = args.period.team(&data)?;
+        let asked = reports.iter().zip(&values).map(|(report, values)| {
+            let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
+            (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
+        });
+        fill(data, &asked.collect::<Vec<_>>(), &left_out, work.path())
+    })?;
+    target.publish(work, &tree, &manifest)?;
+    tell(args, &manifest);
+    Ok(match (manifest.faults, manifest.gaps) {
+        (0, 0) => Exit::Done,
+        (0, _) => Exit::Weaker,
+        _ => Exit::Fault,
+    })
+}
+
+/// A look that failed may have left files behind: each begins with an empty folder.
+fn fill(
+    data: ViewData,
+    reports: &[(Report, Asked)],
+    left_out: &BTreeMap<String, String>,
+    work: &Path,
+) -> Result<(Manifest, Tree), Error> {
+    let root = work.join("pack");
+    let failed = |source| Error::io(format!("cannot write {}", root.display()), source);
+    if root.try_exists().map_err(failed)? {
+        fs::remove_dir_all(&root).map_err(failed)?;
+    }
+    fs::create_dir(&root).map_err(failed)?;
+    let mut tree = Tree::new(&root);
+    let mut engine = Engine::open_confined(data, Limits::default())?;
+    let asked = PackAsked { reports, left_out: left_out.clone() };
+    let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {
+        ReportError::Output(source) => failed(source),
+        other => other.into(),
+    })?;
+    Ok((manifest, tree))
+}
+
+fn made_at(args: &PackArgs) -> Result<Instant, Error> {
+    match (args.made_at, std::env::var("SOURCE_DATE_EPOCH")) {
+        (Some(at), _) => Ok(at),
+        (None, Ok(text)) => match text.parse::<u32>() {
+            Ok(seconds) => Ok(Instant::from_seconds(i64::from(seconds))),
+            Err(_) => Err(Error::Usage(format!("SOURCE_DATE_EPOCH is {text:?}: seconds since 1970 are expected"))),
+        },
+        (None, Err(_)) => Ok(reading::clock().now()),
+    }
+}
+
+/// The reports of the pack, in the order of the catalog, and those that cannot be in it.
+fn chosen(catalog: &mut Catalog, args: &PackArgs) -> Result<(Vec<Report>, BTreeMap<String, String>), Error> {
+    let mut named = Vec::new();
+    for name in args.reports.iter().map(|name| name.trim()) {
+        named.push(catalog.find(name)?.id.clone());
+    }
+    for (report, ..) in &args.param {
+        catalog.find(report)?;
+    }
+    for fault in catalog.faults() {
+        tracing::warn!("{fault}");
+    }
+    let is_given =
+        |report: &Report, name: &str| args.param.iter().any(|(of, param, _)| report.is_called(of) && param == name);
+    let (mut reports, mut left_out) = (Vec::new(), BTreeMap::new());
+    for report in catalog.reports() {
+        let needed = report
+            .params
+            .iter()
+            .find(|param| matches!(param.default, ParamDefault::Required) && !is_given(report, &param.name));
+        match needed {
+            _ if !named.is_empty() && !named.contains(&report.id) => {}
+            Some(param) if named.is_empty() => {
+                left_out.insert(report.id.clone(), format!("its parameter {} must be given", param.name));
+            }
+            _ => reports.push(report.clone()),
+        }
+    }
+    if let Some((report, ..)) = args.param.iter().find(|(of, ..)| !reports.iter().any(|report| report.is_called(of))) {
+        return Err(Error::Usage(format!("--param names report {report}, which is not in the pack")));
+    }
+    if reports.is_empty() {
+        return Err(Error::Usage("no report can be in the pack: see `annals report list`".into()));
+    }
+    Ok((reports, left_out))
+}
+
+type Values = BTreeMap<String, crate::report::ParamValue>;
+
+fn values(reports: &[Report], args: &PackArgs, now: Instant) -> Result<Vec<Values>, Error> {
+    let of = |report: &Report| {
+        let given = args.param.iter().filter(|(of, ..)| report.is_called(of));
+        let given: Vec<(String, String)> = given.map(|(_, name, value)| (name.clone(), value.clone())).collect();
+        Ok(report.values(&given, now, args.period.tz.rules())?)
+    };
+    reports.iter().map(of).collect()
+}
+
+fn tell(args: &PackArgs, manifest: &Manifest) {
+    let (reports, findings) = (manifest.reports.len(), manifest.findings());
+    let files = manifest.files.len() + 2;
+    output::say(&printable(&format!(
+        "{}: {reports} reports, {findings} findings, {files} files; the archive is {}",
+        args.output.display(),
+        manifest.verdict
+    )));
+    for (report, reason) in &manifest.left_out {
+        output::say(&printable(&format!("annals: report {report} is not in the pack: {reason}")));
+    }
+    if manifest.gaps > 0 {
+        output::say(&format!("annals: {} gaps are recorded inside the period: see the coverage", manifest.gaps));
+    }
+    if manifest.faults > 0 {
+        output::say(&format!("annals: verify found {} faults: the pack says so", manifest.faults));
+    }
+}
+
+/// Where the pack goes.
+struct Target {
+    place: PathBuf,
+    /// The folder that it stands in.
+    above: PathBuf,
+    is_zip: bool,
+}
+
+impl Target {
+    fn of(place: &Path, force: bool) -> Result<Self, Error> {
+        let place = std::path::absolute(place).map_err(|e| Error::io(format!("cannot find {}", place.display()), e))?;
+        let above =
+            place.parent().ok_or_else(|| Error::Usage(format!("{}: not a place for a pack", place.display())))?;
+        let is_zip = place.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"));
+        let target = Self { above: above.to_owned(), is_zip, place };
+        target.check(force)?;
+        Ok(target)
+    }
+
+    /// What is there already stays, unless it is a pack and may be replaced.
+    fn check(&self, force: bool) -> Result<(), Error> {
+        let shown = self.place.display();
+        let failed = |source| Error::io(format!("cannot look at {shown}"), source);
+        let held = match fs::metadata(&self.place) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(failed)?,
+        };
+        if self.is_zip != held.is_file() {
+            let kind = if held.is_dir() { "a folder" } else { "a file" };
+            return Err(Error::Usage(format!("{shown}: {kind} is there, which a pack of that name cannot replace")));
+        }
+        if held.is_dir() && fs::read_dir(&self.place).map_err(failed)?.next().is_none() {
+            return Ok(());
+        }
+        if !force {
+            return Err(Error::Usage(format!("{shown}: something is there already: --force replaces a pack")));
+        }
+        if held.is_dir() && !self.place.join("manifest.json").try_exists().map_err(failed)? {
+            return Err(Error::Usage(format!("{shown}: what is there is no pack, and is not replaced")));
+        }
+        Ok(())
+    }
+
+    /// A folder of our own beside the place, so that what is written can be moved there whole.
+    fn work(&self) -> Result<TempDir, Error> {
+        let failed = |source| Error::io(format!("cannot write in {}", self.above.display()), source);
+        fs::create_dir_all(&self.above).map_err(failed)?;
+        tempfile::Builder::new().prefix(".annals-pack-").tempdir_in(&self.above).map_err(failed)
+    }
+
+    fn publish(&self, work: TempDir, tree: &Tree, manifest: &Manifest) -> Result<(), Error> {
+        let failed = |source| Error::io(format!("cannot write {}", self.place.display()), source);
+        let root = work.path().join("pack");
+        if self.is_zip {
+            let zip = work.path().join("pack.zip");
+            let mut file = File::create_new(&zip).map_err(failed)?;
+            zip_pack(&root, tree, manifest, &mut file).map_err(failed)?;
+            file.sync_all().map_err(failed)?;
+            fs::rename(&zip, &self.place).map_err(failed)?;
+        } else {
+            tree.sync().map_err(failed)?;
+            // Only an empty folder can be replaced by a folder: the old pack steps aside, and goes with our own.
+            if self.place.try_exists().map_err(failed)? {
+                fs::rename(&self.place, work.path().join("before")).map_err(failed)?;
+            }
+            fs::rename(&root, &self.place).map_err(failed)?;
+        }
+        if let Ok(above) = File::open(&self.above) {
+            // Where directories cannot be synced, the system does it in time.
+            let _ = above.sync_all();
+        }
+        Ok(())
+    }
+}

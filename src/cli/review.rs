@@ -1,0 +1,132 @@
+//! `annals review`: proof that somebody looked.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, check_review_text};
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::model::TeamId;
+use crate::report::{CheckedPack, check_pack, printable};
+
+use super::{Global, look, output, reading};
+
+/// Record in the ledger who looked at which evidence pack, and with what outcome
+#[derive(Debug, Args)]
+pub struct ReviewArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Sign(SignArgs),
+}
+
+/// Check a pack against its hashes, then record its review with every team in it
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+struct SignArgs {
+    /// The pack: a folder, or a zip
+    #[arg(long, value_name = "DIR|FILE.zip")]
+    pack: PathBuf,
+    /// Who reviewed it: a name or a staff number, as your policy has it
+    #[arg(long, value_name = "NAME", value_parser = text)]
+    reviewer: String,
+    /// accepted: nothing needs to be done; followed-up: something is being done; rejected: the pack does not serve
+    #[arg(long, value_name = "accepted|followed-up|rejected")]
+    outcome: ReviewOutcome,
+    /// Where the follow-up is tracked: its number, not its address
+    #[arg(long, value_name = "NUMBER", value_parser = text)]
+    ticket: Option<String>,
+}
+
+const AFTER: &str = "\
+What is recorded stays: a ledger line cannot be changed or taken back; another review is another line. The view `reviews` \
+and report R26 show them.
+Exit codes: 0 done; 1 a file of the pack is not as it was written, or the ledger cannot be written; 2 wrong use.";
+
+fn text(text: &str) -> Result<String, String> {
+    check_review_text(text).map(|()| text.trim().to_owned())
+}
+
+pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    match &args.what {
+        What::Sign(sign_args) => sign(&config, sign_args),
+    }
+}
+
+fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
+    let pack = check_pack(&args.pack)?;
+    let archive = look::open(config)?;
+    let teams = teams(&archive, &pack, args)?;
+    let now = reading::clock().now();
+    let manifest = &pack.manifest;
+    let review = ReviewRecord {
+        reviewed_at: now,
+        reviewer: args.reviewer.clone(),
+        pack_sha256: pack.sha256,
+        period_from: manifest.from,
+        period_to: manifest.to,
+        reports: manifest.reports.iter().map(|report| report.id.clone()).collect(),
+        findings: manifest.findings(),
+        outcome: args.outcome,
+        ticket: args.ticket.clone(),
+    };
+    for team in &teams {
+        let mut writer = archive.writer(team, now)?;
+        let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
+        let seq = match writer.commit(draft, now)? {
+            Committed::Committed { seq, .. } | Committed::AlreadyCommitted { seq } => seq,
+            Committed::Nothing => writer.state().seq,
+        };
+        output::say(&printable(&format!("team {team}: recorded in line {seq} of the ledger")));
+    }
+    let said = format!(
+        "{} {} by {}: pack {}, {} reports, {} findings\n",
+        now,
+        args.outcome,
+        args.reviewer,
+        pack.sha256,
+        review.reports.len(),
+        review.findings
+    );
+    output::print(printable(&said).trim_end().as_bytes())?;
+    output::print(b"\n")?;
+    Ok(Exit::Done)
+}
+
+/// The teams of the pack, all of which this archive must hold.
+fn teams(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Vec<TeamId>, Error> {
+    let place = args.pack.display();
+    let manifest = &pack.manifest;
+    if manifest.archive_id != archive.id() {
+        return Err(Error::Usage(printable(&format!(
+            "{place}: the pack was made from archive {}, this is archive {}: --archive names another place",
+            manifest.archive_id,
+            archive.id()
+        ))));
+    }
+    let held = archive.teams()?;
+    let mut teams = Vec::new();
+    for head in &manifest.ledger {
+        let team = TeamId::from(head.team.as_str());
+        if !held.contains(&team) {
+            return Err(Error::Usage(printable(&format!("{place}: team {team} of the pack is not in this archive"))));
+        }
+        let seen = archive.read(&team)?.state().seq;
+        if seen.0 < head.seq {
+            return Err(Error::Usage(printable(&format!(
+                "{place}: the pack has seen line {} of team {team}, and this archive's last is {seen}: is it an older copy?",
+                head.seq
+            ))));
+        }
+        teams.push(team);
+    }
+    if teams.is_empty() {
+        return Err(Error::Usage(format!("{place}: the pack is of no team, so there is no ledger to record it in")));
+    }
+    Ok(teams)
+}

@@ -1,0 +1,216 @@
+//! Every kind of chart over every kind of rows: the drawing is well formed, bounded and harmless.
+
+use super::*;
+
+const HOSTILE: &str = "</title></svg><script>alert(1)</script>\u{1b}[31m\u{202e}=cmd|' /C calc'!A0\"'&";
+const HOUR: f64 = 3_600e6;
+/// 2026-11-20T00:00:00 in microseconds.
+const DAY_ONE: f64 = 1_795_132_800e6;
+
+/// A chart of each kind over the columns of [`rows`].
+fn charts() -> Vec<Chart> {
+    [
+        "columns x=at y=n series=who | Columns",
+        "columns x=who y=n | Columns of names",
+        "bars x=who y=n series=why | Bars",
+        "bars x=n y=who | Bars, the other way round",
+        "line x=at y=n series=why | Lines",
+        "line x=n y=ms | Lines of numbers",
+        "step x=at y=n series=who | Steps",
+        "area x=at y=n series=who | Areas",
+        "area100 x=at y=n series=who | Shares",
+        "heatmap x=at y=who value=n | Heat map",
+        "heatmap x=why y=who value=n | Heat map of names",
+        "dots x=at y=n series=why | Dots",
+        "dots x=ms y=who | Dots of names",
+        "histogram x=ms log | Histogram",
+        "histogram x=n | Histogram of numbers",
+        "timeline start=at end=until lane=who series=why | Timeline",
+        "strip x=at y=who series=why | Strip",
+        "punchcard x=hour y=weekday value=n | Punch card",
+    ]
+    .map(|text| text.parse().unwrap())
+    .into()
+}
+
+fn rows(all: impl IntoIterator<Item = [Value; 8]>) -> Rows {
+    let mut rows = Rows::new(["at", "until", "who", "why", "n", "ms", "hour", "weekday"].map(String::from));
+    all.into_iter().for_each(|row| rows.push(row));
+    rows
+}
+
+/// Row `nth` of a quiet world.
+fn row(nth: u32) -> [Value; 8] {
+    let at = DAY_ONE + f64::from(nth) * HOUR;
+    [
+        Value::Time(at),
+        if nth.is_multiple_of(7) { Value::Null } else { Value::Time(at + 2.5 * HOUR) },
+        Value::Text(format!("someone{}@example.com", nth % 11)),
+        Value::Text(["wrong password", "unknown user", "expired"][nth as usize % 3].to_owned()),
+        Value::Number(f64::from(nth * 37 % 23) - 3.0),
+        Value::Number(f64::from(nth % 13 + 1).powi(5) * 10.0),
+        Value::Number(f64::from(nth % 24)),
+        Value::Number(f64::from(nth % 7)),
+    ]
+}
+
+fn drawn(chart: &Chart, rows: &Rows) -> Drawing {
+    draw(chart, rows, 0).unwrap().unwrap()
+}
+
+/// Checks tags, attributes and entities; returns the text of all elements, entities resolved.
+fn texts(svg: &str) -> Vec<String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut texts = Vec::new();
+    let mut rest = svg;
+    while let Some(at) = rest.find('<') {
+        let (text, tagged) = rest.split_at(at);
+        if !text.is_empty() {
+            texts.push(resolved(text));
+        }
+        let end = tag_end(tagged);
+        let tag = &tagged[1..end];
+        rest = &tagged[end + 1..];
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        let known = ["svg", "rect", "line", "circle", "path", "text", "title", "g"];
+        assert!(known.contains(&name), "element {name:?} in {svg}");
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "{svg}");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty() && rest.is_empty(), "{open:?}");
+    texts
+}
+
+/// Where the tag ends: a `>` outside of quotes.
+fn tag_end(tag: &str) -> usize {
+    let mut quoted = false;
+    let found = tag.char_indices().find(|(_, c)| {
+        quoted ^= *c == '"';
+        *c == '>' && !quoted
+    });
+    found.expect("a tag is closed").0
+}
+
+fn resolved(text: &str) -> String {
+    let mut out = text.to_owned();
+    for (entity, c) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'")] {
+        out = out.replace(entity, c);
+    }
+    for part in out.split('&').skip(1) {
+        assert!(part.starts_with("amp;"), "a bare & in {text}");
+    }
+    out.replace("&amp;", "&")
+}
+
+fn check(name: &str, drawing: &Drawing) {
+    for (svg, width) in [(&drawing.wide, WIDE), (&drawing.narrow, NARROW)] {
+        let text = svg.to_string();
+        let said = texts(&text);
+        assert!(!text.contains("NaN") && !text.contains("inf\"") && !text.contains("script>"), "{name}: {text}");
+        assert!(said.iter().all(|one| !one.contains(char::is_control) && !one.contains('\u{202e}')), "{name}");
+        assert!(text.len() < 700_000, "{name}: {} bytes", text.len());
+        assert!(text.contains("role=\"img\"") && text.contains("aria-label=\""), "{name}");
+        for attribute in [" x=\"", " cx=\"", " x1=\"", " x2=\""] {
+            for (at, _) in text.match_indices(attribute) {
+                let value = text[at + attribute.len()..].split('"').next().unwrap();
+                let place: f64 = value.parse().unwrap_or_else(|_| panic!("{name}: {attribute}{value}"));
+                assert!((-4.0..=width + 4.0).contains(&place), "{name}: {attribute}{value} of {width}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kind_draws_every_kind_of_rows() {
+    let hostile = || Value::Text(HOSTILE.to_owned());
+    let nulls = || [const { Value::Null }; 8];
+    let huge = |n: f64| {
+        let number = Value::Number(n);
+        let time = Value::Time(DAY_ONE);
+        [time.clone(), time, hostile(), hostile(), number.clone(), number.clone(), number.clone(), number]
+    };
+    let many_names = |nth: u32| {
+        let mut row = row(nth);
+        row[2] = Value::Text(format!("{nth} {}", "long name ".repeat(30)));
+        row[3] = Value::Text(format!("reason {nth}"));
+        row
+    };
+    for (case, rows) in [
+        ("no rows", rows([])),
+        ("one row", rows([row(1)])),
+        ("one row of nulls", rows([nulls()])),
+        ("nulls among rows", rows([row(1), nulls(), row(3), nulls()])),
+        ("hostile names and huge numbers", rows([huge(1e300), huge(-1e300), huge(0.0), huge(1e-300)])),
+        ("a day", rows((0..24).map(row))),
+        ("ten thousand rows", rows((0..10_000).map(row))),
+        ("ten thousand names", rows((0..10_000).map(many_names))),
+        (
+            "times at the ends",
+            rows([-1e300, 0.0, 1e300].map(|t| {
+                let mut row = row(0);
+                (row[0], row[1]) = (Value::Time(t), Value::Time(t));
+                row
+            })),
+        ),
+    ] {
+        for chart in charts() {
+            let drawing = drawn(&chart, &rows);
+            check(&format!("{} of {case}", chart.title), &drawing);
+            assert_eq!(drawing.summary == "no rows in this period", rows.is_empty(), "{}: {case}", chart.title);
+        }
+    }
+}
+
+#[test]
+fn a_long_name_is_cut_and_whole_in_its_tooltip() {
+    let name = "a.very.long.address.of.somebody.who.has.a.very.long.name@subdomain.example.com";
+    let mut long = row(3);
+    long[2] = Value::Text(name.to_owned());
+    let chart: Chart = "bars x=who y=n".parse().unwrap();
+    let said = texts(&drawn(&chart, &rows([long])).narrow.to_string());
+    assert!(said.iter().any(|one| one == name), "{said:?}");
+    assert!(said.iter().any(|one| one.ends_with('…') && name.starts_with(one.trim_end_matches('…'))), "{said:?}");
+}
+
+#[test]
+fn what_is_folded_or_left_out_is_said() {
+    let chart: Chart = "columns x=at y=n series=who".parse().unwrap();
+    let drawing = drawn(&chart, &rows((0..500).map(row)));
+    assert!(drawing.notes.iter().any(|note| note.contains("“other”")), "{:?}", drawing.notes);
+    assert!(drawing.notes.iter().any(|note| note.contains("each mark stands for")), "{:?}", drawing.notes);
+    let sum: f64 = (0..500).map(row).filter_map(|row| row[4].number()).sum();
+    assert!(drawing.summary.contains(&format!("{} in all", scale::number(sum))), "{}", drawing.summary);
+    let unseen = draw(&chart, &rows([row(1)]), 7).unwrap().unwrap();
+    assert!(unseen.notes.iter().any(|note| note.contains("7 more")), "{:?}", unseen.notes);
+    let missing: Chart = "columns x=at y=nothing".parse().unwrap();
+    assert!(draw(&missing, &rows([row(1)]), 0).unwrap_err().contains("nothing"));
+    assert_eq!(draw(&"none".parse().unwrap(), &rows([row(1)]), 0), Ok(None));
+}
+
+#[test]
+fn columns_stand_for_what_the_rows_say() {
+    let mut two = [row(0), row(1)];
+    (two[0][4], two[1][4]) = (Value::Number(30.0), Value::Number(10.0));
+    let chart: Chart = "columns x=at y=n".parse().unwrap();
+    let text = drawn(&chart, &rows(two)).wide.to_string();
+    let heights: Vec<f64> = text
+        .match_indices("class=\"f0\"")
+        .map(|(at, _)| text[..at].rsplit("height=\"").next().unwrap().split('"').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(heights.len(), 2, "{text}");
+    assert!((heights[0] / heights[1] - 3.0).abs() < 0.01, "{heights:?}");
+}
+
+#[test]
+fn what_is_said_of_a_hostile_chart_is_harmless() {
+    let mut hostile = row(1);
+    hostile[2] = Value::Text(HOSTILE.to_owned());
+    for chart in charts() {
+        let drawing = drawn(&chart, &rows([hostile.clone()]));
+        let said = [drawing.summary, drawing.notes.join(" ")].concat();
+        assert!(!said.contains(char::is_control) && !said.contains('\u{202e}'), "{}: {said}", chart.title);
+    }
+}

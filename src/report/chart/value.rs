@@ -1,0 +1,149 @@
+//! The rows that a chart draws, as plain values.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+
+use crate::report::cell;
+
+/// Numbers beyond it are drawn at it, so that sums and spans stay finite.
+const MAGNITUDE_MAX: f64 = 1e300;
+const MICROS_A_DAY: f64 = 86_400e6;
+/// Times beyond it are drawn at it: 4000 years from the epoch, either way.
+const TIME_MAX: f64 = 4_000.0 * 365.0 * MICROS_A_DAY;
+
+/// One value of a chart's row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    /// Finite.
+    Number(f64),
+    /// Microseconds since the epoch, of the clock that the report shows.
+    Time(f64),
+    Text(String),
+}
+
+impl Value {
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(n) | Value::Time(n) => Some(*n),
+            Value::Null | Value::Text(_) => None,
+        }
+    }
+
+    /// The value as a name of a series, a lane or a category; NULL is a name of its own.
+    pub fn name(&self) -> String {
+        match self {
+            Value::Null => "(none)".to_owned(),
+            Value::Number(n) => super::scale::number(*n),
+            Value::Time(t) => super::time::moment(*t),
+            Value::Text(text) if text.trim().is_empty() => "(empty)".to_owned(),
+            Value::Text(text) => text.clone(),
+        }
+    }
+
+    fn bounded(self) -> Self {
+        match self {
+            Value::Number(n) if n.is_finite() => Value::Number(n.clamp(-MAGNITUDE_MAX, MAGNITUDE_MAX)),
+            Value::Time(t) if t.is_finite() => Value::Time(t.clamp(-TIME_MAX, TIME_MAX)),
+            Value::Number(_) | Value::Time(_) => Value::Null,
+            other => other,
+        }
+    }
+}
+
+/// A chart's rows, column by column.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rows {
+    names: Vec<String>,
+    columns: Vec<Vec<Value>>,
+}
+
+impl Rows {
+    /// Rows with these columns and no row yet.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let names: Vec<String> = names.into_iter().collect();
+        let columns = names.iter().map(|_| Vec::new()).collect();
+        Self { names, columns }
+    }
+
+    /// Adds rows of a result; its columns are those that the rows were made with.
+    ///
+    /// # Errors
+    /// When a value has no text form.
+    pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        for (values, column) in self.columns.iter_mut().zip(batch.columns()) {
+            for row in 0..column.len() {
+                values.push(value(column, row)?.bounded());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one row.
+    #[cfg(test)]
+    pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
+        for (values, value) in self.columns.iter_mut().zip(row) {
+            values.push(value.bounded());
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The column of that name, in any case.
+    pub fn column(&self, name: &str) -> Option<&[Value]> {
+        let at = self.names.iter().position(|held| held.eq_ignore_ascii_case(name))?;
+        Some(&self.columns[at])
+    }
+}
+
+fn value(array: &dyn Array, row: usize) -> Result<Value, ArrowError> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a drawing is not finer than that")]
+    let micros = |n: i64| n as f64;
+    Ok(match array.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Value::Time(micros(array.as_primitive::<TimestampMicrosecondType>().value(row)))
+        }
+        DataType::Date32 => Value::Time(f64::from(array.as_primitive::<Date32Type>().value(row)) * MICROS_A_DAY),
+        kind => match cell::text(array, row)? {
+            None => Value::Null,
+            Some(text) if cell::is_number(kind) => text.parse().map_or(Value::Null, Value::Number),
+            Some(text) => Value::Text(text),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn numbers_stay_finite_and_nulls_are_named() {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("n", Arc::new(Float64Array::from(vec![Some(f64::NAN), Some(f64::MAX), None]))),
+            ("i", Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(7), None]))),
+            ("t", Arc::new(StringArray::from(vec![Some(""), Some("a"), None]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut rows = Rows::new(["n", "i", "t"].map(String::from));
+        rows.extend(&batch).unwrap();
+        assert_eq!(rows.column("N").unwrap(), [Value::Null, Value::Number(MAGNITUDE_MAX), Value::Null]);
+        assert_eq!(rows.column("i").unwrap()[1], Value::Number(7.0));
+        let names: Vec<String> = rows.column("t").unwrap().iter().map(Value::name).collect();
+        assert_eq!(names, ["(empty)", "a", "(none)"]);
+        assert!(rows.column("x").is_none() && rows.len() == 3);
+    }
+}

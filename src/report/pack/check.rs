@@ -1,0 +1,230 @@
+//! Reading a pack again: every file against `SHA256SUMS`, in a folder or in a zip.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+use zip::ZipArchive;
+
+use crate::model::Digest;
+
+use super::manifest::{FORMAT, VERSION};
+use super::{MANIFEST, Manifest, SUMS};
+
+/// Bytes of a manifest or of the list of sums: more is none of ours.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+const FILES_MAX: usize = 100_000;
+
+/// Why a pack is not what it says.
+#[derive(Debug, Error)]
+pub enum PackError {
+    #[error("{}: {what}", path.display())]
+    NotAPack { path: PathBuf, what: String },
+    #[error("{}: {file}: its SHA-256 is {found}, {SUMS} says {said}", path.display())]
+    Altered { path: PathBuf, file: String, found: Digest, said: Digest },
+    #[error("{}: {file}: named in {SUMS}, and not there", path.display())]
+    Missing { path: PathBuf, file: String },
+    #[error("{}: {file}: not named in {SUMS}", path.display())]
+    Stranger { path: PathBuf, file: String },
+    #[error("cannot read {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl PackError {
+    /// Whether what was named is no pack of ours, rather than one that is damaged.
+    pub fn is_wrong_use(&self) -> bool {
+        match self {
+            PackError::NotAPack { .. } => true,
+            PackError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            PackError::Altered { .. } | PackError::Missing { .. } | PackError::Stranger { .. } => false,
+        }
+    }
+}
+
+/// A pack whose every file is as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedPack {
+    pub manifest: Manifest,
+    /// Of `SHA256SUMS`, and so of everything in it.
+    pub sha256: Digest,
+}
+
+/// Checks the pack at `path`, a folder or a zip.
+///
+/// # Errors
+/// See [`PackError`].
+pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
+    let failed = |source| PackError::Io { path: path.to_owned(), source };
+    let mut files: Box<dyn Files> = if fs::metadata(path).map_err(failed)?.is_dir() {
+        Box::new(Folder { root: path.to_owned() })
+    } else {
+        let zip = ZipArchive::new(io::BufReader::new(File::open(path).map_err(failed)?));
+        Box::new(Zipped::of(zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip: {e}")))?, path)?)
+    };
+    check(path, files.as_mut())
+}
+
+fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
+    let failed = |source| PackError::Io { path: path.to_owned(), source };
+    let held = files.names().map_err(failed)?;
+    if !held.contains(SUMS) {
+        return Err(not_a_pack(path, format!("no pack is here: there is no {SUMS}")));
+    }
+    let sums = text(files, SUMS).map_err(failed)?;
+    let said = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is not of its form")))?;
+    for (file, said) in &said {
+        if !held.contains(file) {
+            return Err(PackError::Missing { path: path.to_owned(), file: file.clone() });
+        }
+        let mut found = Digest([0; 32]);
+        files.read(file, &mut |content| digest_of(content).map(|digest| found = digest)).map_err(failed)?;
+        if found != *said {
+            return Err(PackError::Altered { path: path.to_owned(), file: file.clone(), found, said: *said });
+        }
+    }
+    if let Some(file) = held.into_iter().find(|file| file != SUMS && !said.contains_key(file)) {
+        return Err(PackError::Stranger { path: path.to_owned(), file });
+    }
+    if !said.contains_key(MANIFEST) {
+        return Err(PackError::Missing { path: path.to_owned(), file: MANIFEST.to_owned() });
+    }
+    let manifest = text(files, MANIFEST).map_err(failed)?;
+    let manifest: Manifest =
+        serde_json::from_str(&manifest).map_err(|e| not_a_pack(path, format!("{MANIFEST} is not one of ours: {e}")))?;
+    if manifest.format != FORMAT || manifest.version != VERSION {
+        let (format, version) = (&manifest.format, manifest.version);
+        return Err(not_a_pack(
+            path,
+            format!("{format:?} version {version}; this program knows {FORMAT:?} version {VERSION}"),
+        ));
+    }
+    Ok(CheckedPack { manifest, sha256: Digest::of(sums.as_bytes()) })
+}
+
+fn not_a_pack(path: &Path, what: String) -> PackError {
+    PackError::NotAPack { path: path.to_owned(), what }
+}
+
+/// Paths and digests, or the number of the line that is wrong. A path that leads out of the pack is wrong.
+fn parse_sums(text: &str) -> Result<BTreeMap<String, Digest>, usize> {
+    let mut found = BTreeMap::new();
+    for (at, line) in text.lines().enumerate() {
+        let parsed = line.split_once("  ").and_then(|(digest, path)| Some((path, digest.parse().ok()?)));
+        let is_inside =
+            |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | "..")) && !path.contains('\\');
+        match parsed {
+            Some((path, digest)) if is_inside(path) && found.insert(path.to_owned(), digest).is_none() => {}
+            _ => return Err(at + 1),
+        }
+    }
+    Ok(found)
+}
+
+fn digest_of(content: &mut dyn Read) -> io::Result<Digest> {
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 18]);
+    loop {
+        match content.read(&mut buffer)? {
+            0 => return Ok(Digest(hasher.finalize().into())),
+            taken => hasher.update(&buffer[..taken]),
+        }
+    }
+}
+
+/// The files of a pack by their paths, wherever they are.
+trait Files {
+    fn names(&self) -> io::Result<BTreeSet<String>>;
+    fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()>;
+}
+
+fn text(files: &mut dyn Files, name: &str) -> io::Result<String> {
+    let mut text = String::new();
+    files.read(name, &mut |content| content.take(TEXT_BYTES_MAX).read_to_string(&mut text).map(drop))?;
+    Ok(text)
+}
+
+struct Folder {
+    root: PathBuf,
+}
+
+impl Files for Folder {
+    fn names(&self) -> io::Result<BTreeSet<String>> {
+        let (mut names, mut waiting) = (BTreeSet::new(), vec![String::new()]);
+        while let Some(directory) = waiting.pop() {
+            for entry in fs::read_dir(self.root.join(&directory))? {
+                let entry = entry?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
+                if entry.file_type()?.is_dir() {
+                    waiting.push(path);
+                } else {
+                    names.insert(path);
+                }
+                if names.len() + waiting.len() > FILES_MAX {
+                    return Err(io::Error::other(format!("more than {FILES_MAX} files")));
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()> {
+        take(&mut File::open(self.root.join(name))?)
+    }
+}
+
+struct Zipped {
+    zip: ZipArchive<io::BufReader<File>>,
+    /// Path within the pack to path within the zip.
+    names: BTreeMap<String, String>,
+}
+
+impl Zipped {
+    /// A pack's zip has one folder, and everything in it.
+    fn of(zip: ZipArchive<io::BufReader<File>>, path: &Path) -> Result<Self, PackError> {
+        let mut names = BTreeMap::new();
+        let mut folders = BTreeSet::new();
+        for name in zip.file_names() {
+            let name = name.map_err(|e| not_a_pack(path, format!("the zip names a file in no way known: {e}")))?;
+            if name.ends_with('/') {
+                continue;
+            }
+            let (folder, inside) = name.split_once('/').unwrap_or(("", &name));
+            folders.insert(folder.to_owned());
+            if folders.len() > 1 || names.insert(inside.to_owned(), name.clone().into_owned()).is_some() {
+                return Err(not_a_pack(path, "the zip does not hold one folder with a pack".to_owned()));
+            }
+        }
+        Ok(Self { names, zip })
+    }
+}
+
+impl Files for Zipped {
+    fn names(&self) -> io::Result<BTreeSet<String>> {
+        Ok(self.names.keys().cloned().collect())
+    }
+
+    fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()> {
+        let held = self.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        take(&mut self.zip.by_name(held)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read_as_sha256sum_writes_them_and_lead_nowhere_else() {
+        let digest = "0".repeat(64);
+        let line = |path: &str| format!("{digest}  {path}\n");
+        assert_eq!(parse_sums(&(line("a") + &line("b/c d"))).map(|found| found.len()), Ok(2));
+        for path in ["../a", "/etc/passwd", "a/../b", "a//b", ".", "a\\b", ""] {
+            assert_eq!(parse_sums(&(line("x") + &line(path))), Err(2), "{path}");
+        }
+        assert_eq!(parse_sums(&(line("a") + &line("a"))), Err(2), "twice");
+        assert_eq!(parse_sums("nonsense\n"), Err(1));
+    }
+}

@@ -1,0 +1,64 @@
+//! What a pack says about itself, for machines.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, Instant};
+use crate::report::{LedgerHead, Severity};
+
+pub const FORMAT: &str = "annals evidence pack";
+pub const VERSION: u32 = 1;
+
+/// `manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: String,
+    pub version: u32,
+    pub archive_id: String,
+    /// None: all teams.
+    pub team: Option<String>,
+    /// Half-open.
+    pub from: Instant,
+    pub to: Instant,
+    pub zone: String,
+    pub made_at: Instant,
+    pub annals_version: String,
+    /// What `verify` said, and how many faults it named.
+    pub verdict: String,
+    pub faults: u64,
+    /// Gaps recorded inside the period.
+    pub gaps: u64,
+    pub ledger: Vec<LedgerHead>,
+    pub reports: Vec<PackedReport>,
+    /// Reports that are not in the pack, and why.
+    pub left_out: BTreeMap<String, String>,
+    /// All files but this one and `SHA256SUMS`.
+    pub files: Vec<PackedFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PackedReport {
+    pub id: String,
+    pub name: String,
+    pub title: String,
+    pub rows: u64,
+    /// None: it detects nothing.
+    pub detections: Option<BTreeMap<Severity, u64>>,
+    /// Of the query's file, which is the one under `sql/`.
+    pub query_sha256: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedFile {
+    pub path: String,
+    pub bytes: u64,
+    pub sha256: Digest,
+}
+
+impl Manifest {
+    /// Detections of all reports.
+    pub fn findings(&self) -> u64 {
+        self.reports.iter().filter_map(|report| report.detections.as_ref()).flat_map(BTreeMap::values).sum()
+    }
+}

@@ -1,0 +1,224 @@
+//! The evidence pack: reports over one period as files that can be kept, handed over, read without this program, and
+//! checked.
+//!
+//! ```text
+//! index.html                        everything, to be read
+//! reports/<id>-<name>.html          one report with more of its rows
+//! reports/<id>-<name>.csv .parquet  all of its rows
+//! sql/<id>-<name>.sql               its query, as it was run
+//! about.json                        what each report says about itself: period, thresholds, coverage, heads, hashes
+//! coverage.csv                      every window of the period, and how far it is read
+//! verify.json                       the whole answer of `verify`
+//! ledger.json                       the last ledger line of each team
+//! manifest.json                     the pack: reports, findings, every file with its SHA-256
+//! SHA256SUMS                        for `sha256sum -c`; its own SHA-256 is the pack's name in the ledger
+//! ```
+//! The same archive, arguments and moment make the same bytes.
+
+mod check;
+mod manifest;
+mod tree;
+mod zipped;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::archive::VerifyReport;
+use crate::model::Instant;
+
+use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
+use super::render::Columnar;
+use super::sink::{Flow, Sink};
+use super::write::PAGE_ROWS_MAX;
+use super::{About, Asked, Engine, Format, Look, Report, ReportError, Severity, Zone, sink_for};
+
+pub use check::{CheckedPack, PackError, check_pack};
+pub use manifest::{Manifest, PackedFile, PackedReport};
+pub use tree::Tree;
+pub use zipped::zip_tree;
+
+use manifest::{FORMAT, VERSION};
+
+/// The file that names every other file with its hash.
+pub const SUMS: &str = "SHA256SUMS";
+const MANIFEST: &str = "manifest.json";
+/// Rows of each report on the pack's own page.
+const INDEX_ROWS_MAX: usize = 25;
+
+/// What a pack is made of.
+pub struct PackAsked<'a> {
+    /// Each report with what is asked of it; all of one period, team, zone and moment.
+    pub reports: &'a [(Report, Asked)],
+    /// Reports that are not in the pack, and why.
+    pub left_out: BTreeMap<String, String>,
+}
+
+/// Writes all files of a pack into `tree`.
+///
+/// # Errors
+/// When a report cannot be answered or a file not be written.
+pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
+    engine.start_verifying();
+    let (mut abouts, mut sections) = (Vec::new(), Vec::new());
+    for (report, asked) in asked.reports {
+        let (about, section) = write_one(engine, report, asked, tree)?;
+        abouts.push(about);
+        sections.push(section);
+    }
+    let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
+        return Err(ReportError::query("a pack without a report says nothing: name at least one"));
+    };
+    let mut detected: BTreeMap<Severity, u64> = BTreeMap::new();
+    for (severity, rows) in abouts.iter().filter_map(|about| about.detections.as_ref()).flatten() {
+        *detected.entry(*severity).or_default() += rows;
+    }
+    let verify = engine.verified()?;
+    let facts = PackFacts {
+        about,
+        zone: &first.zone,
+        data: engine.data(),
+        verify: &verify,
+        rows: abouts.iter().map(|about| about.rows).sum(),
+        detected: &detected,
+        left_out: &asked.left_out,
+    };
+    tree.put("index.html", pack_page(&facts, &sections)?.as_bytes())?;
+    write_coverage(engine, about, tree)?;
+    put_json(tree, "about.json", &abouts)?;
+    put_json(tree, "verify.json", &verify)?;
+    put_json(tree, "ledger.json", &json!({ "archive_id": verify.archive_id, "teams": about.ledger }))?;
+    let manifest = manifest(asked, &abouts, &verify, tree);
+    put_json(tree, MANIFEST, &manifest)?;
+    let sums = tree.sums();
+    tree.put(SUMS, sums.as_bytes())?;
+    Ok(manifest)
+}
+
+/// A report's rows as CSV and Parquet in one pass, its page and its query.
+fn write_one(
+    engine: &mut Engine,
+    report: &Report,
+    asked: &Asked,
+    tree: &mut Tree,
+) -> Result<(About, Section), ReportError> {
+    let run = engine.run(report, asked)?;
+    let stem = format!("{}-{}", report.id.to_lowercase(), report.name);
+    let file = |ending: &str| format!("reports/{stem}.{ending}");
+    let (mut csv, mut parquet) = (tree.create(&file("csv"))?, tree.create(&file("parquet"))?);
+    let mut rows = FirstRows::new(PAGE_ROWS_MAX);
+    let about = serde_json::to_string(run.about()).expect("BUG: a statement is plain data");
+    {
+        let mut as_csv = sink_for(Format::Csv, &mut csv, Look::default());
+        let mut as_parquet = Columnar::new(&mut parquet).with_metadata("annals.about", about);
+        run.rows(&mut Several { sinks: vec![as_csv.as_mut(), &mut as_parquet, &mut rows] })?;
+    }
+    tree.keep(csv)?;
+    tree.keep(parquet)?;
+    let beside = ["csv", "parquet"].map(|ending| (ending.to_uppercase(), format!("{stem}.{ending}")));
+    let mut section = Section::of(&run, rows, beside.to_vec())?;
+    tree.put(&file("html"), report_page(&run, &section)?.as_bytes())?;
+    tree.put(&format!("sql/{stem}.sql"), report.text.as_bytes())?;
+    let links = ["csv", "parquet", "html"].map(|ending| (ending.to_uppercase(), file(ending)));
+    section.shorten(INDEX_ROWS_MAX, links.to_vec());
+    Ok((run.about().clone(), section))
+}
+
+fn write_coverage(engine: &Engine, about: &About, tree: &mut Tree) -> Result<(), ReportError> {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let time = |at: Instant| format!("make_timestamp({})", at.micros());
+    let team = about.team.as_ref().map_or_else(String::new, |team| format!(" AND team_id = {}", quoted(team)));
+    let sql = format!(
+        "SELECT * FROM coverage WHERE window_start < {} AND window_end > {}{team} ORDER BY team_id, stream, window_start",
+        time(about.period.to),
+        time(about.period.from)
+    );
+    let mut file = tree.create("coverage.csv")?;
+    engine.query(&sql, sink_for(Format::Csv, &mut file, Look::default()).as_mut())?;
+    Ok(tree.keep(file)?)
+}
+
+fn manifest(asked: &PackAsked<'_>, abouts: &[About], verify: &VerifyReport, tree: &Tree) -> Manifest {
+    let about = &abouts[0];
+    let packed = |about: &About| PackedReport {
+        id: about.report.clone(),
+        name: about.name.clone(),
+        title: about.title.clone(),
+        rows: about.rows,
+        detections: about.detections.clone(),
+        query_sha256: about.query_sha256,
+    };
+    let files = tree.files().iter();
+    Manifest {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        archive_id: verify.archive_id.clone().unwrap_or_default(),
+        team: about.team.clone(),
+        from: about.period.from,
+        to: about.period.to,
+        zone: about.zone.clone(),
+        made_at: about.made_at,
+        annals_version: about.annals_version.clone(),
+        verdict: verify.verdict.to_string(),
+        faults: verify.faults.len() as u64,
+        gaps: about.gaps() as u64,
+        ledger: about.ledger.clone(),
+        reports: abouts.iter().map(packed).collect(),
+        left_out: asked.left_out.clone(),
+        files: files
+            .map(|(path, file)| PackedFile { path: path.clone(), bytes: file.bytes, sha256: file.sha256 })
+            .collect(),
+    }
+}
+
+fn put_json(tree: &mut Tree, path: &str, value: &impl Serialize) -> Result<(), ReportError> {
+    let text = serde_json::to_string_pretty(value).expect("BUG: what a pack says is plain data");
+    Ok(tree.put(path, format!("{text}\n").as_bytes())?)
+}
+
+/// The folder that a zip unpacks into: `annals-pack-2026-10-01-2026-11-01`, the days of the pack's zone.
+fn folder_of(manifest: &Manifest) -> String {
+    let day = |at: Instant| match manifest.zone.parse::<Zone>() {
+        Ok(zone) => local(at, &zone).chars().take("2026-10-01".len()).collect(),
+        Err(_) => at.day(),
+    };
+    format!("annals-pack-{}-{}", day(manifest.from), day(manifest.to))
+}
+
+/// Writes a pack's tree at `root` into one zip.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn zip_pack(root: &Path, tree: &Tree, manifest: &Manifest, out: &mut File) -> std::io::Result<()> {
+    zip_tree(root, tree.files().keys().map(String::as_str), &folder_of(manifest), out)
+}
+
+/// One result into several sinks.
+struct Several<'a> {
+    sinks: Vec<&'a mut dyn Sink>,
+}
+
+impl Sink for Several<'_> {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.sinks.iter_mut().try_for_each(|sink| sink.begin(schema.clone()))
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let mut flow = Flow::Enough;
+        for sink in &mut self.sinks {
+            if sink.batch(batch)? == Flow::More {
+                flow = Flow::More;
+            }
+        }
+        Ok(flow)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.sinks.iter_mut().try_for_each(|sink| sink.finish())
+    }
+}

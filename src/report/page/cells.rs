@@ -1,0 +1,113 @@
+//! The first rows of a result, as a page shows them.
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+
+use crate::report::render::unique_names;
+use crate::report::sink::{Flow, Sink};
+use crate::report::{ReportError, Severity, cell, printable};
+
+/// Characters of a cell; of more, the beginning is shown.
+const CELL_CHARS_MAX: usize = 160;
+/// Characters of what a pointer over a cut cell shows.
+const WHOLE_CHARS_MAX: usize = 2_000;
+
+/// A column's name as its header shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnHead {
+    pub name: String,
+    pub is_number: bool,
+}
+
+/// A value as text, escaped by the page.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cell {
+    pub text: String,
+    pub class: &'static str,
+    /// The whole text where the cell shows a part of it.
+    pub whole: String,
+    /// Of a severity: how it is marked.
+    pub pill: &'static str,
+}
+
+/// Keeps the first rows, and counts all.
+#[derive(Debug, Default)]
+pub struct FirstRows {
+    pub columns: Vec<ColumnHead>,
+    pub rows: Vec<Vec<Cell>>,
+    pub total: u64,
+    rows_max: usize,
+    severity_column: Option<usize>,
+}
+
+impl FirstRows {
+    pub fn new(rows_max: usize) -> Self {
+        Self { rows_max, ..Self::default() }
+    }
+}
+
+impl Sink for FirstRows {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        let kinds = schema.fields().iter().map(|field| cell::is_number(field.data_type()));
+        let names = unique_names(&schema).into_iter().zip(kinds);
+        self.columns = names.map(|(name, is_number)| ColumnHead { name: printable(&name), is_number }).collect();
+        self.severity_column = self.columns.iter().position(|column| column.name == "severity");
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        self.total += batch.num_rows() as u64;
+        let wanted = self.rows_max.saturating_sub(self.rows.len()).min(batch.num_rows());
+        for row in 0..wanted {
+            let cells = batch.columns().iter().enumerate().map(|(at, column)| {
+                let cell = cell_of(column, row)?;
+                Ok(if self.severity_column == Some(at) { marked(cell) } else { cell })
+            });
+            self.rows.push(cells.collect::<Result<_, ReportError>>()?);
+        }
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
+}
+
+/// A value as a cell of a page.
+///
+/// # Errors
+/// When the value has no text form.
+pub fn cell_of(column: &dyn Array, row: usize) -> Result<Cell, ReportError> {
+    let failed = |error: arrow::error::ArrowError| ReportError::Format { format: "html", detail: error.to_string() };
+    let Some(text) = cell::text(column, row).map_err(failed)? else {
+        return Ok(Cell { text: "–".to_owned(), class: "null", ..Cell::default() });
+    };
+    let kind = column.data_type();
+    let class = match kind {
+        kind if cell::is_number(kind) => "n",
+        DataType::Timestamp(..) | DataType::Date32 => "t",
+        _ => "",
+    };
+    let text = match kind {
+        DataType::Timestamp(..) => text.replacen('T', " ", 1),
+        _ => printable(&text),
+    };
+    let mut ends = text.char_indices().skip(CELL_CHARS_MAX - 1);
+    let (Some((end, _)), Some(_)) = (ends.next(), ends.next()) else {
+        return Ok(Cell { text, class, ..Cell::default() });
+    };
+    let whole = text.chars().take(WHOLE_CHARS_MAX).collect();
+    Ok(Cell { text: format!("{}…", &text[..end]), class, whole, pill: "" })
+}
+
+fn marked(cell: Cell) -> Cell {
+    let pill = match cell.text.parse() {
+        Ok(Severity::Critical) => "sev critical",
+        Ok(Severity::High) => "sev high",
+        Ok(Severity::Medium) => "sev medium",
+        Ok(Severity::Low) => "sev low",
+        Ok(Severity::Info) => "sev info",
+        Err(_) => "",
+    };
+    Cell { pill, ..cell }
+}

@@ -1,0 +1,272 @@
+//! Pages: a report, or a pack of reports, as one HTML document that needs nothing beside itself.
+//!
+//! Every string of data is escaped by the template engine. What is not escaped has a type of its own: [`Svg`], which the
+//! chart room makes and escapes, and [`Style`], which is our own sheet.
+//!
+//! [`Svg`]: crate::report::chart::Svg
+
+mod cells;
+mod plain;
+mod section;
+mod strip;
+mod style;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+
+use crate::archive::VerifyReport;
+use crate::model::Range;
+
+use super::coverage::{Span, StreamCoverage};
+use super::data::ViewData;
+use super::{About, LedgerHead, ReportError, Run, Severity, Zone, printable};
+
+pub use cells::FirstRows;
+pub use plain::HtmlTable;
+pub use section::Section;
+use section::{Figure, counted, said};
+pub use strip::local;
+use strip::strip;
+use style::Style;
+
+/// Faults of `verify` that a page names.
+const FAULTS_SHOWN_MAX: usize = 20;
+
+/// What is the same for all of a page.
+struct Facts {
+    team: String,
+    period: String,
+    period_utc: String,
+    zone: String,
+    made_at: String,
+    version: String,
+    archive: String,
+}
+
+/// A stream of a team in the table of coverage.
+struct CoverageLine {
+    team: String,
+    stream: String,
+    complete: bool,
+    sentence: String,
+}
+
+struct GapLine {
+    place: String,
+    sentence: String,
+}
+
+/// What stands out at the top of a page.
+struct Standing {
+    class: &'static str,
+    title: String,
+    sentence: String,
+    faults: Vec<String>,
+}
+
+/// The sum of all reports.
+struct Totals {
+    rows: String,
+    found: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct ReportPage<'a> {
+    style: Style,
+    facts: Facts,
+    section: &'a Section,
+    strip: Option<Figure>,
+    coverage: Vec<CoverageLine>,
+    gaps: Vec<GapLine>,
+}
+
+#[derive(Template)]
+#[template(path = "pack.html")]
+struct PackPage<'a> {
+    style: Style,
+    facts: Facts,
+    verdict: Standing,
+    gap_verdict: Standing,
+    heads: &'a [LedgerHead],
+    severities: Vec<&'static str>,
+    totals: Totals,
+    sections: &'a [Section],
+    left_out: &'a BTreeMap<String, String>,
+    strip: Option<Figure>,
+    coverage: Vec<CoverageLine>,
+    gaps: Vec<GapLine>,
+}
+
+/// One report as a whole document.
+///
+/// # Errors
+/// When the page cannot be written.
+pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportError> {
+    let (data, about, zone) = (run.data(), run.about(), run.zone());
+    let page = ReportPage {
+        style: Style,
+        facts: facts(about, zone, ""),
+        section,
+        strip: calendar(data, about, zone),
+        coverage: coverage_lines(&about.coverage),
+        gaps: gap_lines(&about.coverage),
+    };
+    page.render().map_err(failed)
+}
+
+/// What a pack's page is made of beside its sections.
+pub struct PackFacts<'a> {
+    /// The statement of any report of the pack: period, zone, team, coverage and heads are those of all.
+    pub about: &'a About,
+    pub zone: &'a Zone,
+    pub data: &'a ViewData,
+    pub verify: &'a VerifyReport,
+    /// Rows and detections of all reports.
+    pub rows: u64,
+    pub detected: &'a BTreeMap<Severity, u64>,
+    /// Reports that are not in the pack, and why.
+    pub left_out: &'a BTreeMap<String, String>,
+}
+
+/// A pack's own page, over all of its reports.
+///
+/// # Errors
+/// When the page cannot be written.
+pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, ReportError> {
+    let about = pack.about;
+    let severities = Severity::ALL.into_iter().rev();
+    let of = |severity: Severity| pack.detected.get(&severity).copied().unwrap_or(0);
+    let page = PackPage {
+        style: Style,
+        facts: facts(about, pack.zone, pack.verify.archive_id.as_deref().unwrap_or("unknown")),
+        verdict: verdict(pack.verify),
+        gap_verdict: gap_verdict(about),
+        heads: &about.ledger,
+        severities: severities.clone().map(Severity::as_str).collect(),
+        totals: Totals { rows: counted(pack.rows), found: severities.map(|severity| counted(of(severity))).collect() },
+        sections,
+        left_out: pack.left_out,
+        strip: calendar(pack.data, about, pack.zone),
+        coverage: coverage_lines(&about.coverage),
+        gaps: gap_lines(&about.coverage),
+    };
+    page.render().map_err(failed)
+}
+
+fn failed(error: askama::Error) -> ReportError {
+    ReportError::Format { format: "html", detail: error.to_string() }
+}
+
+fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
+    Facts {
+        team: about.team.as_deref().map_or_else(|| all_teams(about), |team| format!("team {}", printable(team))),
+        period: period(about, zone),
+        period_utc: format!("[{} .. {}), half-open: the end is not part of it", about.period.from, about.period.to),
+        zone: zone.name().to_owned(),
+        made_at: about.made_at.to_string(),
+        version: about.annals_version.clone(),
+        archive: printable(archive),
+    }
+}
+
+fn all_teams(about: &About) -> String {
+    match about.ledger.as_slice() {
+        [] => "no team".to_owned(),
+        [one] => format!("team {}", printable(&one.team)),
+        many => format!("all {} teams", many.len()),
+    }
+}
+
+/// `2026-10-01 00:00 to 2026-11-01 00:00, Europe/Berlin`
+fn period(about: &About, zone: &Zone) -> String {
+    format!("{} to {}, {}", local(about.period.from, zone), local(about.period.to, zone), zone.name())
+}
+
+fn verdict(report: &VerifyReport) -> Standing {
+    let counts = format!("commits {}, files {}, rows {} as recorded", report.commits, report.files, report.rows);
+    if report.is_clean() {
+        let anchored = if report.heads_asked == 0 {
+            "Whether the ledger's end was cut off, only a head kept elsewhere can tell: compare the heads below."
+        } else {
+            "The ledger holds every head that was kept elsewhere."
+        };
+        return Standing {
+            class: "good",
+            title: "✓ The archive agrees with its ledger".to_owned(),
+            sentence: format!("Verified when this pack was made: {counts}. {anchored}"),
+            faults: Vec::new(),
+        };
+    }
+    let more = report.faults.len().saturating_sub(FAULTS_SHOWN_MAX);
+    let named = report.faults.iter().take(FAULTS_SHOWN_MAX);
+    let named = named.map(|f| printable(&format!("{} {}: {}", f.code.as_str(), f.object, f.detail)));
+    let rest = (more > 0).then(|| format!("and {more} more, in verify.json"));
+    Standing {
+        class: "bad",
+        title: format!("✗ The archive does not agree with its ledger: {}", report.verdict),
+        sentence: format!(
+            "{} faults were found when this pack was made ({counts}). What the reports say may be wrong or incomplete.",
+            report.faults.len()
+        ),
+        faults: named.chain(rest).collect(),
+    }
+}
+
+fn gap_verdict(about: &About) -> Standing {
+    let standing = |class, title: String, sentence: &str| Standing {
+        class,
+        title,
+        sentence: sentence.to_owned(),
+        faults: Vec::new(),
+    };
+    let open = about.coverage.iter().filter(|line| line.stream.is_some() && !line.complete).count();
+    match (about.gaps(), open) {
+        (0, 0) if !about.coverage.is_empty() => standing(
+            "good",
+            "✓ The period is covered".to_owned(),
+            "Every stream was read whole, and no gap is recorded.",
+        ),
+        (0, open) => standing(
+            "warn",
+            format!("! No gap is recorded, but {open} of {} streams are not complete", about.coverage.len()),
+            "A part of the period was not read, or is not settled yet: see the coverage.",
+        ),
+        (gaps, _) => standing(
+            "bad",
+            format!("✗ {gaps} {} recorded inside the period", if gaps == 1 { "gap is" } else { "gaps are" }),
+            "Events were, or may have been, lost before they could be read: each gap is named under coverage.",
+        ),
+    }
+}
+
+fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
+    if about.coverage.is_empty() {
+        return None;
+    }
+    let period = Range { start: about.period.from, end: about.period.to };
+    let drawing = strip(data, &about.coverage, period, zone);
+    Some(Figure { title: String::new(), said: said(&drawing), drawing })
+}
+
+fn coverage_lines(coverage: &[StreamCoverage]) -> Vec<CoverageLine> {
+    let lines = coverage.iter().filter(|line| line.stream.is_some()).map(|line| CoverageLine {
+        team: printable(&line.team),
+        stream: line.stream.map_or_else(String::new, |stream| stream.to_string()),
+        complete: line.complete,
+        sentence: printable(&line.sentence()),
+    });
+    lines.collect()
+}
+
+fn gap_lines(coverage: &[StreamCoverage]) -> Vec<GapLine> {
+    let place = |line: &StreamCoverage| {
+        let stream = line.stream.map_or_else(String::new, |stream| format!("{stream}, "));
+        printable(&format!("{stream}{}:", line.team))
+    };
+    let lines = coverage.iter().flat_map(|line| {
+        line.gaps.iter().map(move |gap| GapLine { place: place(line), sentence: printable(&gap.sentence()) })
+    });
+    lines.collect()
+}

@@ -1,0 +1,191 @@
+//! One report on a page: what is said of it, its chart, its first rows, its SQL.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use crate::report::chart::{CHART_ROWS_MAX, Drawing, Rows, draw};
+use crate::report::sink::{Flow, Sink};
+use crate::report::{About, Report, ReportError, Run, Severity, printable};
+
+use super::cells::{Cell, ColumnHead, FirstRows};
+use super::period;
+
+/// A drawing with its title and what is said below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    pub title: String,
+    pub drawing: Drawing,
+    pub said: String,
+}
+
+/// One report, as a page shows it.
+#[derive(Debug)]
+pub struct Section {
+    /// Unlike every other anchor of a page.
+    pub anchor: String,
+    pub id: String,
+    pub title: String,
+    pub question: String,
+    pub controls: Vec<String>,
+    pub notes: Vec<String>,
+    pub params: Vec<(String, String)>,
+    pub period: String,
+    /// What is said of the period's coverage, in one line.
+    pub coverage: String,
+    pub total: String,
+    pub detections: Option<String>,
+    /// For each severity, from the gravest: the number of detections; empty where the report detects nothing.
+    pub found: Vec<String>,
+    pub figure: Option<Figure>,
+    pub columns: Vec<ColumnHead>,
+    pub rows: Vec<Vec<Cell>>,
+    pub shown: String,
+    count: u64,
+    /// Files with all rows: name and place.
+    pub links: Vec<(String, String)>,
+    pub sha256: String,
+    pub sql: String,
+}
+
+impl Section {
+    /// The section of a report that was run. `rows` are its first ones, `links` name files with all of them.
+    ///
+    /// # Errors
+    /// As [`Run::chart_rows`], and [`ReportError::Report`] when the chart does not fit its rows.
+    pub fn of(run: &Run<'_>, rows: FirstRows, links: Vec<(String, String)>) -> Result<Self, ReportError> {
+        let (about, report) = (run.about(), run.report());
+        let anchor = format!("report-{}", report.id.to_lowercase());
+        let clean = |texts: &[String]| texts.iter().map(|text| printable(text)).collect();
+        Ok(Self {
+            figure: figure(run, report)?,
+            id: report.id.clone(),
+            title: printable(&report.title),
+            question: printable(&report.question),
+            controls: clean(&report.controls),
+            notes: clean(&report.notes),
+            params: about.params.iter().map(|(name, value)| (name.clone(), printable(&plain(value)))).collect(),
+            period: period(about, run.zone()),
+            coverage: covered(about),
+            total: counted(about.rows),
+            detections: about.detections.as_ref().map(|found| {
+                let parts: Vec<String> =
+                    found.iter().rev().map(|(severity, rows)| format!("{} {severity}", counted(*rows))).collect();
+                if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+            }),
+            found: found(about),
+            shown: shown(rows.rows.len() as u64, rows.total, &links),
+            count: rows.total,
+            columns: rows.columns,
+            rows: rows.rows,
+            links,
+            sha256: about.query_sha256.to_string(),
+            sql: report.text.lines().map(sql_line).collect::<Vec<_>>().join("\n"),
+            anchor,
+        })
+    }
+
+    /// For a page with many sections: fewer rows, and files with all of them as seen from there.
+    pub fn shorten(&mut self, rows_max: usize, links: Vec<(String, String)>) {
+        self.rows.truncate(rows_max);
+        self.shown = shown(self.rows.len() as u64, self.count, &links);
+        self.links = links;
+    }
+}
+
+/// Indentation stays; what could turn the reading direction goes.
+fn sql_line(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    format!("{}{}", " ".repeat(indent), printable(line.trim_start()))
+}
+
+/// A number with its thousands set apart.
+pub fn counted(rows: u64) -> String {
+    let digits = rows.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn found(about: &About) -> Vec<String> {
+    let of = |severity: Severity| match &about.detections {
+        None => String::new(),
+        Some(found) => counted(found.get(&severity).copied().unwrap_or(0)),
+    };
+    Severity::ALL.into_iter().rev().map(of).collect()
+}
+
+fn covered(about: &About) -> String {
+    let gaps = about.gaps();
+    let open = about.coverage.iter().filter(|line| line.stream.is_some() && !line.complete).count();
+    match (gaps, open) {
+        (0, 0) if about.coverage.is_empty() => "nothing was read yet".to_owned(),
+        (0, 0) => "complete, no gap is recorded".to_owned(),
+        (0, open) => format!("no gap is recorded; {open} of {} streams are not complete", about.coverage.len()),
+        (1, _) => "1 gap is recorded inside the period".to_owned(),
+        (gaps, _) => format!("{gaps} gaps are recorded inside the period"),
+    }
+}
+
+fn shown(held: u64, total: u64, links: &[(String, String)]) -> String {
+    if held == total {
+        return if total == 1 { "The one row.".to_owned() } else { format!("All {} rows.", counted(total)) };
+    }
+    let place = links.first().map_or_else(|| "in other formats".to_owned(), |(name, _)| format!("in the {name} file"));
+    format!("The first {} of {} rows; {} more are {place}.", counted(held), counted(total), counted(total - held))
+}
+
+fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError> {
+    let Some(chart) = &report.chart else { return Ok(None) };
+    let mut sink = ChartRows::default();
+    run.chart_rows(&mut sink)?;
+    let drawing = draw(chart, &sink.rows, sink.unseen).map_err(|message| {
+        let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
+        ReportError::Report { path: report.path().to_owned(), line, message }
+    })?;
+    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), said: said(&drawing), drawing }))
+}
+
+pub(super) fn said(drawing: &Drawing) -> String {
+    let sentences = std::iter::once(&drawing.summary).chain(&drawing.notes);
+    sentences.map(|text| format!("{}.", capital(text))).collect::<Vec<_>>().join(" ")
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Keeps the rows that a chart is drawn from, and counts those beyond.
+#[derive(Default)]
+struct ChartRows {
+    rows: Rows,
+    unseen: u64,
+}
+
+impl Sink for ChartRows {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.rows = Rows::new(schema.fields().iter().map(|field| field.name().clone()));
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let wanted = CHART_ROWS_MAX.saturating_sub(self.rows.len()).min(batch.num_rows());
+        let failed = |e: arrow::error::ArrowError| ReportError::Format { format: "html", detail: e.to_string() };
+        self.rows.extend(&batch.slice(0, wanted)).map_err(failed)?;
+        self.unseen += (batch.num_rows() - wanted) as u64;
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
+}

@@ -17,6 +17,7 @@ build: ## the optimised program, target/release/annals
 	@$(WITH_ENGINE) build --release
 
 test: ## every test but the long ones
+	@scripts/browser.sh install
 	@$(WITH_ENGINE) test --release
 
 lint: ## formatting, and clippy with warnings denied
@@ -27,6 +28,7 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench
 
 long: ## the long run: large seeds and sizes, then the same tests on the engine built from source
+	@scripts/browser.sh install
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# The browser that the pages are tested in, and the library that drives it.
+#
+#   scripts/browser.sh install    gets what is missing: playwright-core by npm, pinned, into the cache; chromium from the
+#                                 system's packages when this is root, else as playwright's own download
+#   scripts/browser.sh find       prints two lines, the folder of modules and the browser; fails with the reason
+#
+# Nothing is written into the checkout. ANNALS_CHROMIUM names a browser of your own.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/../tests/browser" && pwd)
+cache_root=${XDG_CACHE_HOME:-$HOME/.cache}/annals
+if command -v sha256sum >/dev/null; then sums=sha256sum; else sums='shasum -a 256'; fi
+pin=$($sums "$here/package-lock.json" | cut -c1-12)
+cache=$cache_root/browser-$pin
+modules=$cache/node_modules
+export PLAYWRIGHT_BROWSERS_PATH=$cache_root/browsers
+
+say() { printf 'browser: %s\n' "$*" >&2; }
+
+browser_path() {
+  local found name
+  if [ -n "${ANNALS_CHROMIUM:-}" ]; then
+    [ -x "$ANNALS_CHROMIUM" ] && printf '%s\n' "$ANNALS_CHROMIUM" && return 0
+    return 1
+  fi
+  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    found=$(command -v "$name") && printf '%s\n' "$found" && return 0
+  done
+  found=$(find "$PLAYWRIGHT_BROWSERS_PATH" -type f \( -name chrome -o -name headless_shell -o -name chrome-headless-shell \) \
+    -perm -u+x 2>/dev/null | sort | tail -n 1)
+  [ -n "$found" ] && printf '%s\n' "$found"
+}
+
+install_modules() {
+  [ -f "$modules/playwright-core/index.mjs" ] && return 0
+  command -v npm >/dev/null || { say 'npm is not here: playwright-core cannot be had'; return 1; }
+  mkdir -p "$cache_root"
+  local work
+  work=$(mktemp -d "$cache_root/.browser.XXXXXX")
+  cp "$here/package.json" "$here/package-lock.json" "$work/"
+  if (cd "$work" && npm ci --ignore-scripts --no-audit --no-fund --silent >npm.log 2>&1); then
+    # Another run may have been faster.
+    mv -T "$work" "$cache" 2>/dev/null || mv "$work" "$cache" 2>/dev/null || rm -rf "$work"
+    say "playwright-core is in $cache"
+  else
+    say "npm could not fetch playwright-core: $(tail -n 1 "$work/npm.log")"
+    rm -rf "$work"
+    return 1
+  fi
+}
+
+install_chromium() {
+  browser_path >/dev/null && return 0
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    say 'installing chromium with apt-get'
+    if apt-get install -y --no-install-recommends chromium >/dev/null 2>&1 ||
+      { apt-get update >/dev/null 2>&1 && apt-get install -y --no-install-recommends chromium >/dev/null 2>&1; }; then
+      browser_path >/dev/null && return 0
+    fi
+    say 'apt-get could not install chromium'
+  fi
+  say 'downloading chromium the way playwright does'
+  node "$modules/playwright-core/cli.js" install chromium-headless-shell >&2 || { say 'the download failed'; return 1; }
+  browser_path >/dev/null
+}
+
+case ${1:-} in
+  install)
+    # Pages can be tested another day: a machine without a browser still builds and tests the rest, and says so.
+    if ! { command -v node >/dev/null && install_modules && install_chromium; }; then
+      say 'no browser could be had: the tests of pages will be skipped'
+    fi
+    ;;
+  find)
+    command -v node >/dev/null || { say 'node is not here'; exit 1; }
+    [ -f "$modules/playwright-core/index.mjs" ] || { say 'playwright-core is not here: run scripts/browser.sh install'; exit 1; }
+    browser=$(browser_path) || { say 'no chromium is here: run scripts/browser.sh install'; exit 1; }
+    printf '%s\n%s\n' "$modules" "$browser"
+    ;;
+  *)
+    say 'usage: scripts/browser.sh install|find'
+    exit 2
+    ;;
+esac

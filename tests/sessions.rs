@@ -33,8 +33,12 @@ fn hours(hours: u64) -> Duration {
 
 impl World {
     async fn start(seed: u64, days_ahead: u32) -> Self {
+        Self::of(seed, 40, days_ahead).await
+    }
+
+    async fn of(seed: u64, sessions_per_day: u32, days_ahead: u32) -> Self {
         let now = Some(at("2026-11-02T09:30:00Z"));
-        let config = SandboxConfig { seed, teams: 1, days: 40, sessions_per_day: 40, days_ahead, ..Default::default() };
+        let config = SandboxConfig { seed, teams: 1, days: 40, sessions_per_day, days_ahead, ..Default::default() };
         let sandbox = Sandbox::start(SandboxConfig { now, end: now, ..config }).await.unwrap();
         Self { sandbox, home: tempfile::tempdir().unwrap() }
     }
@@ -136,6 +140,17 @@ async fn for_every_seed_sessions_are_what_the_truth_says() {
         assert_eq!(world.files(), files, "seed {seed}: a sync that brings nothing writes nothing");
         world.assert_verifies().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
+    let world = World::of(5, 600, 0).await;
+    world.sync(&["--stream", "connections"]).await;
+    let commits =
+        world.sql("SELECT count(DISTINCT added_seq) AS n FROM archive_files WHERE dataset = 'connections'").await;
+    assert!(commits[0]["n"].as_u64() > Some(1), "{commits:?}");
+    world.assert_law("a long backfill").await;
+    world.assert_verifies().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,6 +40,7 @@ pub use flush::Flushed;
 pub use looks::{LOOK_AGE, LookRound, looks_planned};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
+pub use sessions::{Remembered, correlate};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};

@@ -93,7 +93,7 @@ fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
 /// Writes the month's file again with `change` made to its rows.
 fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     use super::super::table::{Selection, TableReader, TableWriter, Tier, event_batch, event_rows};
-    let (path, dataset, stream) = (month(disk), super::super::Dataset::Connections, Stream::Connections);
+    let (path, dataset, stream) = (month(disk), Dataset::Connections, Stream::Connections);
     let store = disk.store();
     let mut rows = Vec::new();
     for batch in TableReader::open(store.as_ref(), &path, dataset, Selection::default()).unwrap() {

@@ -12,11 +12,12 @@ const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedBut
 fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
     let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
     let mut writer = archive.writer(&team(), now())?;
-    writer.commit(draft_of(step), now())
+    let draft = draft_of(&writer, step)?;
+    writer.commit(draft, now())
 }
 
-fn draft_of(step: usize) -> Draft {
-    history().swap_remove(step)
+fn draft_of(writer: &TeamWriter, step: usize) -> Result<Draft, ArchiveError> {
+    with_sessions(writer, history().swap_remove(step))
 }
 
 /// How many verbs a step takes when nothing fails.
@@ -36,6 +37,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     };
     let seen = ids_in(&archive);
     assert!(whole.contains(&seen), "{case}: a reader sees {seen:?}");
+    assert_eq!(sessions_in(&archive), seen, "{case}: sessions say other than events");
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean(), "{case}: before recovery {:?}", report.faults);
     let writer = archive.writer(&team(), now()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
@@ -43,6 +45,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     assert!(steps_done == step || steps_done == step + 1, "{case}: {steps_done} lines");
     assert!(outcome.is_err() || steps_done == step + 1, "{case}: an acknowledged commit is gone");
     assert_eq!(ids_in(&archive), ids_after(steps_done), "{case}: after recovery");
+    assert_eq!(sessions_in(&archive), ids_after(steps_done), "{case}: sessions after recovery");
     let live: Vec<String> = writer.state().files.keys().cloned().collect();
     let there = [files_under(store, "data"), files_under(store, "recent")].concat();
     assert_eq!((live, Vec::new()), (there, files_under(store, "staging")), "{case}: after recovery");
@@ -53,10 +56,12 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
 /// Commits what is left of the history, which must come out as if nothing had happened.
 fn finish(archive: &Archive, steps_done: usize, case: &str) {
     let mut writer = writer(archive);
-    for draft in history().into_iter().skip(steps_done) {
+    for step in steps_done..history().len() {
+        let draft = draft_of(&writer, step).unwrap();
         let _ = commit(&mut writer, draft).unwrap_or_else(|e| panic!("{case}: going on: {e}"));
     }
     assert_eq!(ids_in(archive), ids_after(history().len()), "{case}: at the end");
+    assert_eq!(sessions_in(archive), ids_after(history().len()), "{case}: sessions at the end");
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state(), "{case}: at the end");
     let report = verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean() && report.pending == 0, "{case}: at the end {report:?}");
@@ -104,8 +109,9 @@ fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
             let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, false, fault));
             let Ok(archive) = Archive::open_or_create(faulty, || "archive-1".to_owned()) else { continue };
             let Ok(mut writer) = archive.writer(&team(), now()) else { continue };
-            let Err(error) = writer.commit(draft_of(step), now()) else { continue };
-            let again = writer.commit(draft_of(step), now());
+            let Ok(draft) = draft_of(&writer, step) else { continue };
+            let Err(error) = writer.commit(draft.clone(), now()) else { continue };
+            let again = writer.commit(draft, now());
             match &again {
                 Ok(outcome) => {
                     assert!(!error.needs_reopen(), "{case}: {error}");

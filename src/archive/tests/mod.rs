@@ -5,6 +5,7 @@ mod damage;
 mod faults;
 mod inventory;
 mod properties;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +14,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::model::InventoryPart::Computers;
-use crate::model::{ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, Stream, TeamId, WindowGrid};
+use crate::model::{
+    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, Stream, TeamId, WindowGrid,
+};
 
+use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Draft, Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
+    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, Store, TeamWriter,
+    WindowRecord, WindowRows, WindowState, month_of,
 };
 
 pub fn at(text: &str) -> Instant {
@@ -186,6 +191,54 @@ pub fn committed(store: &Arc<dyn Store>) -> Archive {
 
 pub fn commit(writer: &mut TeamWriter, draft: Draft) -> Result<Committed, ArchiveError> {
     writer.commit(draft, now())
+}
+
+/// The session of an event that is all there is of its connection.
+pub fn session(row: &EventRow) -> SessionRow {
+    let Detail::Connections(detail) = &row.detail else { panic!("not a connection") };
+    SessionRow {
+        team_id: row.team_id.clone(),
+        connection_id: detail.connection_id.clone().unwrap(),
+        requested_at: Some(row.time),
+        established_at: None,
+        authenticated_at: None,
+        closed_at: None,
+        first_event_at: row.time,
+        last_event_at: row.time,
+        duration_ms: None,
+        outcome: Outcome::RequestedOnly,
+        failed_attempts: 0,
+        failure_reasons: None,
+        details: detail.of_session().map(|value| value.map(str::to_owned)),
+        event_count: 1,
+        conflicts: None,
+    }
+}
+
+/// A step of the history with its sessions: those of new events are open, those that were open rest.
+pub fn with_sessions(writer: &TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
+    let mark = SessionsMark { rules: 1, through: None };
+    let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
+    let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
+    for held in writer.open_sessions()? {
+        sessions.resting.push(held.row.clone());
+        sessions.replaced.entry(held.path).or_default().push(held.row);
+    }
+    draft.sessions = Some(sessions);
+    Ok(draft)
+}
+
+/// How often each event's session is archived, read from the files.
+pub fn sessions_in(archive: &Archive) -> BTreeMap<String, usize> {
+    let reader = archive.read(&team()).unwrap();
+    let mut ids = BTreeMap::new();
+    for file in reader.state().files_of(Dataset::Sessions) {
+        let batches = TableReader::open(archive.store().as_ref(), &file.path, file.dataset, Selection::default());
+        for row in batches.unwrap().flat_map(|batch| session_rows(&batch.unwrap()).unwrap()) {
+            *ids.entry(row.connection_id.as_str().trim_start_matches("c-").to_owned()).or_insert(0) += 1;
+        }
+    }
+    ids
 }
 
 pub fn files_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {

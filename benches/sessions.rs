@@ -1,0 +1,360 @@
+//! What sessions cost: one day's new events folded into archives of 1, 12 and 84 months, and questions over seven years
+//! of 1,000 sessions a day, against the same rows written by hand. Prints ratios; asserts nothing about time.
+//!
+//! `cargo bench --bench sessions` does both; `-- --fold` or `-- --ask` one. `--a-day` is the sessions a day of the first part.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{
+    Archive, Committed, Dataset, Draft, LocalStore, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows,
+    WindowState, month_of,
+};
+use annals::clock::{Clock, SystemClock};
+use annals::correlate::{SESSION_RULES, session_of};
+use annals::model::{
+    ConnectionDetail, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
+};
+use annals::pipeline::{Remembered, correlate};
+use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for, views_sql};
+use bytes::Bytes;
+use support::{Failure, has_flag, number, print_ratio};
+
+const FIRST_MONTH: &str = "2019-11-01T00:00:00Z";
+const MONTHS: usize = 84;
+const DAY: Duration = Duration::from_secs(86_400);
+const ROUNDS: usize = 15;
+const ASKED_A_DAY: u64 = 1_000;
+
+const QUESTIONS: [(&str, &str); 7] = [
+    (
+        "a user's month",
+        "SELECT first_event_at, computer_host_name, duration_ms, outcome FROM {sessions} WHERE peer_email = \
+         'person-77@team.example' AND first_event_at >= '2024-03-01' AND first_event_at < '2024-04-01' ORDER BY 1",
+    ),
+    (
+        "a user's seven years",
+        "SELECT count(*), sum(duration_ms), max(last_event_at) FROM {sessions} WHERE peer_email = 'person-77@team.example'",
+    ),
+    ("one connection", "SELECT * FROM {sessions} WHERE connection_id = '{connection}'"),
+    (
+        "top computers of a year",
+        "SELECT computer_host_name, count(*), count(DISTINCT peer_email) FROM {sessions} WHERE first_event_at >= \
+         '2023-01-01' AND first_event_at < '2024-01-01' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10",
+    ),
+    (
+        "durations by source",
+        "SELECT source_type, quantile_disc(duration_ms, [0.5, 0.9, 0.99]), count(*) FROM {sessions} WHERE outcome = 'ended' \
+         GROUP BY 1 ORDER BY 1",
+    ),
+    (
+        "failures a month",
+        "SELECT date_trunc('month', first_event_at), count(*), sum(failed_attempts) FROM {sessions} WHERE outcome = \
+         'auth_failed' GROUP BY 1 ORDER BY 1",
+    ),
+    ("every row", "SELECT outcome, count(*), count(DISTINCT peer_ip) FROM {sessions} GROUP BY 1 ORDER BY 1"),
+];
+
+fn main() -> Result<(), Failure> {
+    let both = has_flag("--fold") == has_flag("--ask");
+    if both || has_flag("--fold") {
+        fold()?;
+    }
+    if both || has_flag("--ask") {
+        ask()?;
+    }
+    Ok(())
+}
+
+/// One day more, and one late event of the first month, in archives of so many months: what their commits take.
+fn fold() -> Result<(), Failure> {
+    let a_day = u64::from(number("--a-day", 300)?);
+    let (mut days, mut lates) = (Vec::new(), Vec::new());
+    for months in [1, 12, MONTHS] {
+        let directory = tempfile::tempdir()?;
+        let archive = Archive::open_or_create(Arc::new(LocalStore::new(directory.path())), || "bench".into())?;
+        let end = make_archive(&archive, months, a_day)?;
+        let (mut day, mut late) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS as u64 {
+            let window = WindowGrid::new(DAY).window_of(end.plus(DAY * u32::try_from(round)?));
+            // A connection that the day before left open is closed.
+            let mut events = day_of(window, a_day);
+            events.extend(session_events(window.start.minus(DAY), window.start, "open").pop());
+            events.extend(session_events(window.start, window.end, "open").into_iter().take(2));
+            day.push(timed_commit(&archive, window, events)?);
+            let first = WindowGrid::new(DAY).window_of(FIRST_MONTH.parse()?);
+            let touched = session_events(first.start, first.end, "0");
+            late.push(timed_commit(&archive, first, vec![again(&touched[2], round)])?);
+        }
+        days.push((months, median(day)));
+        lates.push((months, median(late)));
+    }
+    for (what, times) in [("one day's events", days), ("one late event of the first month", lates)] {
+        for (months, (without, with)) in &times {
+            println!(
+                "{what}, {a_day} sessions a day, after {months} months: {with:.1?}, of which sessions {:.1?}",
+                *with - *without
+            );
+        }
+        let sessions = |(_, (without, with)): &(usize, (Duration, Duration))| (*with - *without).as_secs_f64();
+        print_ratio(
+            &format!("{what}: sessions, 12 months / 1 month"),
+            sessions(&times[1]) / sessions(&times[0]),
+            "-",
+            "1.00",
+        );
+        print_ratio(
+            &format!("{what}: sessions, 84 months / 1 month"),
+            sessions(&times[2]) / sessions(&times[0]),
+            "-",
+            "1.00",
+        );
+        let whole = times[2].1.1.as_secs_f64() / times[0].1.1.as_secs_f64();
+        print_ratio(&format!("{what}: the commit, 84 months / 1 month"), whole, "-", "1.00");
+    }
+    Ok(())
+}
+
+/// What a commit of new events takes in a process that has read nothing of the archive yet: without its sessions (less
+/// what only they do), and with them.
+fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result<(Duration, Duration), Failure> {
+    let clock = SystemClock::new();
+    let now: Instant = "2026-11-20T00:00:00Z".parse()?;
+    let mut writer = archive.writer(&team(), now)?;
+    let mut draft = Draft::default();
+    draft.rows.push(WindowRows { stream: Stream::Connections, window, rows, compact: false });
+    let begun = clock.monotonic();
+    correlate(&mut draft, &mut writer, &mut Remembered::default(), now)?;
+    let correlated = clock.monotonic() - begun;
+    let files = draft.sessions.as_ref().map_or(0, |sessions| sessions.replaced.len());
+    let done = writer.commit(draft, now)?;
+    let whole = clock.monotonic() - begun;
+    if !matches!(done, Committed::Committed { .. }) {
+        return Err(format!("{done:?}, {files} files").into());
+    }
+    Ok((whole - correlated, whole))
+}
+
+/// Sealed months of events and their sessions; returns where they end.
+fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant, Failure> {
+    let now: Instant = "2026-11-20T00:00:00Z".parse()?;
+    let mut writer = archive.writer(&team(), now)?;
+    let mut remembered = Remembered::default();
+    let mut month = month_of(FIRST_MONTH.parse()?);
+    for _ in 0..months {
+        let mut draft = Draft::default();
+        let mut day = WindowGrid::new(DAY).window_of(month.start);
+        while day.start < month.end {
+            let rows = day_of(day, a_day);
+            draft.windows.push(sealed(day, rows.len() as u64, now));
+            draft.rows.push(WindowRows { stream: Stream::Connections, window: day, rows, compact: true });
+            day = WindowGrid::new(DAY).window_of(day.end);
+        }
+        correlate(&mut draft, &mut writer, &mut remembered, now)?;
+        draft.seal_months.push((Stream::Connections, month));
+        let _ = writer.commit(draft, now)?;
+        month = month_of(month.end);
+    }
+    Ok(month.start)
+}
+
+fn sealed(range: Range, events: u64, at: Instant) -> WindowRecord {
+    WindowRecord {
+        stream: Stream::Connections,
+        range,
+        state: WindowState::Sealed,
+        reads: 2,
+        requests: 2,
+        events,
+        late: 0,
+        settled_at: Some(at),
+        rescans: 3,
+        confirmed: Vec::new(),
+        unstable: Vec::new(),
+        walk: None,
+    }
+}
+
+fn day_of(day: Range, sessions: u64) -> Vec<EventRow> {
+    (0..sessions).flat_map(|n| session_events(day.start, day.end, &n.to_string())).collect()
+}
+
+/// A connection requested, established, authenticated and closed within `[start, end)`.
+fn session_events(start: Instant, end: Instant, name: &str) -> Vec<EventRow> {
+    let digest = Digest::of(format!("{start} {name}").as_bytes());
+    let seconds = end.since(start).as_secs();
+    let at = u64::from(u32::from_le_bytes([digest.0[0], digest.0[1], digest.0[2], 0])) % (seconds - 4_000);
+    let length = u64::from(digest.0[3]) * 15;
+    let kinds = [("incomingConnectionRequest", 0), ("incomingConnectionEvent", 2), ("authSucceededEvent", 5)];
+    let failed = if digest.0[4] < 12 { "authFailedEvent" } else { "authSucceededEvent" };
+    let kinds = [kinds[0], kinds[1], (failed, 5), ("connectionClosedEvent", 6 + length)];
+    let event = |(kind, second): (&str, u64)| event(&digest, kind, start.plus(Duration::from_secs(at + second)));
+    kinds.into_iter().map(event).collect()
+}
+
+fn event(digest: &Digest, kind: &str, time: Instant) -> EventRow {
+    let id = Digest::with_domain(kind, &[&digest.0]).short();
+    let device = u16::from(digest.0[5]) + u16::from(digest.0[6] % 2) * 256;
+    let detail = ConnectionDetail {
+        connection_id: Some(digest.short().as_str().into()),
+        device_id: Some(format!("device-{device}").as_str().into()),
+        computer_host_name: Some(format!("office-{device}.team.example")),
+        tunnel_id: Some(["fluid", "rdp", "vnc"][usize::from(digest.0[7] % 3)].to_owned()),
+        source_type: Some(["cloud", "cloud", "cloud", "directip"][usize::from(digest.0[8] % 4)].to_owned()),
+        peer_email: Some(format!("person-{}@team.example", digest.0[9])),
+        peer_ip: Some(format!("192.0.{}.{}", digest.0[9], digest.0[10] % 4)),
+        direct_ip: None,
+        local_user_name: Some(format!("user{}", digest.0[9] % 64)),
+        failure_reason: (kind == "authFailedEvent").then(|| "wrong password".to_owned()),
+    };
+    let raw = format!("{{\"id\":\"{id}\",\"timestamp\":{},\"{kind}\":{{}}}}", time.nanos() / 1_000_000);
+    EventRow {
+        team_id: team(),
+        event_id: id.as_str().into(),
+        time,
+        event_type: kind.to_owned(),
+        revision: 1,
+        first_seen_at: time,
+        redacted: false,
+        raw: Bytes::from(raw),
+        detail: Detail::Connections(Box::new(detail)),
+    }
+}
+
+/// Another event of the same connection.
+fn again(event: &EventRow, nth: u64) -> EventRow {
+    let time = event.time.plus(Duration::from_secs(nth + 1));
+    EventRow { event_id: format!("late-{nth}").as_str().into(), time, ..event.clone() }
+}
+
+/// Questions over 2.5 million sessions: the archive's files, against the best of several files written by hand.
+fn ask() -> Result<(), Failure> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().join("archive");
+    let archive = Archive::open_or_create(Arc::new(LocalStore::new(&root)), || "bench".into())?;
+    let now: Instant = "2026-11-20T00:00:00Z".parse()?;
+    let mut writer = archive.writer(&team(), now)?;
+    let mut month = month_of(FIRST_MONTH.parse()?);
+    let mut connection = String::new();
+    for at in 0..MONTHS {
+        let sessions = sessions_of(month, ASKED_A_DAY);
+        if at == MONTHS / 3 {
+            connection = sessions[sessions.len() / 2].connection_id.to_string();
+        }
+        seal_sessions(&mut writer, month, sessions, now)?;
+        month = month_of(month.end);
+    }
+    let mut data = ViewData::default();
+    data.add_state(root.to_str().ok_or("the temporary directory is UTF-8")?, writer.state());
+    let files = data.files.get(&Dataset::Sessions).map_or(0, Vec::len);
+    let (rows, bytes) =
+        (writer.state().files.values()).fold((0, 0), |(rows, bytes), f| (rows + f.rows, bytes + f.bytes));
+    println!("{rows} sessions in {files} files, {:.1} bytes a session", bytes as f64 / rows as f64);
+    let hands = by_hand(&data, directory.path())?;
+    let engine = Engine::open(data, Limits::default())?;
+    for (name, question) in QUESTIONS {
+        let question = question.replace("{connection}", &connection);
+        let mut ours_says = Vec::new();
+        let ours = measure(&engine, &question.replace("{sessions}", "sessions"), &mut ours_says)?;
+        let mut best: Option<(Duration, &str)> = None;
+        let mut all = String::new();
+        for (how, source) in &hands {
+            let mut answer = Vec::new();
+            let took = measure(&engine, &question.replace("{sessions}", source), &mut answer)?;
+            best = best.into_iter().chain([(took, how.as_str())]).min();
+            all.push_str(&format!(", {how} {took:.1?}"));
+            if answer != ours_says {
+                return Err(format!("{name}: {how} answers otherwise").into());
+            }
+        }
+        let (best, how) = best.ok_or("something is written by hand")?;
+        println!("{name}: archive {ours:.1?}{all}");
+        print_ratio(
+            &format!("{name}: archive / best by hand ({how})"),
+            ours.as_secs_f64() / best.as_secs_f64(),
+            "1.50",
+            "1.00",
+        );
+    }
+    Ok(())
+}
+
+fn sessions_of(month: Range, a_day: u64) -> Vec<SessionRow> {
+    let mut sessions = Vec::new();
+    let mut day = WindowGrid::new(DAY).window_of(month.start);
+    while day.start < month.end {
+        for n in 0..a_day {
+            let events = session_events(day.start, day.end, &n.to_string());
+            sessions.extend(session_of(&events.iter().collect::<Vec<_>>()));
+        }
+        day = WindowGrid::new(DAY).window_of(day.end);
+    }
+    sessions
+}
+
+fn seal_sessions(writer: &mut TeamWriter, month: Range, resting: Vec<SessionRow>, now: Instant) -> Result<(), Failure> {
+    let mark = SessionsMark { rules: SESSION_RULES, through: Some(month.end) };
+    let sessions = SessionsDraft { mark, is_anew: false, open: Vec::new(), resting, replaced: BTreeMap::new() };
+    let seal_months = vec![(Stream::Connections, month)];
+    let _ = writer.commit(Draft { sessions: Some(sessions), seal_months, ..Draft::default() }, now)?;
+    Ok(())
+}
+
+/// The same rows as one would write them with the engine's own writer: what each is, and how SQL names it.
+fn by_hand(data: &ViewData, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let writer = duckdb::Connection::open_in_memory()?;
+    writer.execute_batch(&views_sql(data))?;
+    let mut hands = Vec::new();
+    for (name, order, options) in [
+        ("one file, zstd", "first_event_at", "COMPRESSION zstd"),
+        ("one file, zstd 9", "first_event_at", "COMPRESSION zstd, COMPRESSION_LEVEL 9, ROW_GROUP_SIZE 122880"),
+        ("one file, snappy", "first_event_at", "COMPRESSION snappy"),
+    ] {
+        let path = directory.join(format!("{}.parquet", name.replace([' ', ','], "_")));
+        let path = path.to_str().ok_or("the temporary directory is UTF-8")?;
+        let copy = format!("COPY (FROM sessions ORDER BY {order}) TO '{path}' (FORMAT parquet, {options})");
+        writer.execute_batch(&copy)?;
+        hands.push((name.to_owned(), format!("read_parquet('{path}')")));
+    }
+    let months = directory.join("months");
+    let months = months.to_str().ok_or("the temporary directory is UTF-8")?;
+    let copy = format!(
+        "COPY (SELECT *, strftime(first_event_at, '%Y-%m') AS month FROM sessions ORDER BY first_event_at) TO '{months}' \
+         (FORMAT parquet, COMPRESSION zstd, PARTITION_BY month)"
+    );
+    writer.execute_batch(&copy)?;
+    hands.push((
+        "a file a month, zstd".to_owned(),
+        format!("read_parquet('{months}/*/*.parquet', hive_partitioning = false)"),
+    ));
+    Ok(hands)
+}
+
+/// The median; the answer is the last one.
+fn measure(engine: &Engine, sql: &str, answer: &mut Vec<u8>) -> Result<Duration, Failure> {
+    let clock = SystemClock::new();
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        answer.clear();
+        let begun = clock.monotonic();
+        engine.query(sql, sink_for(Format::Csv, answer, Look::default()).as_mut())?;
+        times.push(clock.monotonic() - begun);
+    }
+    times.sort();
+    Ok(times[ROUNDS / 2])
+}
+
+fn median(mut times: Vec<(Duration, Duration)>) -> (Duration, Duration) {
+    times.sort_by_key(|(_, whole)| *whole);
+    times[times.len() / 2]
+}
+
+fn team() -> TeamId {
+    TeamId::from("acme")
+}

@@ -1,0 +1,188 @@
+//! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
+
+use super::super::{FileRole, MemoryStore, StateError};
+use super::*;
+use crate::model::ConnectionId;
+
+/// A session that begins at `time`.
+fn at_time(id: &str, time: Instant) -> SessionRow {
+    session(&event(id, time))
+}
+
+fn sessions(draft: SessionsDraft) -> Draft {
+    Draft { sessions: Some(draft), ..Draft::default() }
+}
+
+fn change(through: &str) -> SessionsDraft {
+    let mark = SessionsMark { rules: 1, through: Some(at(through)) };
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
+}
+
+/// So many sessions of a day, at rest, numbered from `first`.
+fn resting(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
+    let start = day(date).start;
+    (first..first + count).map(|n| at_time(&format!("{date}-{n}"), start.plus(Duration::from_secs(n)))).collect()
+}
+
+fn files_of(writer: &TeamWriter) -> Vec<(FileRole, u64, String)> {
+    let files = writer.state().files_of(Dataset::Sessions);
+    files.map(|file| (file.role, file.rows, file.path.clone())).collect()
+}
+
+fn roles(writer: &TeamWriter) -> Vec<(FileRole, u64)> {
+    files_of(writer).into_iter().map(|(role, rows, _)| (role, rows)).collect()
+}
+
+fn replaced(held: Vec<HeldSession>) -> BTreeMap<String, Vec<SessionRow>> {
+    let mut replaced: BTreeMap<String, Vec<SessionRow>> = BTreeMap::new();
+    for held in held {
+        replaced.entry(held.path).or_default().push(held.row);
+    }
+    replaced
+}
+
+#[test]
+fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for n in 0..20 {
+        let resting = resting("2026-11-03", n * 10, 10);
+        let draft = SessionsDraft { resting, ..change(&format!("2026-11-03T{n:02}:00:00Z")) };
+        let _ = commit(&mut writer, sessions(draft)).unwrap();
+        let files = roles(&writer);
+        assert!(files.iter().all(|(role, _)| *role == FileRole::Part) && files.len() <= 6, "{files:?}");
+        assert_eq!(files.iter().map(|(_, rows)| rows).sum::<u64>(), (n + 1) * 10);
+    }
+    let seal = Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() };
+    let _ = commit(&mut writer, seal).unwrap();
+    assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
+    assert!(files_of(&writer)[0].2.starts_with("data/sessions/team=acme/month=2026-11/20261101t000000z-m-"));
+    // What the month gains stands beside it, until the next month is sealed.
+    let draft = SessionsDraft { resting: resting("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
+    let _ = commit(&mut writer, sessions(draft)).unwrap();
+    assert_eq!(roles(&writer), [(FileRole::Amendment, 3), (FileRole::Month, 200)]);
+    let december = month_of(at("2026-12-01T00:00:00Z"));
+    let seal = Draft { seal_months: vec![(Stream::Connections, december)], ..Draft::default() };
+    let _ = commit(&mut writer, seal).unwrap();
+    assert_eq!(roles(&writer), [(FileRole::Month, 203)]);
+    assert_eq!(sessions_in(&archive).len(), 203);
+}
+
+#[test]
+fn replacing_a_session_leaves_every_other_row_as_it_is() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for date in ["2026-09-05", "2026-10-05", "2026-11-05"] {
+        let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
+        let draft = SessionsDraft { resting: resting(date, 0, 50), ..change(&format!("{date}T00:00:00Z")) };
+        let _ = commit(&mut writer, Draft { seal_months, ..sessions(draft) }).unwrap();
+    }
+    let before = files_of(&writer);
+    let ids: Vec<ConnectionId> =
+        ["c-2026-10-05-7", "c-2026-10-05-8", "c-nobody"].map(ConnectionId::from).into_iter().collect();
+    let held = writer.resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!(
+        held.iter().map(|held| held.row.connection_id.as_str()).collect::<Vec<_>>(),
+        ["c-2026-10-05-7", "c-2026-10-05-8"]
+    );
+    assert!(held.iter().all(|held| held.path.contains("month=2026-10")));
+    // One goes on, one turns out to have begun a month earlier.
+    let later = SessionRow { event_count: 9, ..held[0].row.clone() };
+    let earlier = SessionRow { first_event_at: at("2026-09-30T00:00:00Z"), ..held[1].row.clone() };
+    let draft = SessionsDraft {
+        open: vec![later.clone()],
+        resting: vec![earlier.clone()],
+        replaced: replaced(held),
+        ..change("2026-11-06T00:00:00Z")
+    };
+    let _ = commit(&mut writer, sessions(draft)).unwrap();
+    let expected = [
+        (FileRole::Amendment, 1),
+        (FileRole::Month, 50),
+        (FileRole::Month, 48),
+        (FileRole::Month, 50),
+        (FileRole::Open, 1),
+    ];
+    let mut found = roles(&writer);
+    found.sort_by_key(|(role, rows)| (format!("{role:?}"), *rows));
+    let mut expected = expected.to_vec();
+    expected.sort_by_key(|(role, rows)| (format!("{role:?}"), *rows));
+    assert_eq!(found, expected);
+    assert_eq!(files_of(&writer).iter().filter(|file| before.contains(file)).count(), 2, "months not touched stay");
+    assert_eq!(writer.open_sessions().unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(), [later]);
+    let found = writer.resting_sessions(&[&earlier.connection_id]).unwrap();
+    assert_eq!(found.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earlier]);
+    assert!(sessions_in(&archive).values().all(|count| *count == 1) && sessions_in(&archive).len() == 150);
+}
+
+#[test]
+fn a_ledger_cannot_lose_or_alter_a_session_unsaid() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let mut body = None;
+    for hour in ["01", "02"] {
+        let open = vec![at_time(hour, at(&format!("2026-11-03T{hour}:00:00Z")))];
+        let replaced = replaced(writer.open_sessions().unwrap());
+        let draft = SessionsDraft { open, replaced, ..change(&format!("2026-11-03T{hour}:00:00Z")) };
+        let _ = commit(&mut writer, sessions(draft)).unwrap();
+        let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
+        let last = ledger.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).unwrap().to_vec();
+        body = Some(super::super::ledger::Line::decode(&last).unwrap().0.body);
+    }
+    let (state, body) = (archive.read(&team()).unwrap().state().clone(), body.unwrap());
+    // As if the second line came again to a state where its first file still is.
+    let mut before = state.clone();
+    before.files.clear();
+    for path in &body.removes {
+        let entry = super::super::FileEntry { path: path.clone(), ..body.adds[0].clone() };
+        before.files.insert(
+            path.clone(),
+            super::super::FileEntry { rows_digest: body.sessions.unwrap().replaced_digest, ..entry },
+        );
+    }
+    assert_eq!(before.check(&body), Ok(()));
+    let record = body.sessions.unwrap();
+    let unsaid = super::super::Body { sessions: None, ..body.clone() };
+    assert!(matches!(before.check(&unsaid), Err(StateError::RowsChanged { .. })));
+    let fewer = super::super::SessionsRecord { replaced: 2, ..record };
+    let fewer = super::super::Body { sessions: Some(fewer), ..body.clone() };
+    assert!(matches!(before.check(&fewer), Err(StateError::RowsLost { .. })));
+    let other = super::super::SessionsRecord { added_digest: record.replaced_digest, ..record };
+    let other = super::super::Body { sessions: Some(other), ..body };
+    assert!(matches!(before.check(&other), Err(StateError::RowsChanged { .. })));
+}
+
+#[test]
+fn once_there_are_sessions_events_do_not_come_without_them() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    let first = with_sessions(&writer, steps.next().unwrap()).unwrap();
+    let _ = commit(&mut writer, first).unwrap();
+    let error = commit(&mut writer, steps.next().unwrap()).unwrap_err();
+    let ArchiveError::State { source: StateError::SessionsBehind { rows: 3 }, .. } = error else { panic!("{error}") };
+}
+
+#[test]
+fn sessions_made_anew_replace_all_that_were() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let draft = SessionsDraft {
+        open: resting("2026-11-03", 0, 5),
+        resting: resting("2026-10-03", 0, 5),
+        ..change("2026-11-04T00:00:00Z")
+    };
+    let _ = commit(&mut writer, sessions(draft)).unwrap();
+    let mark = SessionsMark { rules: 2, through: None };
+    let anew =
+        SessionsDraft { mark, is_anew: true, resting: resting("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
+    let _ = commit(&mut writer, sessions(anew)).unwrap();
+    assert_eq!((roles(&writer), writer.state().sessions), (vec![(FileRole::Part, 4)], Some(mark)));
+    assert_eq!(files_under(&store, "recent").len(), 1);
+    assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
+}

@@ -1,0 +1,209 @@
+//! Sessions as commits come: any history in any number of commits, archives from before there were sessions, and a rebuild
+//! that is interrupted.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{
+    Archive, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
+};
+use annals::correlate::{connection_of, session_of};
+use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid};
+use annals::pipeline::{Remembered, Settings, correlate};
+use bytes::Bytes;
+use common::team_world::{World, at};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const KINDS: [&str; 6] = [
+    "incomingConnectionRequest",
+    "incomingConnectionEvent",
+    "authSucceededEvent",
+    "authFailedEvent",
+    "connectionClosedEvent",
+    "somethingNewEvent",
+];
+const DAY: Duration = Duration::from_secs(86_400);
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
+    let detail = ConnectionDetail {
+        connection_id: (connection > 0).then(|| format!("c{connection}").as_str().into()),
+        computer_host_name: Some(format!("host-{}", connection % 7)),
+        peer_email: (kind != 2).then(|| format!("p{}@x", id.len() % 3)),
+        failure_reason: (kind == 3).then(|| format!("reason {}", id.len() % 2)),
+        ..ConnectionDetail::default()
+    };
+    EventRow {
+        team_id: "t".into(),
+        event_id: id.into(),
+        time,
+        event_type: KINDS[kind].to_owned(),
+        revision: 1,
+        first_seen_at: at(NOW),
+        redacted: false,
+        raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
+        detail: Detail::Connections(Box::new(detail)),
+    }
+}
+
+fn open(store: &Arc<dyn Store>) -> (Archive, TeamWriter) {
+    let archive = Archive::open_or_create(Arc::clone(store), || "test".into()).unwrap();
+    let writer = archive.writer(&TeamId::from("t"), at(NOW)).unwrap();
+    (archive, writer)
+}
+
+/// By the windows that own them.
+fn draft(rows: &[EventRow], compact: bool) -> Draft {
+    let mut windows: BTreeMap<Range, Vec<EventRow>> = BTreeMap::new();
+    for row in rows {
+        windows.entry(WindowGrid::new(DAY).window_of(row.time)).or_default().push(row.clone());
+    }
+    let window = |(window, rows)| WindowRows { stream: Stream::Connections, window, rows, compact };
+    Draft { rows: windows.into_iter().map(window).collect(), ..Draft::default() }
+}
+
+/// What is archived of sessions, by connection.
+fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
+    let ids: Vec<_> = rows.iter().filter_map(connection_of).collect();
+    let found = [writer.open_sessions().unwrap(), writer.resting_sessions(&ids).unwrap()].concat();
+    let count = found.len();
+    let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
+    assert_eq!(found.len(), count, "a session stands twice");
+    found
+}
+
+fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
+    let mut events: HashMap<&str, Vec<&EventRow>> = HashMap::new();
+    for row in rows {
+        if let Some(id) = connection_of(row) {
+            events.entry(id.as_str()).or_default().push(row);
+        }
+    }
+    events.into_iter().map(|(id, events)| (id.to_owned(), session_of(&events).unwrap())).collect()
+}
+
+/// Connection, kind, hours since September, whether it changes an earlier event, and in which commit it comes.
+type Told = (u64, usize, u64, bool, usize);
+
+fn history() -> impl Strategy<Value = (Vec<Told>, Vec<(bool, bool)>)> {
+    let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>()), 6))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say.
+    #[test]
+    fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let start = at("2026-09-01T00:00:00Z");
+        let mut archived: Vec<EventRow> = Vec::new();
+        let (archive, mut writer) = open(&store);
+        let mut remembered = Remembered::default();
+        for (number, (forget, compact)) in commits.into_iter().enumerate() {
+            let mut rows = Vec::new();
+            for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
+                if *commit != number {
+                    continue;
+                }
+                let time = start.plus(Duration::from_secs(hours * 3_600 + place as u64));
+                let earlier = archived.iter().find(|row| *changes && row.time < time && row.revision == 1);
+                let known = earlier.map(|row| row.event_id.to_string());
+                let row = event(&known.clone().unwrap_or(format!("e{place}")), *connection, *kind, time);
+                rows.push(EventRow { revision: 1 + u32::from(known.is_some()), ..row });
+            }
+            if forget {
+                drop(writer);
+                writer = archive.writer(&TeamId::from("t"), at(NOW)).unwrap();
+                remembered = Remembered::default();
+            }
+            let mut draft = draft(&rows, compact);
+            correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap();
+            let _ = writer.commit(draft, at(NOW)).unwrap();
+            archived.extend(rows);
+            prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
+        }
+        let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+        prop_assert!(report.is_clean(), "{:?}", report.faults);
+    }
+}
+
+/// 120,000 events of forty days, archived by a program that made no sessions.
+fn old_archive(store: &Arc<dyn Store>) -> Vec<EventRow> {
+    let start = at("2026-10-01T00:00:00Z");
+    let one = |n: u64| {
+        // Some connections live for weeks, one event in a hundred belongs to none.
+        let connection = if n.is_multiple_of(100) {
+            0
+        } else if n % 50 == 1 {
+            1 + n % 97
+        } else {
+            1_000 + n / 4
+        };
+        event(
+            &format!("e{n}"),
+            connection,
+            usize::try_from(n % 5).unwrap(),
+            start.plus(Duration::from_millis(n * 28_800)),
+        )
+    };
+    let rows: Vec<EventRow> = (0..120_000).map(one).collect();
+    let (_, mut writer) = open(store);
+    let _ = writer.commit(draft(&rows, true), at(NOW)).unwrap();
+    assert_eq!(writer.state().sessions, None);
+    rows
+}
+
+#[tokio::test]
+async fn an_archive_from_before_there_were_sessions_gets_them_with_the_next_round() {
+    let world = World::new(NOW);
+    let rows = old_archive(&world.store);
+    let settings = settings_of();
+    world.sync(&settings).await;
+    let (_, mut writer) = open(&world.store);
+    let made = held(&mut writer, &rows);
+    assert_eq!(made.len(), expected(&rows).len());
+    assert!(made == expected(&rows), "sessions made at once differ from those made event by event");
+    let mark = writer.state().sessions.unwrap();
+    assert_eq!(mark.through, None);
+    let finding = |finding: &&annals::archive::Finding| finding.kind == annals::archive::FindingKind::NoConnectionId;
+    let counted: u64 = writer.state().findings.iter().map(|(_, f)| f).filter(finding).map(|f| f.count).sum();
+    assert_eq!(counted, 1_200);
+    drop(writer);
+    let seq = world.state().seq;
+    world.sync(&settings).await;
+    assert_eq!(world.state().seq, seq, "what is made is not made again");
+}
+
+#[tokio::test]
+async fn a_rebuild_that_is_interrupted_goes_on_where_it_stood() {
+    let disk = MemoryStore::new();
+    let rows = old_archive(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let settings = settings_of();
+    let mut stood = Vec::new();
+    for verb in (0..600).step_by(60) {
+        let mut world = World::new(NOW);
+        let faulty = FaultyStore::new(Arc::new(disk.clone()), verb, true, Fault::Failed);
+        Arc::get_mut(&mut world).unwrap().store = Arc::new(faulty);
+        let attempt = world.clone();
+        let _ = tokio::spawn(async move { attempt.round(&settings_of()).await }).await;
+        let archive = Archive::open(Arc::new(disk.snapshot())).unwrap();
+        stood.push(archive.read(&TeamId::from("t")).unwrap().state().sessions);
+    }
+    assert!(stood.iter().any(|mark| mark.is_some_and(|mark| mark.through.is_some())), "never in the middle: {stood:?}");
+    let mut world = World::new(NOW);
+    Arc::get_mut(&mut world).unwrap().store = Arc::new(disk.clone());
+    world.sync(&settings).await;
+    let (_, mut writer) = open(&world.store);
+    assert!(held(&mut writer, &rows) == expected(&rows));
+    assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+fn settings_of() -> Settings {
+    Settings { since: Some(at("2026-11-18T00:00:00Z")), ..Settings::default() }
+}

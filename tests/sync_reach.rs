@@ -46,7 +46,7 @@ fn streams_and_teams_are_read_one_by_one_as_well() {
         service.world().activity_of(1, DAY + n * HOUR, n);
     }
     for team in ["team-two", "team-one"] {
-        for stream in ["billing", "connections", "activity"] {
+        for stream in ["billing", "connections", "activity", "inventory"] {
             program.sync(&[&SINCE[..], &["--team", team, "--stream", stream]].concat()).ended(0);
         }
     }

@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use comfy_table::presets;
 use comfy_table::{Cell, CellAlignment, ContentArrangement};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::report::ReportError;
 use crate::report::cell;
@@ -17,68 +18,125 @@ use super::{Format, Look, printable, unprintable};
 const TABLE_ROWS_MAX: usize = 10_000;
 /// Characters of a cell on a terminal.
 const CELL_WIDTH_MAX: usize = 80;
+/// Characters of a cut cell at least: where columns would become narrower, some are left out.
+const CELL_WIDTH_MIN: usize = 8;
+/// A column's border, and the space beside its cells.
+const BORDER_WIDTH: usize = 3;
 
 pub(super) struct Table<'a> {
     out: &'a mut (dyn Write + Send),
     look: Look,
-    table: comfy_table::Table,
-    rows: usize,
+    names: Vec<String>,
+    is_number: Vec<bool>,
+    rows: Vec<Vec<String>>,
     is_cut: bool,
 }
 
 impl<'a> Table<'a> {
     pub fn new(out: &'a mut (dyn Write + Send), look: Look) -> Self {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        match look.terminal_width {
-            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
-            None => table.set_content_arrangement(ContentArrangement::Disabled),
-        };
-        Self { out, look, table, rows: 0, is_cut: false }
+        Self { out, look, names: Vec::new(), is_number: Vec::new(), rows: Vec::new(), is_cut: false }
     }
 
-    fn shown(&self, text: &str) -> String {
-        let text = printable(text);
-        match self.look.terminal_width {
-            Some(_) if text.chars().count() > CELL_WIDTH_MAX => {
-                text.chars().take(CELL_WIDTH_MAX - 1).chain(['…']).collect()
-            }
-            _ => text,
+    /// The columns that are shown, and how wide at most; in their order, `None` in place of those left out.
+    fn fit(&self) -> Vec<Option<(usize, usize)>> {
+        let width_of = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].width());
+            cells.chain([self.names[column].width()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.names.len()).map(width_of).collect();
+        let Some(screen) = self.look.terminal_width.map(usize::from) else {
+            return widths.into_iter().enumerate().map(Some).collect();
+        };
+        let mut shown: Vec<Option<usize>> = (0..widths.len()).map(Some).collect();
+        let total = |shown: &[Option<usize>], cap: usize| {
+            let cells = shown.iter().map(|column| column.map_or(1, |column| widths[column].min(cap)));
+            cells.sum::<usize>() + BORDER_WIDTH * shown.len() + 1
+        };
+        // What identifies a row stands first, and what sums it up last: the middle goes.
+        while total(&shown, CELL_WIDTH_MIN) > screen && shown.iter().flatten().count() > 1 {
+            let middle = shown.iter().position(Option::is_none).unwrap_or(shown.len().div_ceil(2));
+            let (before, after) = (middle, shown[middle..].iter().flatten().count());
+            shown.retain(Option::is_some);
+            shown.remove(if before > after { before - 1 } else { before });
+            let at = if before > after { before - 1 } else { before };
+            shown.insert(at, None);
         }
+        let cap = (CELL_WIDTH_MIN..=CELL_WIDTH_MAX).rev().find(|cap| total(&shown, *cap) <= screen);
+        let cap = cap.unwrap_or(CELL_WIDTH_MIN);
+        shown.into_iter().map(|column| column.map(|column| (column, cap))).collect()
     }
+}
+
+/// At most `width` wide; what was cut ends in an ellipsis.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 impl Sink for Table<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        let names: Vec<String> = schema.fields().iter().map(|field| printable(field.name())).collect();
-        self.table.set_header(names);
+        self.names = schema.fields().iter().map(|field| printable(field.name())).collect();
+        self.is_number = schema.fields().iter().map(|field| cell::is_number(field.data_type())).collect();
         Ok(())
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
         for row in 0..batch.num_rows() {
-            if self.rows == TABLE_ROWS_MAX {
+            if self.rows.len() == TABLE_ROWS_MAX {
                 self.is_cut = true;
                 return Ok(Flow::Enough);
             }
             let mut cells = Vec::with_capacity(batch.num_columns());
             for column in batch.columns() {
                 let text = cell::text(column, row).map_err(unprintable(Format::Table))?.unwrap_or_default();
-                let is_number = cell::is_number(column.data_type());
-                let alignment = if is_number { CellAlignment::Right } else { CellAlignment::Left };
-                cells.push(Cell::new(self.shown(&text)).set_alignment(alignment));
+                let text = printable(&text);
+                // What is wider than any cell of a terminal is not kept whole.
+                cells.push(if self.look.terminal_width.is_some() { cut(&text, CELL_WIDTH_MAX) } else { text });
             }
-            self.table.add_row(cells);
-            self.rows += 1;
+            self.rows.push(cells);
         }
         Ok(Flow::More)
     }
 
     fn finish(&mut self) -> Result<(), ReportError> {
-        writeln!(self.out, "{}", self.table)?;
+        let shown = self.fit();
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Disabled);
+        let line = |cells: &[String]| {
+            let cell = |column: &Option<(usize, usize)>| match column {
+                Some((column, width)) => Cell::new(cut(&cells[*column], *width)).set_alignment(self.alignment(*column)),
+                None => Cell::new("…"),
+            };
+            shown.iter().map(cell).collect::<Vec<_>>()
+        };
+        table.set_header(shown.iter().map(|column| match column {
+            Some((column, width)) => cut(&self.names[*column], *width),
+            None => "…".to_owned(),
+        }));
+        for row in &self.rows {
+            table.add_row(line(row));
+        }
+        writeln!(self.out, "{table}")?;
+        let left_out = self.names.len() - shown.iter().flatten().count();
+        if left_out > 0 {
+            writeln!(self.out, "{left_out} columns do not fit; name fewer, or another --format gives all")?;
+        }
         if self.is_cut {
             writeln!(self.out, "the first {TABLE_ROWS_MAX} rows; another --format gives all")?;
         }
         Ok(self.out.flush()?)
+    }
+}
+
+impl Table<'_> {
+    fn alignment(&self, column: usize) -> CellAlignment {
+        if self.is_number[column] { CellAlignment::Right } else { CellAlignment::Left }
     }
 }

@@ -120,3 +120,19 @@ fn formats_are_named_as_they_print() {
     }
     assert!("xlsx".parse::<Format>().unwrap_err().contains("ndjson"));
 }
+
+#[test]
+fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
+    let columns = (0..12).map(|n| format!("'{}' AS column_{n}", "x".repeat(20 + n))).collect::<Vec<_>>().join(", ");
+    for width in [40, 60, 80, 100, 200, 500] {
+        let printed = print(&format!("SELECT {columns}"), Format::Table, Look { terminal_width: Some(width) });
+        let lines = printed.lines().filter(|line| line.starts_with(['│', '┌']));
+        let widest = lines.map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(width), "{width}: {widest}\n{printed}");
+        assert!(printed.contains("column_0") || printed.contains("column…"), "{printed}");
+        assert_eq!(printed.contains("columns do not fit"), width < 133, "{width}\n{printed}");
+    }
+    let wide =
+        print("SELECT '漢字漢字漢字漢字漢字漢字' AS a, 1 AS b", Format::Table, Look { terminal_width: Some(24) });
+    assert!(wide.contains('…') && wide.lines().count() == 5, "{wide}");
+}

@@ -1,6 +1,7 @@
 //! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
 
 mod file;
+mod sql;
 mod token;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use crate::model::TeamId;
 
 pub use crate::model::{When, parse_duration};
 pub use file::{Inventory, Partition};
+pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::open_to_others;
 
 use file::File;
@@ -105,6 +107,7 @@ pub struct Config {
     pub inventory: Inventory,
     pub schedule: Schedule,
     pub listen: SocketAddr,
+    pub sql: SqlLimits,
     /// What is allowed but unwise, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -157,11 +160,13 @@ impl Config {
         let listen = (file.http.listen.parse()).map_err(|_| {
             ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", file.http.listen))
         })?;
+        let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
         Ok(Self {
             archive,
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,
+            sql,
             teams: check_teams(&file.api.teams, &place)?,
             requests_per_second,
             concurrency: check_concurrency(file.api.concurrency, &place)?,

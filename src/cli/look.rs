@@ -9,12 +9,13 @@ use arrow::datatypes::SchemaRef;
 use crate::archive::{Archive, ArchiveError, LocalStore};
 use crate::config::Config;
 use crate::error::Error;
-use crate::report::{Engine, Flow, Limits, ReportError, Sink, ViewData, sink_for};
+use crate::report::{Engine, Flow, ReportError, Sink, ViewData, sink_for};
 
 use super::output::OutputArgs;
+use super::{limits, signals};
 
 /// A writer may replace files between our look at the ledger and the engine's look at the files: then we look again.
-const LOOKS_MAX: u32 = 5;
+pub const LOOKS_MAX: u32 = 5;
 
 /// The archive's directory, absolute.
 ///
@@ -57,17 +58,30 @@ pub fn view_data(config: &Config) -> Result<ViewData, Error> {
     Ok(data)
 }
 
-/// Answers `sql` and writes the rows to where `output` says.
+/// An engine over `data`, within the limits that `config` sets.
+///
+/// # Errors
+/// When the engine cannot start, or a live file cannot be read.
+pub fn engine(config: &Config, data: ViewData) -> Result<Engine, Error> {
+    Ok(Engine::open_in(data, limits::limits(config), &limits::spill_parent(config))?)
+}
+
+/// Answers `sql` and writes the rows to where `output` says. A signal stops the query, and leaves nothing behind.
 ///
 /// # Errors
 /// When there is no archive, the query is wrong, or the result cannot be written.
 pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
+    let guard = signals::guard()?;
     consistently(config, |data, begun| {
-        output.rows(|out, look| {
-            let engine = Engine::open(data, Limits::default())?;
-            let mut sink = Watched { inner: sink_for(output.format(), out, look), begun };
+        let mut tally = Tally::default();
+        let answered = output.rows(|out, look| {
+            let engine = engine(config, data)?;
+            let _running = guard.running(engine.interrupter());
+            let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
             Ok(engine.query(sql, &mut sink)?)
-        })
+        });
+        *begun = tally.begun;
+        answered
     })
 }
 
@@ -93,24 +107,42 @@ pub fn consistently<T>(
     }
 }
 
-/// Notes whether any output was made, after which nothing can be tried again.
-struct Watched<'a, 'b> {
-    inner: Box<dyn Sink + 'a>,
-    begun: &'b mut bool,
+/// What is known of an answer while it is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    /// Output was made, after which nothing can be tried again.
+    pub begun: bool,
+    pub rows: u64,
+    /// The statement is of a kind that makes no rows: what the engine reports of it is left out.
+    pub is_rowless: bool,
+    /// Nothing of it was written.
+    pub is_quiet: bool,
+}
+
+/// A sink that keeps the tally of another one.
+pub struct Watched<'a, 'b> {
+    pub inner: Box<dyn Sink + 'a>,
+    pub tally: &'b mut Tally,
 }
 
 impl Sink for Watched<'_, '_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        *self.begun = true;
-        self.inner.begin(schema)
+        self.tally.begun = true;
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        self.tally.is_quiet = self.tally.is_rowless && matches!(names[..], ["Count" | "Success"]);
+        if self.tally.is_quiet { Ok(()) } else { self.inner.begin(schema) }
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        if self.tally.is_quiet {
+            return Ok(Flow::More);
+        }
+        self.tally.rows += batch.num_rows() as u64;
         self.inner.batch(batch)
     }
 
     fn finish(&mut self) -> Result<(), ReportError> {
-        self.inner.finish()
+        if self.tally.is_quiet { Ok(()) } else { self.inner.finish() }
     }
 }
 

@@ -9,6 +9,8 @@ use tempfile::NamedTempFile;
 use crate::error::Error;
 use crate::report::{Format, Look, printable};
 
+use super::terminal::Shown;
+
 /// Where the result of a verb goes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
@@ -54,8 +56,10 @@ impl OutputArgs {
 /// Those of `write`, or when the place cannot be written; the file is then as it was.
 pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>) -> Result<(), Error> {
     let Some(path) = path else {
-        let mut out = BufWriter::new(stdout());
-        write(&mut out)?;
+        let out = stdout();
+        let mut out: Box<dyn Write + Send> =
+            if out.is_terminal() { Box::new(BufWriter::new(Shown::new(out))) } else { Box::new(BufWriter::new(out)) };
+        write(out.as_mut())?;
         return out.flush().map_err(Error::output);
     };
     let failed = |source| Error::io(format!("cannot write {}", path.display()), source);

@@ -1,38 +1,33 @@
-//! `annals sql`: one question, answered in SQL.
-
-use std::io::{IsTerminal, Read, stdin};
+//! `annals sql`: one question, or a shell, in SQL.
 
 use clap::Args;
 
 use crate::error::{Error, Exit};
 
+use super::limits::LimitArgs;
 use super::output::OutputArgs;
-use super::{Global, look};
+use super::{Global, look, shell};
 
 /// Ask the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
+///
+/// Without a query, and at a terminal, this is a shell: .help says what it can do. Without a query, and with statements on
+/// standard input, they are answered in order up to the first that fails.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
-    /// The question; without it, or as `-`, it is read from standard input
+    /// The question; without it, or as `-`, statements are read from standard input
     query: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 pub fn run(global: &Global, args: &SqlArgs) -> Result<Exit, Error> {
-    let config = global.load()?;
-    let query = match args.query.as_deref() {
-        Some(query) if query != "-" => query.to_owned(),
-        _ => read_query()?,
-    };
-    look::answer(&config, &query, &args.output)?;
-    Ok(Exit::Done)
-}
-
-fn read_query() -> Result<String, Error> {
-    if stdin().is_terminal() {
-        return Err(Error::Usage("no query: try annals sql \"SELECT count(*) FROM connections\"".into()));
+    let mut config = global.load()?;
+    args.limits.apply(&mut config);
+    match args.query.as_deref() {
+        Some(query) if query != "-" => look::answer(&config, query, &args.output)?,
+        _ => shell::run(&config, &args.output, global.verbose)?,
     }
-    let mut query = String::new();
-    stdin().read_to_string(&mut query).map_err(|source| Error::io("cannot read the query", source))?;
-    Ok(query)
+    Ok(Exit::Done)
 }

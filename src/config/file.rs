@@ -27,6 +27,7 @@ pub(super) struct File {
     pub inventory: Inventory,
     pub schedule: Schedule,
     pub http: Http,
+    pub sql: Sql,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,6 +111,14 @@ impl Default for Http {
     fn default() -> Self {
         Self { listen: "127.0.0.1:9464".into() }
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Sql {
+    pub memory: Option<String>,
+    pub threads: Option<u32>,
+    pub temp_directory: Option<PathBuf>,
 }
 
 impl File {

@@ -49,6 +49,10 @@ fn the_documented_file_is_read() {
             inventory = "0 3 * * *"
             [http]
             listen = "127.0.0.1:9464"
+            [sql]
+            memory = "512MiB"
+            threads = 2
+            temp_directory = "spill"
         "#,
         Overrides::default(),
     )
@@ -57,6 +61,8 @@ fn the_documented_file_is_read() {
     assert_eq!(config.teams, [TeamId::from("t1")]);
     let TokenSource::File(path) = config.token_source().unwrap() else { panic!("the token comes from a file") };
     assert_eq!(path, Path::new("/run/credentials/annals/token"));
+    let spill = Some(PathBuf::from("/etc/annals/spill"));
+    assert_eq!(config.sql, SqlLimits { memory_mib: Some(512), threads: Some(2), temp_directory: spill });
 }
 
 #[test]

@@ -1,23 +1,24 @@
 //! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
-use duckdb::{Config, Connection, Statement};
-use tempfile::TempDir;
+use duckdb::{Config, Connection, InterruptHandle, Statement};
 
 use crate::archive::VerifyReport;
 
 use super::ReportError;
 use super::data::ViewData;
-use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Lookup, ROWS_FUNCTION};
+use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Current, Lookup, ROWS_FUNCTION};
 use super::sink::{Flow, Sink};
+use super::spill::Spill;
 use super::views::{looked_up_sql, quoted_path, quoted_text, views_sql};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
-/// What the engine may use. Beyond the memory it spills to a temporary directory.
+/// What the engine may use. What does not fit into the memory is spilled to a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub memory_mib: u32,
@@ -35,62 +36,104 @@ impl Default for Limits {
 pub struct Engine {
     connection: Connection,
     data: ViewData,
-    lookup: Arc<Lookup>,
-    _spill: TempDir,
+    lookup: Current,
+    _spill: Spill,
+}
+
+/// Stops the query that an engine runs, from another thread. Does nothing where none runs, or the engine is gone.
+#[derive(Clone)]
+pub struct Interrupter(Arc<InterruptHandle>);
+
+impl Interrupter {
+    pub fn interrupt(&self) {
+        self.0.interrupt();
+    }
 }
 
 impl Engine {
-    /// Makes the views of `data`.
+    /// Makes the views of `data`; what does not fit into the memory goes to the system's directory for such files.
     ///
     /// # Errors
-    /// When the engine cannot start or a live file cannot be read.
+    /// As [`Engine::open_in`].
     pub fn open(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
-        let spill = tempfile::Builder::new().prefix("annals-sql-").tempdir()?;
-        let spill_path =
-            spill.path().to_str().ok_or_else(|| ReportError::Path { path: spill.path().display().to_string() })?;
-        let failed = |e: duckdb::Error| match ReportError::of_engine(&e, |text| data.names_a_file(text)) {
-            ReportError::Query { message, .. } => ReportError::Engine(message),
-            other => other,
-        };
+        Self::open_in(data, limits, &std::env::temp_dir())
+    }
+
+    /// Makes the views of `data`. What does not fit into the memory goes to a directory under `spill_parent` that is
+    /// removed with the engine.
+    ///
+    /// # Errors
+    /// When the engine cannot start, a live file cannot be read, or `spill_parent` cannot be written.
+    pub fn open_in(data: ViewData, limits: Limits, spill_parent: &Path) -> Result<Self, ReportError> {
+        let spill = Spill::make(spill_parent)?;
+        let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()
             .enable_autoload_extension(false)
             .and_then(|config| config.with("autoinstall_known_extensions", "false"))
             .and_then(|config| config.with("allow_community_extensions", "false"))
-            .and_then(|config| config.with("temp_directory", spill_path))
             .and_then(|config| config.max_memory(&format!("{}MiB", limits.memory_mib)))
             .and_then(|config| config.threads(i64::from(limits.threads.max(1))))
+            .map_err(failed)?
+            .with("temp_directory", spill.path()?)
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
         // A live file never changes, so its footer is read once.
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
-        let lookup = Arc::new(Lookup::of(&data));
+        let lookup = Current::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
         connection.execute_batch(&(views_sql(&data) + &looked_up_sql())).map_err(failed)?;
         Ok(Self { connection, data, lookup, _spill: spill })
     }
 
-    /// As [`Engine::open`], for reports of strangers: beyond the live files nothing can be read, written or reached, and
-    /// no setting can be changed.
+    /// [`Engine::open`], then [`Engine::confined`].
     ///
     /// # Errors
-    /// As [`Engine::open`].
+    /// Theirs.
     pub fn open_confined(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
-        let engine = Self::open(data, limits)?;
-        let files = engine.data.files.values().flatten();
+        Self::open(data, limits)?.confined()
+    }
+
+    /// Makes the views anew, of what the archive holds now; all else that was made or set stays.
+    ///
+    /// # Errors
+    /// When a live file cannot be read; the views are then as they were, or partly new.
+    pub fn renew(&mut self, data: ViewData) -> Result<(), ReportError> {
+        self.connection.execute_batch(&views_sql(&data)).map_err(|e| opening_failed(&data, &e))?;
+        self.lookup.replace(Lookup::of(&data));
+        self.data = data;
+        Ok(())
+    }
+
+    /// Made fit for reports of strangers: beyond the live files nothing can be read, written or reached any more, and no
+    /// setting can be changed.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub fn confined(self) -> Result<Self, ReportError> {
+        let files = self.data.files.values().flatten();
         // A view names a file by a pattern that fits it alone, and the engine asks for both.
         let texts = files.flat_map(|file| [quoted_text(&file.path), quoted_path(&file.path)]);
         let allowed = texts.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
         let confine = format!(
             "SET allowed_paths = [{allowed}]; SET enable_external_access = false; SET lock_configuration = true"
         );
-        engine.connection.execute_batch(&confine).map_err(|e| ReportError::Engine(e.to_string()))?;
-        Ok(engine)
+        self.connection.execute_batch(&confine).map_err(|e| ReportError::Engine(e.to_string()))?;
+        Ok(self)
+    }
+
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.connection.interrupt_handle())
+    }
+
+    /// What the views were made of.
+    pub fn data(&self) -> &ViewData {
+        &self.data
     }
 
     /// Begins to verify the archive in a thread of its own. Whoever asks for the verdict waits for it.
     pub(super) fn start_verifying(&self) {
-        let lookup = Arc::clone(&self.lookup);
+        let lookup = self.lookup.get();
         std::thread::spawn(move || {
             let _ = lookup.verified();
         });
@@ -101,17 +144,13 @@ impl Engine {
     /// # Errors
     /// When the archive cannot be read at all.
     pub(super) fn verified(&self) -> Result<VerifyReport, ReportError> {
-        let found =
-            self.lookup.verified().map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
+        let lookup = self.lookup.get();
+        let found = lookup.verified().map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
         Ok(found.cloned().unwrap_or_default())
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
-    }
-
-    pub(super) fn data(&self) -> &ViewData {
-        &self.data
     }
 
     pub(super) fn failed(&self, error: &duckdb::Error) -> ReportError {
@@ -146,4 +185,12 @@ pub(super) fn stream_rows(
         }
     }
     sink.finish()
+}
+
+/// While the views are made there is no query that could be wrong.
+fn opening_failed(data: &ViewData, error: &duckdb::Error) -> ReportError {
+    match ReportError::of_engine(error, |text| data.names_a_file(text)) {
+        ReportError::Query { message, .. } => ReportError::Engine(message),
+        other => other,
+    }
 }

@@ -21,6 +21,10 @@ pub enum ReportError {
     /// The engine, or a file that it read, failed.
     #[error("the SQL engine failed: {0}")]
     Engine(String),
+    #[error("the query was stopped")]
+    Interrupted,
+    #[error("cannot make a directory for spilling in {}", directory.display())]
+    Spill { directory: PathBuf, source: std::io::Error },
     #[error("cannot write the result as {format}: {detail}")]
     Format { format: &'static str, detail: String },
     #[error("cannot write the result")]
@@ -46,6 +50,9 @@ impl ReportError {
             duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
             other => other.to_string(),
         };
+        if full.starts_with("INTERRUPT Error") {
+            return ReportError::Interrupted;
+        }
         let world = ["IO Error", "Out of Memory Error", "INTERNAL Error", "FATAL Error", "Permission Error"];
         let message = short(&full);
         if let Some((_, archive)) = message.split_once(ARCHIVE_FAILED) {

@@ -2,7 +2,7 @@
 //! what `verify` finds. Seven years of ledger lines are too many to be made into rows for every query.
 
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
@@ -28,6 +28,24 @@ pub(super) struct Lookup {
     teams: Vec<(TeamId, LedgerSeq)>,
     /// Verifying reads everything: once is enough for one look.
     verified: OnceLock<Result<VerifyReport, String>>,
+}
+
+/// The look that an engine has now, shared with its function.
+#[derive(Clone, Default)]
+pub(super) struct Current(Arc<RwLock<Arc<Lookup>>>);
+
+impl Current {
+    pub fn new(lookup: Lookup) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(lookup))))
+    }
+
+    pub fn replace(&self, lookup: Lookup) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(lookup);
+    }
+
+    pub fn get(&self) -> Arc<Lookup> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Lookup {
@@ -144,11 +162,12 @@ fn verdict_values(report: &VerifyReport) -> Value {
 pub(super) struct ArchiveRows;
 
 impl VArrowScalar for ArchiveRows {
-    type State = Arc<Lookup>;
+    type State = Current;
 
-    fn invoke(lookup: &Arc<Lookup>, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
+    fn invoke(current: &Current, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
         let names = input.column(0).as_any().downcast_ref::<StringArray>();
         let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} takes the name of a view"))?;
+        let lookup = current.get();
         let mut texts = Vec::with_capacity(names.len());
         for row in 0..names.len() {
             let view =

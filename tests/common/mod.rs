@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod naive_sessions;
+pub mod asked;
 pub mod quick_clock;
 pub mod scripted_server;
 pub mod sandbox_client;

@@ -11,11 +11,12 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Asked, Catalog, Engine, Limits, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, printable,
-    write_pack, zip_pack,
+    Asked, Catalog, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, printable, write_pack,
+    zip_pack,
 };
 
-use super::super::{look, reading};
+use super::super::limits::LimitArgs;
+use super::super::{look, reading, signals};
 use super::output;
 use super::run::{PeriodArgs, param};
 
@@ -37,6 +38,8 @@ pub struct PackArgs {
     /// The moment that the pack says it was made at, for making the same bytes again [default: now]
     #[arg(long, value_name = "TIME", env = "ANNALS_MADE_AT")]
     made_at: Option<Instant>,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Replace the pack that is there
     #[arg(long)]
     force: bool,
@@ -63,13 +66,15 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let zone = args.period.tz.clone();
     let values = values(&reports, args, now)?;
     let work = target.work()?;
-    let (manifest, tree) = look::consistently(config, |data, _| {
+    let mut config = config.clone();
+    args.limits.apply(&mut config);
+    let (manifest, tree) = look::consistently(&config, |data, _| {
         let team = args.period.team(&data)?;
         let asked = reports.iter().zip(&values).map(|(report, values)| {
             let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
             (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
         });
-        fill(data, &asked.collect::<Vec<_>>(), &left_out, work.path())
+        fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())
     })?;
     target.publish(work, &tree, &manifest)?;
     tell(args, &manifest);
@@ -82,6 +87,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
 
 /// A look that failed may have left files behind: each begins with an empty folder.
 fn fill(
+    config: &Config,
     data: ViewData,
     reports: &[(Report, Asked)],
     left_out: &BTreeMap<String, String>,
@@ -94,7 +100,9 @@ fn fill(
     }
     fs::create_dir(&root).map_err(failed)?;
     let mut tree = Tree::new(&root);
-    let mut engine = Engine::open_confined(data, Limits::default())?;
+    let guard = signals::guard()?;
+    let mut engine = look::engine(config, data)?.confined()?;
+    let _running = guard.running(engine.interrupter());
     let asked = PackAsked { reports, left_out: left_out.clone() };
     let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {
         ReportError::Output(source) => failed(source),

@@ -5,10 +5,11 @@ use clap::Args;
 use crate::config::{Config, When};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{About, Asked, Catalog, Engine, Limits, Report, Severity, ViewData, Zone, printable, write_report};
+use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, printable, write_report};
 
+use super::super::limits::LimitArgs;
 use super::super::output::OutputArgs;
-use super::super::{look, reading};
+use super::super::{look, reading, signals};
 use super::output;
 
 /// What is reported on when nobody says since when.
@@ -31,6 +32,8 @@ pub struct RunArgs {
     param: Vec<(String, String)>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Exit with code 1 when a row is a detection of this severity or a graver one: info, low, medium, high, critical
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<Severity>,
@@ -113,10 +116,12 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     if args.fail_on.is_some() && report.severity.is_none() {
         return Err(Error::Usage(format!("report {} detects nothing, so --fail-on has no meaning for it", report.id)));
     }
-    let about = look::consistently(config, |data, begun| {
+    let mut config = config.clone();
+    args.limits.apply(&mut config);
+    let about = look::consistently(&config, |data, begun| {
         let team = args.period.team(&data)?;
         let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
-        answer(data, &report, &asked, args, begun)
+        answer(&config, data, &report, &asked, args, begun)
     })?;
     if args.bare {
         about.lines().iter().for_each(|line| output::say(line));
@@ -124,8 +129,17 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     Ok(verdict(&about, args.fail_on))
 }
 
-fn answer(data: ViewData, report: &Report, asked: &Asked, args: &RunArgs, begun: &mut bool) -> Result<About, Error> {
-    let mut engine = Engine::open_confined(data, Limits::default())?;
+fn answer(
+    config: &Config,
+    data: ViewData,
+    report: &Report,
+    asked: &Asked,
+    args: &RunArgs,
+    begun: &mut bool,
+) -> Result<About, Error> {
+    let guard = signals::guard()?;
+    let mut engine = look::engine(config, data)?.confined()?;
+    let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
     *begun = true;
     args.output.rows(|out, look| Ok(write_report(&run, args.output.format(), out, look, args.bare)?))?;

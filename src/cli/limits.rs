@@ -1,0 +1,49 @@
+//! Flags for what the SQL engine may use, on every verb that asks the archive.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::{Config, check_threads, parse_memory};
+use crate::report::Limits;
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct LimitArgs {
+    /// Memory of the SQL engine, as 512MiB or 2GiB; what does not fit is spilled [default: 1GiB]
+    #[arg(long, env = "ANNALS_SQL_MEMORY", value_name = "SIZE", value_parser = parse_memory, help_heading = "SQL engine")]
+    memory: Option<u32>,
+    /// Threads of the SQL engine [default: one a core, up to 8]
+    #[arg(long, env = "ANNALS_SQL_THREADS", value_name = "N", value_parser = threads, help_heading = "SQL engine")]
+    threads: Option<u32>,
+    /// Directory under which queries spill; what they leave is removed [default: the system's]
+    #[arg(long, env = "ANNALS_SQL_TEMP_DIRECTORY", value_name = "DIR", help_heading = "SQL engine")]
+    temp_directory: Option<PathBuf>,
+}
+
+fn threads(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number")).and_then(check_threads)
+}
+
+impl LimitArgs {
+    /// Flags and environment stand over the file.
+    pub fn apply(&self, config: &mut Config) {
+        let sql = &mut config.sql;
+        sql.memory_mib = self.memory.or(sql.memory_mib);
+        sql.threads = self.threads.or(sql.threads);
+        sql.temp_directory = self.temp_directory.clone().or_else(|| sql.temp_directory.take());
+    }
+}
+
+/// What `config` lets the engine use.
+pub fn limits(config: &Config) -> Limits {
+    let default = Limits::default();
+    Limits {
+        memory_mib: config.sql.memory_mib.unwrap_or(default.memory_mib),
+        threads: config.sql.threads.unwrap_or(default.threads),
+    }
+}
+
+/// Where queries spill.
+pub fn spill_parent(config: &Config) -> PathBuf {
+    config.sql.temp_directory.clone().unwrap_or_else(std::env::temp_dir)
+}

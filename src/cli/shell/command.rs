@@ -1,0 +1,138 @@
+//! What begins with a dot is said to the shell, not to the engine.
+
+use std::path::PathBuf;
+
+use crate::report::Format;
+
+/// What the shell can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    Help,
+    Tables,
+    Schema(Option<String>),
+    /// `None`: say what is set.
+    Timer(Option<bool>),
+    Format(Option<Format>),
+    Pager(Option<bool>),
+    /// `None`: back to standard output.
+    Output(Option<PathBuf>),
+    Read(PathBuf),
+    Refresh,
+    Exit,
+}
+
+pub const HELP: &str = "\
+.help             this list
+.tables           the tables and views
+.schema [T]       columns and types of all of them, or of T
+.timer on|off     say after each answer how many rows it has and how long it took
+.format F         how rows are printed: table, csv, json, ndjson, parquet, markdown
+.output [FILE]    write answers into FILE, whose ending chooses the format; without FILE: show them again
+.pager on|off     show what is longer than the screen by $ANNALS_PAGER, $PAGER or less
+.read FILE        run the statements in FILE
+.refresh          read the ledger again, so that commits made since are seen
+.exit             leave; so does Ctrl-D
+A statement ends with a semicolon. Tab completes names, Ctrl-R searches the history, Ctrl-C stops the query.
+";
+
+/// The names, for completion.
+pub const NAMES: [&str; 11] =
+    [".exit", ".format", ".help", ".output", ".pager", ".quit", ".read", ".refresh", ".schema", ".tables", ".timer"];
+
+/// Whether a line, where a statement could begin, is a command: it begins with a dot, or is a word that other shells know.
+pub fn is_command(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('.') || matches!(line, "exit" | "quit" | "help")
+}
+
+/// # Errors
+/// A sentence that says what is wrong, when this is no command.
+pub fn parse(line: &str) -> Result<Command, String> {
+    let words = words(line)?;
+    let (name, arguments) = words.split_first().ok_or("no command")?;
+    let argument = match arguments {
+        [] => None,
+        [one] => Some(one.as_str()),
+        [_, other, ..] => return Err(format!("{name} takes one argument at most, and {other:?} is another")),
+    };
+    let none = |command: Command| match argument {
+        None => Ok(command),
+        Some(other) => Err(format!("{name} takes no argument such as {other:?}")),
+    };
+    let switch = || match argument {
+        None => Ok(None),
+        Some("on") => Ok(Some(true)),
+        Some("off") => Ok(Some(false)),
+        Some(other) => Err(format!("{name} takes on or off, not {other:?}")),
+    };
+    match name.as_str() {
+        ".help" | "help" => Ok(Command::Help),
+        ".tables" => none(Command::Tables),
+        ".schema" => Ok(Command::Schema(argument.map(str::to_owned))),
+        ".timer" => Ok(Command::Timer(switch()?)),
+        ".pager" => Ok(Command::Pager(switch()?)),
+        ".format" => Ok(Command::Format(argument.map(str::parse).transpose()?)),
+        ".output" => Ok(Command::Output(argument.map(PathBuf::from))),
+        ".read" => argument.map(|path| Command::Read(path.into())).ok_or_else(|| ".read takes a file".into()),
+        ".refresh" => none(Command::Refresh),
+        ".exit" | ".quit" | "exit" | "quit" => none(Command::Exit),
+        other => Err(format!("unknown command {other:?}: .help lists them")),
+    }
+}
+
+/// Words, between spaces or in quotes; a semicolon at the end, put there by habit, is none of them.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut chars = line.trim().trim_end_matches(';').chars().peekable();
+    while let Some(&first) = chars.peek() {
+        if first.is_whitespace() {
+            chars.next();
+        } else if matches!(first, '\'' | '"') {
+            chars.next();
+            let word: String = std::iter::from_fn(|| chars.next_if(|c| *c != first)).collect();
+            chars.next().ok_or_else(|| format!("the quote before {word:?} is not closed"))?;
+            words.push(word);
+        } else {
+            words.push(std::iter::from_fn(|| chars.next_if(|c| !c.is_whitespace())).collect());
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read() {
+        for (line, command) in [
+            (".help", Command::Help),
+            (" help ", Command::Help),
+            (".tables;", Command::Tables),
+            (".schema connections", Command::Schema(Some("connections".into()))),
+            (".timer on", Command::Timer(Some(true))),
+            (".timer", Command::Timer(None)),
+            (".format ndjson", Command::Format(Some(Format::Ndjson))),
+            (".output 'my file.csv'", Command::Output(Some("my file.csv".into()))),
+            (".output", Command::Output(None)),
+            (".read \"a b\"", Command::Read("a b".into())),
+            ("quit", Command::Exit),
+        ] {
+            assert!(is_command(line));
+            assert_eq!(parse(line), Ok(command), "{line}");
+        }
+        for line in [".nonsense", ".timer maybe", ".format xlsx", ".read", ".exit now", ".output 'x", ".read a b"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(!is_command("select .5") && !is_command("exit the room"));
+    }
+
+    #[test]
+    fn every_name_is_known_and_helped() {
+        for name in NAMES {
+            let error = parse(name).err().unwrap_or_default();
+            assert!(!error.contains("unknown"), "{name}: {error}");
+            assert!(name == ".quit" || HELP.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Answers longer than the screen go through a pager, as far as anybody wants to read them.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Stdout, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::cli::terminal::Shown;
+
+/// The program that shows long answers, by what the environment says; `None` where there is none.
+pub fn program() -> Option<OsString> {
+    let named = ["ANNALS_PAGER", "PAGER"].into_iter().find_map(env::var_os).unwrap_or_else(|| "less".into());
+    let name = named.to_str()?.split_whitespace().next()?.to_owned();
+    let is_there = |directory: &Path| directory.join(&name).is_file();
+    let found = if name.contains('/') {
+        Path::new(&name).is_file()
+    } else {
+        env::split_paths(&env::var_os("PATH")?).any(|directory| is_there(&directory))
+    };
+    found.then_some(named)
+}
+
+/// Writes to the terminal, or, from as many lines on as the screen has, to the pager.
+pub struct Paged {
+    program: Option<OsString>,
+    screen_lines: usize,
+    /// What stands here has not been shown yet.
+    held: Vec<u8>,
+    lines: usize,
+    shown: Where,
+}
+
+enum Where {
+    Nowhere,
+    Terminal(Shown<Stdout>),
+    Pager(Child),
+}
+
+impl Paged {
+    /// Without a `program` everything goes to the terminal.
+    pub fn new(program: Option<OsString>, screen_lines: usize) -> Self {
+        Self { program, screen_lines, held: Vec::new(), lines: 0, shown: Where::Nowhere }
+    }
+
+    /// Shows what is left, and waits for the reader.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        if matches!(self.shown, Where::Nowhere) {
+            self.shown = Where::Terminal(Shown::new(io::stdout()));
+        }
+        let written = self.pass_on();
+        match self.shown {
+            Where::Nowhere => Ok(()),
+            Where::Terminal(mut terminal) => written.and_then(|()| terminal.flush()),
+            Where::Pager(mut child) => {
+                drop(child.stdin.take());
+                child.wait()?;
+                // A reader who leaves has seen enough.
+                written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+            }
+        }
+    }
+
+    fn choose(&mut self) -> io::Result<()> {
+        self.shown = match &self.program {
+            Some(program) => Where::Pager(start(program)?),
+            None => Where::Terminal(Shown::new(io::stdout())),
+        };
+        Ok(())
+    }
+
+    fn pass_on(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        match &mut self.shown {
+            Where::Nowhere => Ok(()),
+            Where::Terminal(terminal) => terminal.write_all(&held),
+            Where::Pager(child) => match &mut child.stdin {
+                Some(input) => Shown::new(input).write_all(&held),
+                None => Err(ErrorKind::BrokenPipe.into()),
+            },
+        }
+    }
+}
+
+impl Write for Paged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+        if matches!(self.shown, Where::Nowhere) && self.lines >= self.screen_lines {
+            self.choose()?;
+        }
+        // In whole lines, so that no character is cut.
+        if !matches!(self.shown, Where::Nowhere) && bytes.contains(&b'\n') {
+            self.pass_on()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn start(program: &OsString) -> io::Result<Child> {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(program).stdin(Stdio::piped());
+    // As `git` does: quit at the end of what fits, and leave it on the screen. Not -R: escape sequences stay text.
+    for (name, value) in [("LESS", "FSX"), ("LESSCHARSET", "utf-8")] {
+        if env::var_os(name).is_none() {
+            command.env(name, value);
+        }
+    }
+    command.spawn()
+}

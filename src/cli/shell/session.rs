@@ -1,0 +1,336 @@
+//! What a shell remembers between two statements, and how it answers one.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::error::Error;
+use crate::report::{Engine, Format, Look, ReportError, Sink, sink_for};
+
+use super::catalog::{Relation, relations};
+use super::command::{self, Command};
+use super::lexer::{self, Kind};
+use super::target::{Base, Opened, Plan, write_to};
+use crate::cli::look::{self, Tally, Watched};
+use crate::cli::output::{self, OutputArgs};
+use crate::cli::signals::Guard;
+
+/// Files that name each other would be read for ever.
+const READ_DEPTH_MAX: u32 = 16;
+/// Statements that make no rows: the engine's report of them is not worth a table.
+const ROWLESS: [&str; 30] = [
+    "alter",
+    "analyze",
+    "attach",
+    "begin",
+    "checkpoint",
+    "comment",
+    "commit",
+    "copy",
+    "create",
+    "deallocate",
+    "delete",
+    "detach",
+    "drop",
+    "execute",
+    "export",
+    "grant",
+    "import",
+    "insert",
+    "install",
+    "load",
+    "merge",
+    "prepare",
+    "reset",
+    "rollback",
+    "set",
+    "start",
+    "truncate",
+    "update",
+    "use",
+    "vacuum",
+];
+
+/// Whether the shell goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    Go,
+    Exit,
+}
+
+pub struct Session<'a> {
+    config: &'a Config,
+    guard: &'a Guard,
+    engine: Engine,
+    clock: SystemClock,
+    base: Base<'a>,
+    /// Answers written to the base's writer.
+    answers: u64,
+    opened: Option<Opened>,
+    format: Option<Format>,
+    timer: bool,
+    pager: bool,
+    depth: u32,
+    /// Statements are typed, not read from a script.
+    is_person: bool,
+    has_new_names: bool,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(config: &'a Config, guard: &'a Guard, engine: Engine, base: Base<'a>, format: Option<Format>) -> Self {
+        let is_shown = matches!(base, Base::Terminal);
+        Self {
+            config,
+            guard,
+            engine,
+            clock: SystemClock::new(),
+            base,
+            answers: 0,
+            opened: None,
+            format,
+            timer: is_shown,
+            pager: is_shown,
+            depth: 0,
+            is_person: false,
+            has_new_names: false,
+        }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// From now on statements come from a person.
+    pub fn greet(&mut self) {
+        self.is_person = true;
+        output::say(&format!(
+            "annals {}: the archive {} in SQL. .help says what else; .tables lists what can be asked",
+            env!("CARGO_PKG_VERSION"),
+            self.config.archive.display()
+        ));
+    }
+
+    /// Whether there are other names to complete than when this was asked before.
+    pub fn takes_new_names(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_names)
+    }
+
+    /// Answers the statements and follows the commands of `source`, in order, each as soon as it is whole. `name` is
+    /// said where one fails.
+    ///
+    /// # Errors
+    /// The first error; what comes after it is not run.
+    pub fn script(&mut self, name: Option<&Path>, source: impl BufRead) -> Result<Next, Error> {
+        let is_typed = self.depth == 0 && self.is_person;
+        let place = |line: usize| match name {
+            Some(name) => format!("{}: line {line}: ", name.display()),
+            None if is_typed => String::new(),
+            None => format!("line {line}: "),
+        };
+        let (mut pending, mut first) = (String::new(), 1);
+        for (at, line) in super::lines(source).enumerate() {
+            let line = line.map_err(|source| Error::io("cannot read the statements", source))?;
+            if command::is_command(&line) && is_blank(&pending) {
+                if self.command(&line).map_err(|error| at_place(error, &place(at + 1)))? == Next::Exit {
+                    return Ok(Next::Exit);
+                }
+                continue;
+            }
+            pending.push_str(&line);
+            pending.push('\n');
+            if !line.contains(';') {
+                continue;
+            }
+            let (found, rest) = lexer::statements(&pending);
+            for statement in found {
+                self.ask(&statement.sql).map_err(|error| at_place(error, &place(first + statement.line)))?;
+            }
+            first += pending[..rest].matches('\n').count();
+            pending.drain(..rest);
+        }
+        if let Some(statement) = lexer::statement(&pending, 0..pending.len()) {
+            self.ask(&statement.sql).map_err(|error| at_place(error, &place(first + statement.line)))?;
+        }
+        Ok(Next::Go)
+    }
+
+    fn command(&mut self, line: &str) -> Result<Next, Error> {
+        let switch = |on: bool| if on { "on" } else { "off" };
+        match command::parse(line).map_err(Error::Usage)? {
+            Command::Help => self.print(command::HELP)?,
+            Command::Tables => {
+                let names = relations(&self.engine)?.into_iter().map(|relation| relation.name + "\n");
+                self.print(&names.collect::<String>())?;
+            }
+            Command::Schema(name) => self.print_schema(name.as_deref())?,
+            Command::Timer(None) => output::say(&format!("the timer is {}", switch(self.timer))),
+            Command::Timer(Some(on)) => self.timer = on,
+            Command::Pager(None) => output::say(&format!("the pager is {}", switch(self.pager))),
+            Command::Pager(Some(on)) => self.pager = on,
+            Command::Format(None) => output::say(&format!("the format is {}", self.format().as_str())),
+            Command::Format(Some(format)) => {
+                self.format = Some(format);
+                if let Some(opened) = &mut self.opened {
+                    opened.format = format;
+                }
+            }
+            Command::Output(None) => self.opened = None,
+            Command::Output(Some(path)) => self.open_output(&path)?,
+            Command::Read(path) => return self.read(&path),
+            Command::Refresh => {
+                self.engine.renew(look::view_data(self.config)?)?;
+                self.has_new_names = true;
+            }
+            Command::Exit => return Ok(Next::Exit),
+        }
+        Ok(Next::Go)
+    }
+
+    /// From now on answers go to the file at `path`, which begins anew.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn open_output(&mut self, path: &Path) -> Result<(), Error> {
+        let file =
+            File::create(path).map_err(|source| Error::io(format!("cannot write {}", path.display()), source))?;
+        let by_ending = OutputArgs { format: None, output: Some(path.to_owned()) }.format();
+        let format = if by_ending == Format::Table { self.format.unwrap_or(by_ending) } else { by_ending };
+        self.opened = Some(Opened { path: path.to_owned(), file: BufWriter::new(file), format, answers: 0 });
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path) -> Result<Next, Error> {
+        if self.depth == READ_DEPTH_MAX {
+            let reason = format!("{}: files are read {READ_DEPTH_MAX} deep at most", path.display());
+            return Err(Error::Usage(reason));
+        }
+        let file = File::open(path).map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
+        self.depth += 1;
+        let done = self.script(Some(path), BufReader::new(file));
+        self.depth -= 1;
+        done
+    }
+
+    fn print_schema(&mut self, name: Option<&str>) -> Result<(), Error> {
+        let known = relations(&self.engine)?;
+        let is_asked = |relation: &&Relation| name.is_none_or(|name| relation.name.eq_ignore_ascii_case(name));
+        let asked: Vec<&Relation> = known.iter().filter(is_asked).collect();
+        if let (Some(name), true) = (name, asked.is_empty()) {
+            return Err(Error::Usage(format!("there is no table or view {name:?}: .tables lists them")));
+        }
+        let mut text = String::new();
+        for relation in asked {
+            let columns = relation.columns.iter().map(|(column, kind)| format!("  {column} {kind}"));
+            text.push_str(&format!("{} (\n{}\n)\n", relation.name, columns.collect::<Vec<_>>().join(",\n")));
+        }
+        self.print(&text)
+    }
+
+    fn format(&self) -> Format {
+        self.opened.as_ref().map(|opened| opened.format).or(self.format).unwrap_or(Format::Table)
+    }
+
+    /// Writes text of our own to where answers go.
+    fn print(&mut self, text: &str) -> Result<(), Error> {
+        self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    /// Answers one statement. A writer may replace files between our look at the ledger and the engine's look at the
+    /// files: then we look again.
+    fn ask(&mut self, sql: &str) -> Result<(), Error> {
+        let begun = self.clock.monotonic();
+        let mut looks = 1;
+        let tally = loop {
+            let mut tally = Tally { is_rowless: ROWLESS.contains(&first_word(sql).as_str()), ..Tally::default() };
+            match self.answer(sql, &mut tally) {
+                Err(Error::Report(ReportError::Engine(_)))
+                    if !tally.begun && looks < look::LOOKS_MAX && self.renew()? => {}
+                answered => {
+                    answered?;
+                    break tally;
+                }
+            }
+            looks += 1;
+        };
+        self.has_new_names |= tally.is_rowless;
+        if self.timer {
+            let took = self.clock.monotonic().saturating_sub(begun);
+            let rows = match tally.rows {
+                _ if tally.is_quiet => String::new(),
+                1 => "1 row, ".to_owned(),
+                rows => format!("{rows} rows, "),
+            };
+            output::say(&format!("({rows}{took:.1?})"));
+        }
+        Ok(())
+    }
+
+    /// Whether the archive has changed since the views were made; then they are made anew.
+    fn renew(&mut self) -> Result<bool, Error> {
+        let data = look::view_data(self.config)?;
+        let has_changed = data.files != self.engine.data().files;
+        if has_changed {
+            self.engine.renew(data)?;
+        }
+        Ok(has_changed)
+    }
+
+    fn answer(&mut self, sql: &str, tally: &mut Tally) -> Result<(), Error> {
+        let format = self.format();
+        let answers = self.opened.as_ref().map_or(self.answers, |opened| opened.answers);
+        if format == Format::Parquet && !tally.is_rowless {
+            if self.opened.is_none() && matches!(self.base, Base::Terminal) {
+                return Err(Error::Usage("parquet is not for a terminal: say .output FILE before".into()));
+            }
+            if answers > 0 {
+                return Err(Error::Usage("a parquet file holds one answer: say .output FILE for another".into()));
+            }
+        }
+        let interrupter = self.engine.interrupter();
+        let _running = self.guard.running(interrupter);
+        // A method would borrow the engine with the rest.
+        let Self { engine, base, opened, pager, .. } = self;
+        let is_plan = first_word(sql) == "explain" && format == Format::Table;
+        write_to(base, opened.as_mut(), *pager, |out, look| {
+            let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, look) };
+            engine.query(sql, &mut Watched { inner, tally })
+        })?;
+        if !tally.is_quiet {
+            let answers = self.opened.as_mut().map_or(&mut self.answers, |opened| &mut opened.answers);
+            *answers += 1;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), ReportError>,
+    ) -> Result<(), Error> {
+        write_to(&mut self.base, self.opened.as_mut(), self.pager, write)
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    let is_space = |token: &lexer::Token| matches!(token.kind, Kind::Space | Kind::Comment) && !token.is_open;
+    lexer::tokens(text).iter().all(is_space)
+}
+
+fn first_word(sql: &str) -> String {
+    let word = lexer::tokens(sql).into_iter().find(|token| token.kind == Kind::Word);
+    word.map_or_else(String::new, |word| sql[word.range].to_ascii_lowercase())
+}
+
+/// Says where in the script an error arose.
+fn at_place(error: Error, place: &str) -> Error {
+    match error {
+        Error::Usage(reason) => Error::Usage(format!("{place}{reason}")),
+        Error::Report(ReportError::Query { message, line }) => {
+            Error::Report(ReportError::Query { message: format!("{place}{message}"), line })
+        }
+        Error::Report(ReportError::Engine(reason)) => Error::Report(ReportError::Engine(format!("{place}{reason}"))),
+        other => other,
+    }
+}

@@ -1,0 +1,181 @@
+//! Where the engine puts what does not fit into its memory: a directory of each engine's own, which goes with it.
+//!
+//! A process that was killed leaves its directory behind. Whoever spills holds a lock on its directory as long as it
+//! lives, so that the next run can tell what is stale, and removes it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+use super::ReportError;
+
+const PREFIX: &str = "annals-sql-";
+/// Another process may take a directory that was just made, and is not locked yet, for a stale one.
+const MAKE_TRIES_MAX: u32 = 16;
+/// The engine's threads may still write while the directory is being removed.
+const REMOVE_TRIES_MAX: u32 = 50;
+
+/// The directories of this process, for [`remove_spills`].
+static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// One engine's directory. Dropped, it is removed with what it holds.
+pub(super) struct Spill {
+    directory: TempDir,
+    /// Holds the lock; the system lets go of it when the process ends, however it does.
+    _lock: File,
+}
+
+impl Spill {
+    /// Makes a directory under `parent`, and removes there what killed processes of this user have left.
+    ///
+    /// # Errors
+    /// When `parent` cannot be written, or its path is not UTF-8.
+    pub fn make(parent: &Path) -> Result<Self, ReportError> {
+        let failed = |source| ReportError::Spill { directory: parent.to_owned(), source };
+        remove_stale(parent);
+        for _ in 0..MAKE_TRIES_MAX {
+            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
+            let lock = match File::open(directory.path()) {
+                Ok(lock) => lock,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            if lock.try_lock().is_err() || !is_same(&lock, directory.path()) {
+                continue;
+            }
+            let spill = Self { directory, _lock: lock };
+            spill.path()?;
+            live().push(spill.directory.path().to_owned());
+            return Ok(spill);
+        }
+        Err(failed(io::Error::other("what is made there is removed at once by another program")))
+    }
+
+    /// The directory, as the engine takes it.
+    pub fn path(&self) -> Result<&str, ReportError> {
+        let path = self.directory.path();
+        path.to_str().ok_or_else(|| ReportError::Path { path: path.display().to_string() })
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        let path = self.directory.path();
+        remove(path);
+        live().retain(|other| other != path);
+    }
+}
+
+/// Removes the directories of all engines of this process, which ends next: they cannot spill any more.
+pub fn remove_spills() {
+    for path in live().drain(..) {
+        remove(&path);
+    }
+}
+
+fn live() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What cannot be removed now is stale, and the next run tries again.
+fn remove(path: &Path) {
+    for _ in 0..REMOVE_TRIES_MAX {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            _ => return,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_same(open: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let (open, there) = (open.metadata().map(identity), fs::symlink_metadata(path).map(identity));
+    matches!((open, there), (Ok(open), Ok(there)) if open == there)
+}
+
+/// Removes the directories of this user under `parent` that nobody holds a lock on. Only a directory itself counts, no
+/// link to one, so that nothing beside it can be reached.
+#[cfg(unix)]
+fn remove_stale(parent: &Path) {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let user = rustix::process::geteuid().as_raw();
+    for entry in entries.filter_map(Result::ok) {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+        let open = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(entry.path());
+        let Ok(open) = open else { continue };
+        let is_ours = open.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if is_ours && open.try_lock().is_ok() && is_same(&open, &entry.path()) {
+            tracing::debug!("removing {}, left by a process that was killed", entry.path().display());
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Directories cannot be opened and locked everywhere; what a killed process leaves there is the system's to clear.
+#[cfg(not(unix))]
+fn is_same(_: &File, _: &Path) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn remove_stale(_: &Path) {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn entries(parent: &Path) -> Vec<String> {
+        let names = fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_directory_goes_with_what_it_holds() {
+        let parent = tempfile::tempdir().unwrap();
+        let spill = Spill::make(parent.path()).unwrap();
+        File::create(Path::new(spill.path().unwrap()).join("duckdb_temp_storage-0.tmp")).unwrap();
+        assert_eq!(entries(parent.path()).len(), 1);
+        drop(spill);
+        assert!(entries(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_holds_is_stale_and_nothing_else_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let place = |name: &str| parent.path().join(name);
+        let stale = place("annals-sql-stale");
+        fs::create_dir(&stale).unwrap();
+        File::create(stale.join("duckdb_temp_storage-0.tmp")).unwrap();
+        fs::create_dir(place("annals-other")).unwrap();
+        fs::create_dir(place("elsewhere")).unwrap();
+        File::create(place("elsewhere").join("kept")).unwrap();
+        std::os::unix::fs::symlink(place("elsewhere"), place("annals-sql-link")).unwrap();
+        File::create(place("annals-sql-file")).unwrap();
+        let held = Spill::make(parent.path()).unwrap();
+        let other = Spill::make(parent.path()).unwrap();
+        assert!(!stale.try_exists().unwrap());
+        assert!(place("elsewhere").join("kept").is_file());
+        for kept in [held.path().unwrap(), other.path().unwrap()] {
+            assert!(Path::new(kept).is_dir(), "{kept}");
+        }
+        let kept = entries(parent.path());
+        assert_eq!(kept.len(), 6, "{kept:?}");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named() {
+        let error = Spill::make(Path::new("/nowhere/at all")).err().expect("there is no such place");
+        assert!(error.to_string().contains("/nowhere/at all"), "{error}");
+    }
+}

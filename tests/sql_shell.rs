@@ -1,0 +1,237 @@
+//! The shell of `annals sql` as a person meets it: through a terminal.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use pty_process::blocking::{Command, Pty};
+
+mod common;
+
+use common::asked::Place;
+
+const PROMPT: &str = "annals> ";
+/// A busy machine is slow, and no answer here takes seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// The shell in a terminal of 100 columns and 24 lines.
+struct Terminal {
+    keys: Pty,
+    screen: Receiver<Vec<u8>>,
+    child: Child,
+}
+
+impl Terminal {
+    fn open(place: &Place, environment: &[(&str, &str)]) -> Self {
+        let (keys, terminal) = pty_process::blocking::open().expect("a terminal");
+        keys.resize(pty_process::Size::new(24, 100)).expect("resized");
+        let (state, directory) = (place.directory.path().join("state"), place.directory.path());
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals")).arg("sql").current_dir(directory);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANNALS_")) {
+            command = command.env_remove(name);
+        }
+        command = command.env("ANNALS_ARCHIVE", place.archive()).env("XDG_STATE_HOME", state);
+        command = command.env("TERM", "xterm").env("ANNALS_PAGER", "cat").env_remove("NO_COLOR");
+        let child = command.envs(environment.iter().copied()).spawn(terminal).expect("the program runs");
+        let (sender, screen) = channel();
+        let mut reader = std::fs::File::from(std::os::fd::AsFd::as_fd(&keys).try_clone_to_owned().expect("cloned"));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { keys, screen, child }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("the terminal takes it");
+    }
+
+    /// What was shown, up to and with `text`.
+    fn until(&mut self, text: &str) -> String {
+        let mut shown = Vec::new();
+        loop {
+            match self.screen.recv_timeout(ANSWER_MAX) {
+                Ok(bytes) => shown.extend(bytes),
+                Err(_) => panic!("{text:?} was not shown, but {:?}", String::from_utf8_lossy(&shown)),
+            }
+            let so_far = String::from_utf8_lossy(&shown);
+            if so_far.contains(text) {
+                return so_far.into_owned();
+            }
+        }
+    }
+
+    /// Types a line, and waits for the answer and the next prompt behind it.
+    fn ask(&mut self, line: &str, answer: &str) -> String {
+        self.press(line);
+        self.press("\r");
+        let mut shown = self.until(answer);
+        if !shown[shown.rfind(answer).unwrap_or(0)..].contains(PROMPT) {
+            shown.push_str(&self.until(PROMPT));
+        }
+        shown
+    }
+
+    /// Drops what was typed, and waits for the next prompt: what is typed before it may be lost.
+    fn cancel(&mut self) {
+        self.press("\u{3}");
+        let shown = self.until("\n");
+        if !shown[shown.rfind('\n').unwrap_or(0)..].contains(PROMPT) {
+            self.until(PROMPT);
+        }
+    }
+
+    fn leave(mut self) -> i32 {
+        self.press("\u{4}");
+        self.child.wait().expect("it ends").code().expect("not killed")
+    }
+}
+
+#[test]
+fn a_person_asks_and_is_answered() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[]);
+    assert!(terminal.until(PROMPT).contains(".help"));
+    let shown = terminal.ask("select count(*) as events from connections;", "(1 row, ");
+    assert!(shown.contains("12") && shown.contains('│'), "{shown}");
+    terminal.press("select 41 +\r");
+    let shown = terminal.ask("1 as sum;", "(1 row, ");
+    assert!(shown.contains("42"), "{shown}");
+    assert!(terminal.ask(".tables", "quarantine").contains("coverage"));
+    let shown = terminal.ask("select nothing from connections;", "cannot be answered");
+    assert!(shown.contains("nothing"), "{shown}");
+    terminal.ask(".timer off", PROMPT);
+    assert!(terminal.ask(".timer", "the timer is off").contains("off"));
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn tab_completes_what_the_archive_has() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
+    terminal.until(PROMPT);
+    terminal.press("select count(*) as n from conn\t");
+    terminal.until("connections");
+    terminal.press(" where computer_h\t");
+    terminal.until("computer_host_name");
+    let shown = terminal.ask(" is not null;", "(1 row, ");
+    assert!(shown.contains("12"), "{shown}");
+    terminal.ask("create table my_notes as select 1 as note_text;", "(");
+    terminal.press("select note\t");
+    terminal.until("note_text");
+    terminal.cancel();
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn an_interrupt_stops_the_query_and_not_the_shell() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[]);
+    terminal.until(PROMPT);
+    for _ in 0..2 {
+        terminal
+            .press("select count(*) from range(100000000000) a, range(1000000) b where a.range % 7 = b.range % 5;\r");
+        // The first may come before the query has begun, and is then nobody's.
+        for _ in 0..600 {
+            terminal.press("\u{3}");
+            match terminal.screen.recv_timeout(Duration::from_millis(100)) {
+                Ok(bytes) if String::from_utf8_lossy(&bytes).contains("the query was stopped") => break,
+                _ => {}
+            }
+        }
+        terminal.ask("", PROMPT);
+        assert!(terminal.ask("select 6 * 7 as answer;", "(1 row, ").contains("42"));
+    }
+    // At the prompt it drops what was typed.
+    terminal.press("select 'never asked'");
+    terminal.until("asked'");
+    terminal.cancel();
+    assert!(!terminal.ask("select 5 as five;", "(1 row, ").contains("│ never asked"));
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn the_history_outlives_the_shell_and_is_private() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[]);
+    terminal.until(PROMPT);
+    terminal.ask("select 11 * 11 as asked_before;", "(1 row, ");
+    terminal.ask(" select 'secret' as with_a_space_before;", "(1 row, ");
+    assert_eq!(terminal.leave(), 0);
+    let history = place.directory.path().join("state/annals/sql_history");
+    let mode = std::fs::metadata(&history).expect("a history").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert!(!std::fs::read_to_string(&history).expect("text").contains("secret"));
+    let mut terminal = Terminal::open(&place, &[]);
+    terminal.until(PROMPT);
+    terminal.press("\u{1b}[A");
+    terminal.until("asked_before");
+    let shown = terminal.ask("", "(1 row, ");
+    assert!(shown.contains("121"), "{shown}");
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn a_wide_answer_fits_and_a_stranger_s_text_cannot_speak_to_the_terminal() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
+    terminal.until(PROMPT);
+    let shown = terminal.ask("from connections limit 2;", "(2 rows, ");
+    let widest =
+        shown.lines().filter(|line| line.starts_with(['│', '┌'])).map(|line| line.trim_end().chars().count()).max();
+    assert!(widest.is_some_and(|width| width <= 100), "{widest:?}");
+    for format in ["table", "csv", "json", "ndjson", "markdown"] {
+        terminal.ask(&format!(".format {format}"), PROMPT);
+        let sql = "select chr(27) || '[2J' || chr(7) || 'bell' || chr(155) || '31m' as text;";
+        let shown = terminal.ask(sql, "(1 row, ");
+        let answer = &shown[shown.rfind("text;").expect("the echo")..];
+        assert!(
+            answer.contains("bell") && !answer.contains("\u{1b}[2J") && !answer.contains("\u{7}bell"),
+            "{answer:?}"
+        );
+        assert!(!answer.contains('\u{9b}'), "{answer:?}");
+    }
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn a_long_answer_goes_through_the_pager() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[("ANNALS_PAGER", "sed s/^/paged:/")]);
+    terminal.until(PROMPT);
+    let shown = terminal.ask("select range as n from range(100);", "(100 rows, ");
+    assert_eq!(shown.matches("paged:│").count(), 101, "{shown}");
+    assert!(!terminal.ask("select 1 as one;", "(1 row, ").contains("paged:"));
+    terminal.ask(".pager off", PROMPT);
+    assert!(!terminal.ask("select range as n from range(100);", "(100 rows, ").contains("paged:"));
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn new_commits_are_seen_after_a_refresh() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[]);
+    terminal.until(PROMPT);
+    terminal.ask("create table kept as select 1 as x;", "(");
+    assert!(terminal.ask("select count(*) as n from connections;", "(1 row, ").contains("12"));
+    place.commit_another_day();
+    terminal.ask(".refresh", PROMPT);
+    assert!(terminal.ask("select count(*) as n from connections;", "(1 row, ").contains("15"));
+    assert!(terminal.ask("select count(*) + 90 as n from kept;", "(1 row, ").contains("91"));
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn without_colours_the_prompt_is_plain() {
+    let place = Place::new();
+    let styled = Terminal::open(&place, &[]).until(PROMPT);
+    assert!(styled.contains("\u{1b}[1mannals> "), "{styled:?}");
+    let plain = Terminal::open(&place, &[("NO_COLOR", "1")]).until(PROMPT);
+    assert!(!plain.contains("\u{1b}[1m"), "{plain:?}");
+}

@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery, RetryPolicy,
-    Retrying, TeamView, TokenSource,
+    Again, Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery,
+    RetryPolicy, Retrying, TeamView, TokenSource,
 };
 use annals::archive::{Archive, LocalStore};
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{Fleet, Flushed, Quiet, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use bytes::Bytes;
 use tempfile::TempDir;
 
 pub type Failure = Box<dyn std::error::Error>;
@@ -38,9 +39,8 @@ pub struct Backfill {
     pub archive: Archive,
     pub committed: Flushed,
     pub took: Took,
-    /// What was asked for, in order, and how many events came.
+    /// What was asked for, in order.
     pub pages: Vec<PageQuery>,
-    pub served: u64,
 }
 
 impl World {
@@ -90,8 +90,8 @@ impl World {
         if committed.rows != self.events() {
             return Err(format!("{} rows of {} events", committed.rows, self.events()).into());
         }
-        let (pages, served) = std::mem::take(&mut *recorder.pages.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Backfill { directory, archive, committed, took, pages, served })
+        let pages = std::mem::take(&mut *recorder.pages.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Backfill { directory, archive, committed, took, pages })
     }
 }
 
@@ -109,7 +109,13 @@ fn config(events: u32, days: u32, end: Instant) -> SandboxConfig {
 /// Passes everything on, and remembers which pages were asked for.
 struct Recorder {
     source: Arc<HttpSource>,
-    pages: Mutex<(Vec<PageQuery>, u64)>,
+    pages: Mutex<Vec<PageQuery>>,
+}
+
+impl Recorder {
+    fn record(&self, query: &PageQuery) {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).push(query.clone());
+    }
 }
 
 impl Directory for Recorder {}
@@ -130,9 +136,15 @@ impl EventSource for Recorder {
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
         Box::pin(async move {
             let served = self.source.page(team, query).await?;
-            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-            pages.0.push(query.clone());
-            pages.1 += served.body.events.len() as u64;
+            self.record(query);
+            Ok(served)
+        })
+    }
+
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+        Box::pin(async move {
+            let served = self.source.page_again(team, query, former).await?;
+            self.record(query);
             Ok(served)
         })
     }

@@ -12,13 +12,13 @@ use tokio::sync::Semaphore;
 
 use crate::model::{Stream, TeamId};
 
-use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
 use super::directory::{Computers, Directory, Unread};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::roster;
 use super::token::{Credential, TokenSource};
-use super::transport::{Transport, rate_limiter};
+use super::transport::{Reply, Transport, rate_limiter};
 use super::wire::{self, WireError};
 
 /// The total time of one request, its body included.
@@ -103,6 +103,13 @@ impl HttpSource {
         T: Send + 'static,
         R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
     {
+        let (what, reply) = self.reply(segments, query).await?;
+        let body = read_body(&what, reply.body, read).await?;
+        Ok(Served { body, at: reply.at })
+    }
+
+    /// GET of the path made of `segments`, each percent-encoded: what was asked, for errors, and the answer.
+    async fn reply(&self, segments: &[&str], query: &[(&str, String)]) -> Result<(String, Reply), ApiError> {
         let mut url = self.base.clone();
         url.path_segments_mut().expect("BUG: an http URL has a path").pop_if_empty().extend(segments);
         let what = format!("GET {}", url.path());
@@ -114,27 +121,43 @@ impl HttpSource {
             url.query_pairs_mut().extend_pairs(query);
         }
         let reply = self.transport.get(&what, url).await?;
-        let body =
-            read_body(reply.body, read).await.map_err(|e| ApiError::Unexpected { what, detail: e.to_string() })?;
-        Ok(Served { body, at: reply.at })
+        Ok((what, reply))
+    }
+
+    async fn page_reply(&self, team: &TeamId, query: &PageQuery) -> Result<(String, Reply), ApiError> {
+        let (team, device) = (team.as_str(), query.device.as_ref());
+        let segments = match (query.stream, device) {
+            (Stream::Billing, _) => vec!["v1", "team", team, "billing", "events"],
+            (Stream::Activity, _) => vec!["v1", "team", team, "history"],
+            (Stream::Connections, None) => vec!["v1", "team", team, "history", "devices"],
+            (Stream::Connections, Some(device)) => vec!["v1", "team", team, "device", device.as_str(), "history"],
+        };
+        self.reply(&segments, &page_query(query)).await
     }
 }
 
-async fn read_body<T, R>(body: Bytes, read: R) -> Result<T, WireError>
+async fn read_body<T, R>(what: &str, body: Bytes, read: R) -> Result<T, ApiError>
 where
     T: Send + 'static,
     R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
 {
-    if body.len() <= PARSE_INLINE_BYTES_MAX {
-        return read(&body);
-    }
-    match tokio::task::spawn_blocking(move || read(&body)).await {
-        Ok(answer) => answer,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(WireError("the program is shutting down".into())),
-        },
-    }
+    let answer = if body.len() <= PARSE_INLINE_BYTES_MAX {
+        read(&body)
+    } else {
+        match tokio::task::spawn_blocking(move || read(&body)).await {
+            Ok(answer) => answer,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(WireError("the program is shutting down".into())),
+            },
+        }
+    };
+    answer.map_err(|e| ApiError::Unexpected { what: what.to_owned(), detail: e.to_string() })
+}
+
+async fn read_page(what: &str, query: &PageQuery, body: Bytes) -> Result<Page, ApiError> {
+    let (stream, device) = (query.stream, query.device.clone().filter(|_| query.stream == Stream::Connections));
+    read_body(what, body, move |body| wire::page(stream, device.as_ref(), body)).await
 }
 
 impl Directory for HttpSource {
@@ -169,17 +192,19 @@ impl EventSource for HttpSource {
     }
 
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
-        let (team, stream, device) = (team.as_str(), query.stream, query.device.clone());
         Box::pin(async move {
-            let segments = match (stream, &device) {
-                (Stream::Billing, _) => vec!["v1", "team", team, "billing", "events"],
-                (Stream::Activity, _) => vec!["v1", "team", team, "history"],
-                (Stream::Connections, None) => vec!["v1", "team", team, "history", "devices"],
-                (Stream::Connections, Some(device)) => vec!["v1", "team", team, "device", device.as_str(), "history"],
-            };
-            let asked = device.clone().filter(|_| stream == Stream::Connections);
-            let read = move |body: &Bytes| wire::page(stream, asked.as_ref(), body);
-            self.get(&segments, &page_query(query), read).await
+            let (what, reply) = self.page_reply(team, query).await?;
+            Ok(Served { body: read_page(&what, query, reply.body).await?, at: reply.at })
+        })
+    }
+
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+        Box::pin(async move {
+            let (what, reply) = self.page_reply(team, query).await?;
+            if reply.body == *former {
+                return Ok(Served { body: Again::Same, at: reply.at });
+            }
+            Ok(Served { body: Again::Changed(read_page(&what, query, reply.body).await?), at: reply.at })
         })
     }
 

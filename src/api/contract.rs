@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use thiserror::Error;
 
@@ -42,6 +43,16 @@ pub struct Page {
     pub events: Vec<RawEvent>,
     pub has_more: Option<bool>,
     pub next_offset: Option<i64>,
+    /// The answer's bytes, by which a later answer is known to be the same; empty where the source has none.
+    pub body: Bytes,
+}
+
+/// What an answer is to an earlier one.
+#[derive(Debug, Clone)]
+pub enum Again {
+    /// Byte for byte the same.
+    Same,
+    Changed(Page),
 }
 
 /// The newest billing entries, newest first as documented.
@@ -104,6 +115,15 @@ pub trait EventSource: Directory {
     fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers>;
     /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
+    /// The page, which was asked for before and then had the bytes `former`: where it has them again, there is nothing to
+    /// read in it.
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+        Box::pin(async move {
+            let Served { body, at } = self.page(team, query).await?;
+            let is_same = !former.is_empty() && body.body == *former;
+            Ok(Served { body: if is_same { Again::Same } else { Again::Changed(body) }, at })
+        })
+    }
     /// `GET /v1/team/{teamID}/billing/events`.
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot>;
 }

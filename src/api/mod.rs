@@ -22,8 +22,8 @@ pub use client::{
     BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND, SetupError,
 };
 pub use contract::{
-    Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery, Served,
-    TeamView,
+    Again, Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery,
+    Served, TeamView,
 };
 pub use directory::{Computers, Directory, Unread};
 pub use retry::{

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use bytes::Bytes;
 
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use super::contract::{Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
+use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
 use super::directory::{Computers, Directory, Unread};
 use super::transport::RETRY_AFTER_SECONDS_MAX;
 
@@ -227,6 +228,10 @@ impl EventSource for Retrying {
 
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
         Box::pin(self.run(move || self.source.page(team, query)))
+    }
+
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+        Box::pin(self.run(move || self.source.page_again(team, query, former)))
     }
 
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {

@@ -147,6 +147,7 @@ fn page_of(stream: Stream, list: &str, body: &Bytes, text: &str, answer: Answer<
         events: events.collect(),
         has_more: answer.has_more.and_then(|text| text.parse().ok()),
         next_offset: answer.next_offset.and_then(|text| text.parse().ok()),
+        body: body.clone(),
     })
 }
 
@@ -162,10 +163,12 @@ fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
         None => (ServedTime::Unusable(format!("not_an_object: the event is {}", json::kind(text))), None),
     };
     let secrets = redact::secrets(text);
-    if secrets.is_empty() {
-        return RawEvent::new(served, false, id, time);
-    }
-    RawEvent::new(redact::replace(&served, &secrets).into(), true, id, time)
+    let is_json = served == text.as_bytes();
+    let event = match secrets.as_slice() {
+        [] => RawEvent::new(served, false, id, time),
+        secrets => RawEvent::new(redact::replace(&served, secrets).into(), true, id, time),
+    };
+    RawEvent { is_json, ..event }
 }
 
 /// A copy of the same length in which every byte is `?` that is not UTF-8, or, inside a string, a control character or

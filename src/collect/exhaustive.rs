@@ -58,6 +58,8 @@ struct Case {
     /// What `hasMoreEvents` always says; `None`: the truth.
     claim: Option<bool>,
     ids: bool,
+    /// Events of one walk above which the range is cut.
+    walk_max: u64,
     history: &'static [Event],
 }
 
@@ -82,6 +84,7 @@ impl Case {
                     time_order: bit(5),
                     claim: None,
                     ids: false,
+                    walk_max: u64::MAX,
                     history,
                 });
             }
@@ -168,10 +171,19 @@ impl Service {
         }
         let from = (query.offset as usize).min(rows.len());
         let to = (from + self.case.cap).min(rows.len());
+        let has_more = self.case.claim.unwrap_or(to < rows.len());
+        let next_offset = if self.case.claim == Some(true) { 0 } else { to as i64 };
+        let mut body = vec![u8::from(has_more)];
+        body.extend(next_offset.to_le_bytes());
+        for (at, instance) in &rows[from..to] {
+            body.extend(at.to_le_bytes());
+            body.extend(if self.case.ids { instance.to_le_bytes() } else { [0; 4] });
+        }
         Page {
             events: rows[from..to].iter().map(|event| raw(*event, self.case.ids)).collect(),
-            has_more: Some(self.case.claim.unwrap_or(to < rows.len())),
-            next_offset: Some(if self.case.claim == Some(true) { 0 } else { to as i64 }),
+            has_more: Some(has_more),
+            next_offset: Some(next_offset),
+            body: body.into(),
         }
     }
 }
@@ -246,7 +258,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
     let lists = Lists { source: &source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
     let asked = Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 };
-    let mut reader = SpanReader::new(lists, asked, u64::MAX, None);
+    let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
     while let Some(leaf) = reader.next().now_or_never().expect("the source is always ready").expect("no request fails")
     {
@@ -315,6 +327,8 @@ fn two_changes_anywhere_lose_nothing_and_double_nothing() {
     for (name, cases) in [
         ("twins", Case::every()),
         ("ids", with(|case| case.ids = true)),
+        ("twins, walks cut short", with(|case| case.walk_max = 4)),
+        ("ids, walks cut short", with(|case| (case.ids, case.walk_max) = (true, 3))),
         ("hasMoreEvents always false", with(|case| case.claim = Some(false))),
         ("hasMoreEvents always true, nextOffset stuck", with(|case| case.claim = Some(true))),
     ] {

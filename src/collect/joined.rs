@@ -23,14 +23,17 @@ pub struct Joined {
     places: DigestMap<usize>,
     /// What [`Joined::hand_out`] gave away, so that a second look does not bring it again.
     handed_out: Multiset<Digest>,
+    needs_sums: bool,
 }
 
 impl Joined {
     /// Joins one page. Events that `keep` refuses belong to other readings.
-    pub fn look(&mut self, page: &[RawEvent], keep: impl Fn(&RawEvent) -> bool) {
+    pub fn look(&mut self, page: Vec<RawEvent>, keep: impl Fn(&RawEvent) -> bool) {
         let mut counts = Multiset::default();
-        for event in page.iter().filter(|event| keep(event)) {
-            let count = counts.add(event.digest);
+        self.events.reserve(page.len());
+        for event in page.into_iter().filter(keep) {
+            let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
+            self.needs_sums |= event.id.is_none();
             if !self.handed_out.is_empty() && self.handed_out.count(&event.digest) >= count {
                 continue;
             }
@@ -38,12 +41,17 @@ impl Joined {
                 Entry::Occupied(place) => self.events[*place.get()].raise(count),
                 Entry::Vacant(place) => {
                     place.insert(self.events.len());
-                    let mut held = Counted { event: event.clone(), count: 1 };
+                    let mut held = Counted { event, count: 1 };
                     held.raise(count);
                     self.events.push(held);
                 }
             }
         }
+    }
+
+    /// Whether a walk's sums tell anything: of an event with an id there is one, whatever the sum.
+    pub fn needs_sums(&self) -> bool {
+        self.needs_sums
     }
 
     /// Joins a confirmed walk: its sums are true multiplicities.
@@ -114,7 +122,7 @@ mod tests {
     #[test]
     fn twins_on_one_page_both_exist() {
         let mut joined = Joined::default();
-        joined.look(&[event("twin", None), event("twin", None)], |_| true);
+        joined.look(vec![event("twin", None), event("twin", None)], |_| true);
         assert_eq!(counts(&mut joined), [2]);
     }
 
@@ -122,8 +130,8 @@ mod tests {
     fn the_same_event_on_two_pages_exists_once_until_a_walk_confirms_it() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
-        joined.look(std::slice::from_ref(&twin), |_| true);
-        joined.look(std::slice::from_ref(&twin), |_| true);
+        joined.look(vec![twin.clone()], |_| true);
+        joined.look(vec![twin.clone()], |_| true);
         let walk = [twin.digest, twin.digest].into_iter().collect();
         joined.confirm(&walk);
         assert_eq!(counts(&mut joined), [2]);
@@ -133,11 +141,11 @@ mod tests {
     fn a_twin_that_is_shown_beside_one_handed_out_is_the_second_of_two() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
-        joined.look(std::slice::from_ref(&twin), |_| true);
+        joined.look(vec![twin.clone()], |_| true);
         assert_eq!(joined.hand_out().len(), 1);
-        joined.look(&[twin.clone(), twin.clone()], |_| true);
+        joined.look(vec![twin.clone(), twin.clone()], |_| true);
         assert_eq!(counts(&mut joined), [2]);
-        joined.look(&[twin.clone(), twin], |_| true);
+        joined.look(vec![twin.clone(), twin], |_| true);
         joined.forget();
         assert_eq!(counts(&mut joined), [2]);
     }
@@ -146,7 +154,7 @@ mod tests {
     fn an_event_with_an_id_exists_once() {
         let event = event("one", Some("id"));
         let mut joined = Joined::default();
-        joined.look(&[event.clone(), event], |_| true);
+        joined.look(vec![event.clone(), event], |_| true);
         assert_eq!(counts(&mut joined), [1]);
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! Normally one list. Where `history/devices` is not there, the deprecated history of each computer is a list of its own.
 
-use crate::api::{ApiError, EventSource, Page, PageQuery, Served};
+use crate::api::{Again, ApiError, EventSource, Page, PageQuery, Served};
 use crate::model::{DeviceId, Instant, Range, RawEvent, Stream, TeamId};
 
 use super::limits::PageLimit;
 use super::planted::{self, Bug};
+use super::trail::Seen;
 use super::walk::{Anomalies, Walk};
 
 /// What readings cost and met.
@@ -72,7 +73,12 @@ impl Asked {
 
     /// Whether this reading keeps the event: owned, or owned by no reading of a neighbour.
     pub fn keeps(&self, event: &RawEvent) -> bool {
-        event.at().is_none_or(|at| self.range.owns(at) || self.is_stray(at))
+        self.keeps_at(event.at())
+    }
+
+    /// As [`Asked::keeps`], by the event's time alone.
+    pub fn keeps_at(&self, at: Option<Instant>) -> bool {
+        at.is_none_or(|at| self.range.owns(at) || self.is_stray(at))
     }
 }
 
@@ -85,26 +91,61 @@ impl Lists<'_> {
         offset: u64,
         stats: &mut ReadStats,
     ) -> Result<Served<Page>, PageError> {
-        let limit = if list.is_some() { self.limit.device_events() } else { self.limit.events() };
-        let query = PageQuery {
+        let query = self.query(list, asked, offset);
+        stats.requests += 1;
+        let served = self.source.page(self.team, &query).await.map_err(|error| self.refused(error, query.limit))?;
+        count(stats, asked, served.body.events.iter().map(RawEvent::at));
+        Ok(served)
+    }
+
+    /// Asks for a page that a former walk saw.
+    pub async fn page_again(
+        &self,
+        list: &Option<DeviceId>,
+        asked: Asked,
+        offset: u64,
+        former: &Seen,
+        stats: &mut ReadStats,
+    ) -> Result<Served<Again>, PageError> {
+        let query = self.query(list, asked, offset);
+        stats.requests += 1;
+        let answer = self.source.page_again(self.team, &query, &former.body).await;
+        let served = answer.map_err(|error| self.refused(error, query.limit))?;
+        match &served.body {
+            Again::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),
+            Again::Changed(page) => count(stats, asked, page.events.iter().map(RawEvent::at)),
+        }
+        Ok(served)
+    }
+
+    /// The page size to ask for.
+    pub fn limit_of(&self, list: &Option<DeviceId>) -> u32 {
+        if list.is_some() { self.limit.device_events() } else { self.limit.events() }
+    }
+
+    fn query(&self, list: &Option<DeviceId>, asked: Asked, offset: u64) -> PageQuery {
+        PageQuery {
             stream: self.stream,
             start: asked.start(),
             stop: asked.stop(),
             offset,
-            limit,
+            limit: self.limit_of(list),
             device: list.clone(),
-        };
-        stats.requests += 1;
-        match self.source.page(self.team, &query).await {
-            Ok(served) => {
-                stats.events += served.body.events.len() as u64;
-                let strays = served.body.events.iter().filter_map(RawEvent::at).filter(|at| asked.is_stray(*at));
-                stats.anomalies.outside += strays.count() as u64;
-                Ok(served)
-            }
-            Err(ApiError::Rejected { status: 400, .. }) if self.limit.refuse(limit) => Err(PageError::LimitRefused),
-            Err(error) => Err(PageError::Api(error)),
         }
+    }
+
+    fn refused(&self, error: ApiError, limit: u32) -> PageError {
+        match error {
+            ApiError::Rejected { status: 400, .. } if self.limit.refuse(limit) => PageError::LimitRefused,
+            error => PageError::Api(error),
+        }
+    }
+}
+
+fn count(stats: &mut ReadStats, asked: Asked, times: impl Iterator<Item = Option<Instant>>) {
+    for at in times {
+        stats.events += 1;
+        stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_stray(at)));
     }
 }
 

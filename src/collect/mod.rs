@@ -10,8 +10,11 @@ mod lists;
 mod planted;
 mod span;
 mod tail;
+mod trail;
 mod walk;
 
+#[cfg(test)]
+mod dense;
 #[cfg(test)]
 mod exhaustive;
 

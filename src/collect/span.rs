@@ -1,11 +1,12 @@
 //! Reading a range completely: two equal anchored walks, halves where it will not hold still.
 
-use crate::api::ApiError;
+use crate::api::{Again, ApiError, Page, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range};
 
 use super::joined::{Counted, Joined};
 use super::lists::{Asked, Lists, PageError, ReadStats, note};
 use super::planted::{self, Bug};
+use super::trail::{Seen, Trail};
 use super::walk::{Step, Walk};
 
 /// Restarts of one range before it is read as two halves.
@@ -59,10 +60,43 @@ pub struct SpanReader<'a> {
 }
 
 enum WalkEnd {
-    Whole(Multiset<Digest>),
+    Whole(Trail),
     Moved,
-    TooBig,
+    /// More than fits in memory; what was seen of it.
+    TooBig(Trail),
     LimitRefused,
+}
+
+/// What a walk over a range is compared with.
+enum Former {
+    None,
+    /// The archive, which holds what a former reading proved.
+    Archive(Multiset<Digest>),
+    Walk(Trail),
+    /// The beginning of a walk over a longer range, asked for so; what it brought of this range.
+    Beginning(Trail, Asked),
+}
+
+impl Former {
+    fn trail(&self) -> Option<&Trail> {
+        match self {
+            Former::Walk(trail) | Former::Beginning(trail, _) => Some(trail),
+            Former::None | Former::Archive(_) => None,
+        }
+    }
+
+    /// Whether a whole walk brought the same.
+    fn is_met(&self, tally: &Multiset<Digest>, asked: Asked) -> bool {
+        match self {
+            Former::None => false,
+            Former::Archive(held) => held == tally,
+            Former::Walk(trail) => trail.tally(|at| asked.keeps_at(at)) == *tally,
+            Former::Beginning(trail, longer) => {
+                let keeps = |at: Instant| asked.range.owns(at) || longer.is_stray(at);
+                trail.tally(|at| at.is_none_or(keeps)) == *tally
+            }
+        }
+    }
 }
 
 impl<'a> SpanReader<'a> {
@@ -93,7 +127,7 @@ impl<'a> SpanReader<'a> {
             return Ok(Some(self.leaf(range, Outcome::Unstable)));
         }
         loop {
-            if self.confirm(range).await? {
+            if self.confirm(&mut range).await? {
                 return Ok(Some(self.leaf(range, Outcome::Confirmed)));
             }
             let Some((left, right)) = range.halves() else {
@@ -111,87 +145,130 @@ impl<'a> SpanReader<'a> {
         (self.joined.hand_out(), self.stats)
     }
 
-    /// True when two whole walks in a row agreed; false when the range is too big or too restless.
-    async fn confirm(&mut self, range: Range) -> Result<bool, ApiError> {
-        let mut last = self.prior.take().filter(|_| range == self.whole);
+    /// True when two whole walks in a row agreed; false when the range is too big or too restless. A range that holds more
+    /// than one walk may bring is cut short where its first walk stood: what that walk saw of it counts as a first walk.
+    async fn confirm(&mut self, range: &mut Range) -> Result<bool, ApiError> {
+        let prior = self.prior.take().filter(|_| *range == self.whole);
+        let mut former = prior.map_or(Former::None, Former::Archive);
         let mut restarts = 0;
+        // What was cut to the size of a walk may have grown since, but not to twice that size.
+        let mut events_max = self.walk_events_max;
         self.began_at = None;
         while restarts <= RESTARTS_MAX {
-            match self.walk(range).await? {
-                WalkEnd::Whole(tally) => {
+            let asked = Asked { range: *range, pad: self.pad };
+            match self.walk(asked, former.trail(), events_max).await? {
+                WalkEnd::Whole(trail) => {
                     self.stats.walks += 1;
-                    if last.as_ref() == Some(&tally) || planted::is(Bug::SingleWalk) {
+                    // Sums are asked for where they tell more than pages, or where walks must be compared by them.
+                    let is_same = matches!(&former, Former::Walk(former) if former.is(&trail));
+                    let tally = if is_same && !self.joined.needs_sums() {
+                        Multiset::default()
+                    } else {
+                        trail.tally(|at| asked.keeps_at(at))
+                    };
+                    if is_same || former.is_met(&tally, asked) || planted::is(Bug::SingleWalk) {
                         self.joined.confirm(&tally);
                         return Ok(true);
                     }
-                    restarts += u32::from(last.is_some());
-                    last = Some(tally);
+                    restarts += u32::from(!matches!(former, Former::None));
+                    former = Former::Walk(trail);
                 }
                 WalkEnd::Moved => {
                     self.stats.restarts += 1;
                     restarts += 1;
-                    last = None;
+                    former = Former::None;
                 }
-                WalkEnd::TooBig => return Ok(false),
-                WalkEnd::LimitRefused => last = None,
+                WalkEnd::TooBig(trail) => {
+                    let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
+                    let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) else { return Ok(false) };
+                    events_max = events_max.saturating_mul(2);
+                    self.stack.push(right);
+                    *range = left;
+                    former = Former::Beginning(trail, asked);
+                }
+                WalkEnd::LimitRefused => former = Former::None,
             }
         }
         Ok(false)
     }
 
-    /// One walk over every list of the stream.
-    async fn walk(&mut self, range: Range) -> Result<WalkEnd, ApiError> {
-        let mut tally = Multiset::default();
+    /// One walk over every list of the stream. Pages of `former` that come again as they were are not read again.
+    async fn walk(&mut self, asked: Asked, former: Option<&Trail>, events_max: u64) -> Result<WalkEnd, ApiError> {
+        let mut trail = Trail::default();
         let mut passed = 0;
+        let mut known = former;
         let lists = self.lists;
-        for list in lists.devices {
-            match self.walk_list(list, range, &mut tally, &mut passed).await? {
-                None => {}
-                Some(end) => return Ok(end),
+        for (place, list) in lists.devices.iter().enumerate() {
+            let mut walk = Walk::from_start();
+            let end = loop {
+                let page = (place, walk.next_offset(), lists.limit_of(list));
+                let seen = known.and_then(|former| former.next(trail.pages(), page)).cloned();
+                let step = match self.page(list, asked, &mut walk, seen.as_deref()).await {
+                    Ok(None) => {
+                        let seen = seen.expect("BUG: a page is the same as one that was seen");
+                        let step = seen.step;
+                        trail.note_again(seen);
+                        step
+                    }
+                    Ok(Some((body, step))) => {
+                        known = None;
+                        trail.note(page, &body, step, walk.clone());
+                        self.look(body, asked);
+                        step
+                    }
+                    Err(PageError::LimitRefused) => break Some(WalkEnd::LimitRefused),
+                    Err(PageError::Api(error)) => return Err(error),
+                };
+                match step {
+                    Step::Moved => break Some(WalkEnd::Moved),
+                    Step::Whole => break None,
+                    Step::More { new } => passed += new as u64,
+                }
+                if passed > events_max && asked.range.halves().is_some() {
+                    break Some(WalkEnd::TooBig(std::mem::take(&mut trail)));
+                }
+            };
+            note(&mut self.stats, &walk);
+            if let Some(end) = end {
+                return Ok(end);
             }
         }
-        Ok(WalkEnd::Whole(tally))
+        Ok(WalkEnd::Whole(trail))
     }
 
-    async fn walk_list(
+    /// One page, and what it means for the walk; `None` when it is the same as `seen`, which the walk then has passed.
+    async fn page(
         &mut self,
         list: &Option<DeviceId>,
-        range: Range,
-        tally: &mut Multiset<Digest>,
-        passed: &mut u64,
-    ) -> Result<Option<WalkEnd>, ApiError> {
-        let asked = Asked { range, pad: self.pad };
-        let mut walk = Walk::from_start();
-        let end = loop {
-            let served = match self.lists.page(list, asked, walk.next_offset(), &mut self.stats).await {
-                Ok(served) => served,
-                Err(PageError::LimitRefused) => break Some(WalkEnd::LimitRefused),
-                Err(PageError::Api(error)) => return Err(error),
-            };
-            self.began_at = self.began_at.or(served.at);
-            self.ended_at = served.at.or(self.ended_at);
-            let page = served.body;
-            let step = walk.take(&page);
-            // A re-scan's wide padding may be the only look that ever shows what stands in it.
-            self.joined.look(&page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
-            match step {
-                Step::Moved => break Some(WalkEnd::Moved),
-                Step::Whole => break None,
-                Step::More { new } => {
-                    for event in &page.events[page.events.len() - new..] {
-                        if asked.keeps(event) {
-                            tally.add(event.digest);
-                        }
-                    }
-                    *passed += new as u64;
-                    if *passed > self.walk_events_max && range.halves().is_some() {
-                        break Some(WalkEnd::TooBig);
-                    }
-                }
+        asked: Asked,
+        walk: &mut Walk,
+        seen: Option<&Seen>,
+    ) -> Result<Option<(Page, Step)>, PageError> {
+        let served = match seen {
+            None => {
+                let Served { body, at } = self.lists.page(list, asked, walk.next_offset(), &mut self.stats).await?;
+                Served { body: Again::Changed(body), at }
             }
+            Some(seen) => self.lists.page_again(list, asked, walk.next_offset(), seen, &mut self.stats).await?,
         };
-        note(&mut self.stats, &walk);
-        Ok(end)
+        self.began_at = self.began_at.or(served.at);
+        self.ended_at = served.at.or(self.ended_at);
+        match (served.body, seen) {
+            (Again::Same, Some(seen)) => {
+                walk.clone_from(&seen.after);
+                Ok(None)
+            }
+            (Again::Changed(page), _) => {
+                let step = walk.take(&page);
+                Ok(Some((page, step)))
+            }
+            (Again::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
+        }
+    }
+
+    fn look(&mut self, page: Page, asked: Asked) {
+        // A re-scan's wide padding may be the only look that ever shows what stands in it.
+        self.joined.look(page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
     }
 
     /// A last, plain look at what never held still, so that what can be seen is kept.
@@ -207,13 +284,14 @@ impl<'a> SpanReader<'a> {
                     Err(PageError::LimitRefused) => continue,
                     Err(PageError::Api(error)) => return Err(error),
                 };
-                self.joined.look(&page.events, |event| asked.keeps(event));
                 let first = page.events.first().map(|event| event.digest);
+                let count = page.events.len() as u64;
+                self.joined.look(page.events, |event| asked.keeps(event));
                 if first.is_none() || (before == first && offset > 0) {
                     break;
                 }
                 before = first;
-                offset += page.events.len() as u64;
+                offset += count;
             }
         }
         Ok(())

@@ -93,16 +93,16 @@ impl<'a> TailReader<'a> {
             let page = served.body;
             match self.walk.take(&page) {
                 Step::Moved => {
-                    self.joined.look(&page.events, |event| self.asked.keeps(event));
+                    self.joined.look(page.events, |event| self.asked.keeps(event));
                     self.moved();
                 }
                 Step::Whole => self.whole(),
                 Step::More { new } => {
                     let new = &page.events[page.events.len() - new..];
                     let fresh: Multiset<Digest> = new.iter().map(|event| event.digest).collect();
-                    let keeps = |e: &RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
-                    self.joined.look(&page.events, keeps);
                     self.count(new);
+                    let keeps = |e: &RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
+                    self.joined.look(page.events, keeps);
                 }
             }
         }
@@ -179,8 +179,9 @@ impl<'a> TailReader<'a> {
                     Err(PageError::Api(error)) => return Err(error),
                 };
                 self.began_at = self.began_at.or(served.at);
-                self.joined.look(&served.body.events, |event| self.asked.keeps(event));
-                if !matches!(walk.take(&served.body), Step::More { .. }) {
+                let step = walk.take(&served.body);
+                self.joined.look(served.body.events, |event| self.asked.keeps(event));
+                if !matches!(step, Step::More { .. }) {
                     break;
                 }
             }

@@ -24,6 +24,8 @@ pub struct RawEvent {
     pub time: ServedTime,
     /// The digest of `text`.
     pub digest: Digest,
+    /// The text is known to be JSON: it was read so, as it stands.
+    pub is_json: bool,
     /// The computer that was asked for, in the deprecated per-computer history: its events do not name one.
     pub device: Option<DeviceId>,
 }
@@ -38,7 +40,7 @@ pub struct EventIdentity {
 impl RawEvent {
     pub fn new(text: Bytes, redacted: bool, id: Option<EventId>, time: ServedTime) -> Self {
         let digest = Digest::of(&text);
-        Self { text, redacted, id, time, digest, device: None }
+        Self { text, redacted, id, time, digest, is_json: false, device: None }
     }
 
     pub fn identity(&self) -> EventIdentity {

@@ -243,7 +243,7 @@ impl Team {
         events.sort_by_key(RawEvent::at);
         let from = usize::try_from(query.offset).unwrap().min(events.len());
         let to = from.saturating_add(self.page_max.min(query.limit as usize)).min(events.len());
-        Page { events: events[from..to].to_vec(), has_more: Some(to < events.len()), next_offset: None }
+        Page { events: events[from..to].to_vec(), has_more: Some(to < events.len()), ..Page::default() }
     }
 }
 

@@ -1,0 +1,87 @@
+//! What one walk saw, kept so that the next walk over the same list can be compared with it.
+//!
+//! A page that comes back byte for byte tells the next walk what it told the first: it is neither read nor counted again.
+//! Two walks that saw the same pages agree; two that did not are compared by what they brought.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::api::Page;
+use crate::model::{Digest, Instant, Multiset, NANOS_PER_SECOND, Range};
+
+use super::lists::Asked;
+use super::walk::{Step, Walk};
+
+/// One page of a walk.
+#[derive(Debug)]
+pub struct Seen {
+    /// Which of the stream's lists, and the place in it.
+    list: usize,
+    offset: u64,
+    limit: u32,
+    pub body: Bytes,
+    /// The events, and when they happened.
+    pub events: Vec<(Digest, Option<Instant>)>,
+    /// What the page meant, and where the walk stood after it.
+    pub step: Step,
+    pub after: Walk,
+}
+
+/// The pages of one walk, in order; over several lists, of one list after another.
+#[derive(Debug, Default)]
+pub struct Trail {
+    pages: Vec<Arc<Seen>>,
+}
+
+impl Trail {
+    /// The page that a walk over `list` would see next, had it seen the first `at` pages of this trail.
+    pub fn next(&self, at: usize, (list, offset, limit): (usize, u64, u32)) -> Option<&Arc<Seen>> {
+        let is_it = |seen: &&Arc<Seen>| (seen.list, seen.offset, seen.limit) == (list, offset, limit);
+        self.pages.get(at).filter(is_it).filter(|seen| !seen.body.is_empty())
+    }
+
+    pub fn note(&mut self, (list, offset, limit): (usize, u64, u32), page: &Page, step: Step, after: Walk) {
+        let events = page.events.iter().map(|event| (event.digest, event.at())).collect();
+        self.pages.push(Arc::new(Seen { list, offset, limit, body: page.body.clone(), events, step, after }));
+    }
+
+    pub fn note_again(&mut self, seen: Arc<Seen>) {
+        self.pages.push(seen);
+    }
+
+    /// How many pages the walk has seen.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether both trails are the same pages throughout.
+    pub fn is(&self, other: &Self) -> bool {
+        self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// How often each event was brought, anchors that came back aside, among those whose time `keeps` keeps.
+    pub fn tally(&self, keeps: impl Fn(Option<Instant>) -> bool) -> Multiset<Digest> {
+        let mut tally = Multiset::default();
+        for seen in &self.pages {
+            let Step::More { new } = seen.step else { continue };
+            for (digest, at) in &seen.events[seen.events.len() - new..] {
+                if keeps(*at) {
+                    tally.add(*digest);
+                }
+            }
+        }
+        tally
+    }
+
+    /// Where a range can be cut so that, in a list in time order, the walk has passed everything that reading the left
+    /// part could show; `None` when it has passed too little.
+    pub fn cut(&self, asked: Asked) -> Option<(Range, Range)> {
+        let passed = self.pages.iter().rev().find_map(|seen| seen.events.iter().rev().find_map(|(_, at)| *at))?;
+        // The bounds may be read with up to a second more on either side.
+        let cut = passed.floor_second().nanos() - (asked.pad + 1) * NANOS_PER_SECOND;
+        let cut = Instant::from_nanos(cut);
+        let range = asked.range;
+        (range.start < cut && cut < range.end).then(|| (Range::new(range.start, cut), Range::new(cut, range.end)))
+    }
+}

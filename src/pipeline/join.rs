@@ -11,7 +11,7 @@ use crate::normalize::normalize;
 #[derive(Debug, Default)]
 pub struct Held {
     occurrences: DigestMap<u32>,
-    revisions: HashMap<EventId, u32>,
+    revisions: HashMap<EventId, u32, ahash::RandomState>,
 }
 
 impl Held {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{DeviceDelta, Finding};
+use crate::archive::{DeviceDelta, Finding, TeamState, WindowState};
 use crate::collect::Counted;
 use crate::model::{Range, Stream};
 
 use super::change::{StreamChange, WindowChange};
+use super::ranges::{missing, union};
+use super::settings::COMMIT_EVENTS_MIN;
 
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
@@ -25,12 +27,15 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: Counted) {
-        self.held_events += 1;
-        match window {
-            Some(window) => self.events.entry((stream, window)).or_default().push(event),
-            None => self.untimed.entry(stream).or_default().push(event),
-        }
+    /// Adds events of one window; without a window, events that none owns.
+    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: impl Iterator<Item = Counted>) {
+        let held = match window {
+            Some(window) => self.events.entry((stream, window)).or_default(),
+            None => self.untimed.entry(stream).or_default(),
+        };
+        let before = held.len();
+        held.extend(events);
+        self.held_events += held.len() - before;
     }
 
     pub fn add_change(&mut self, change: WindowChange) {
@@ -56,6 +61,84 @@ impl Batch {
 
     pub fn held_events(&self) -> usize {
         self.held_events
+    }
+
+    /// Takes out what is worth a commit by itself: windows that are read whole, and, where they are not enough, of each
+    /// window that is read in part its first unbroken stretch, so that its parts follow one another in time. Takes out
+    /// everything where something waits that may speak of the rest: a commit must not vouch for what is held back.
+    pub fn take_ready(&mut self, state: &TeamState) -> Self {
+        let says_nothing_more =
+            self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty();
+        let is_first_reading = |change: &WindowChange| {
+            let held = state.windows.get(&(change.stream, change.window.start));
+            change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
+        };
+        if !says_nothing_more || !self.changes.iter().all(is_first_reading) {
+            return std::mem::take(self);
+        }
+        let mut parts: BTreeMap<(Stream, Range), Vec<Range>> = BTreeMap::new();
+        for (change, part) in self.changes.iter().filter_map(|change| Some((change, change.confirmed?))) {
+            let parts = parts.entry((change.stream, change.window)).or_default();
+            *parts = union(parts, part);
+        }
+        let whole = |(stream, window): &(Stream, Range), parts: &[Range]| {
+            let held = state.windows.get(&(*stream, window.start)).map_or(&[][..], |held| &held.confirmed);
+            let read = parts.iter().fold(held.to_vec(), |read, part| union(&read, *part));
+            missing(*window, &read).is_empty()
+        };
+        let mut held_back = parts.clone();
+        held_back.retain(|place, parts| !whole(place, parts));
+        let mut ready = self.split(&held_back);
+        if ready.held_events < COMMIT_EVENTS_MIN {
+            for parts in held_back.values_mut() {
+                parts.remove(0);
+            }
+            ready.join(self.split(&held_back));
+        }
+        ready
+    }
+
+    /// Takes out all but the changes of `held_back` windows that lie in the ranges given, and their events.
+    fn split(&mut self, held_back: &BTreeMap<(Stream, Range), Vec<Range>>) -> Self {
+        let mut rest = Self::default();
+        let stays = |place: &(Stream, Range), lies: &dyn Fn(&Range) -> bool| {
+            held_back.get(place).is_some_and(|parts| parts.iter().any(lies))
+        };
+        let mut ready = std::mem::take(self);
+        (rest.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(|change| {
+            stays(&(change.stream, change.window), &|part| change.confirmed.is_some_and(|c| c.overlaps(part)))
+        });
+        for (place, events) in std::mem::take(&mut ready.events) {
+            let waits = |held: &Counted| stays(&place, &|part| held.event.at().is_some_and(|at| part.owns(at)));
+            let (waiting, leaving): (Vec<_>, Vec<_>) = events.into_iter().partition(waits);
+            rest.held_events += waiting.len();
+            for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {
+                if !events.is_empty() {
+                    batch.events.insert(place, events);
+                }
+            }
+        }
+        ready.held_events -= rest.held_events;
+        *self = rest;
+        ready
+    }
+
+    /// Adds what another batch holds, as if it had come after this one.
+    pub fn join(&mut self, other: Self) {
+        for (place, events) in other.events {
+            self.events.entry(place).or_default().extend(events);
+        }
+        for (stream, events) in other.untimed {
+            self.untimed.entry(stream).or_default().extend(events);
+        }
+        self.changes.extend(other.changes);
+        other.notes.into_iter().for_each(|(stream, note)| self.note_stream(stream, note));
+        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
+        self.devices.added.extend(other.devices.added);
+        self.devices.removed.extend(other.devices.removed);
+        self.findings.extend(other.findings);
+        other.noted.into_iter().for_each(|finding| self.note_finding(finding));
+        self.held_events += other.held_events;
     }
 
     /// Makes the notes a reason for a commit, where the round has written anyway.

@@ -42,7 +42,7 @@ pub async fn note_computers(
 ) -> Result<(), RoundError> {
     let listed = list(ctx).await?;
     let (begun, noted) =
-        ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.devices.clone())).await;
+        ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.devices.clone())).await?;
     let mut known = ctx.with_state(|state| state.devices.clone());
     known.extend(noted.added);
     known.retain(|device| !noted.removed.contains(device));
@@ -106,8 +106,8 @@ fn is_point_due(state: &TeamState, read: ConnectionsRead) -> bool {
 /// What activity tells of the removal of `computers`: events of this round, and archived ones since the last read point.
 /// A computer that is listed again has lost its former history all the same.
 async fn removals_told(ctx: &TeamContext, computers: BTreeSet<DeviceId>) -> Result<Vec<Removal>, ArchiveError> {
-    let mut texts: BTreeSet<(Instant, String)> = ctx.totals().removals.into_iter().collect();
-    texts.extend(ctx.pending(|batch| removals_waiting(batch, &ctx.team)).await);
+    let waiting = ctx.pending(|batch| removals_waiting(batch, &ctx.team)).await?;
+    let mut texts: BTreeSet<(Instant, String)> = waiting.into_iter().chain(ctx.totals().removals).collect();
     if let Some(since) = ctx.with_state(unseen_since) {
         let archived = ctx.with_writer(move |writer| {
             let mut found = Vec::new();

@@ -16,7 +16,7 @@ use super::flush::{Flushed, flush};
 use super::plan::Windows;
 use super::progress::Progress;
 use super::sessions::Remembered;
-use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, Settings};
+use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
 
 /// Where heavy work (decoding, compressing, syncing) is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,16 @@ impl ServiceClock {
     }
 }
 
+/// What was read and is not committed.
+#[derive(Default)]
+struct Waiting {
+    batch: Batch,
+    /// Events of the commit under way, and how it ends. There is one at a time: commits follow one another.
+    under_way: Option<(usize, tokio::task::JoinHandle<Result<Flushed, ArchiveError>>)>,
+    /// When nothing was held back last.
+    emptied_at: Duration,
+}
+
 /// One team's round.
 pub struct TeamContext {
     pub team: TeamId,
@@ -72,9 +82,8 @@ pub struct TeamContext {
     limits: [PageLimit; 3],
     writer: Arc<Mutex<TeamWriter>>,
     remembered: Arc<Mutex<Remembered>>,
-    batch: futures::lock::Mutex<Batch>,
+    waiting: futures::lock::Mutex<Waiting>,
     totals: Mutex<Flushed>,
-    flushed_at: Mutex<Duration>,
     /// The computers as this round listed them last.
     computers: Mutex<Option<Computers>>,
     /// A commit of this round failed, and what it held is lost to the round.
@@ -94,7 +103,7 @@ impl TeamContext {
             team: writer.state().team_id.clone(),
             source,
             service: ServiceClock::new(clock.clone()),
-            flushed_at: Mutex::new(clock.monotonic()),
+            waiting: futures::lock::Mutex::new(Waiting { emptied_at: clock.monotonic(), ..Waiting::default() }),
             clock,
             settings,
             workers,
@@ -102,7 +111,6 @@ impl TeamContext {
             limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
             writer: Arc::new(Mutex::new(writer)),
             remembered: Arc::default(),
-            batch: futures::lock::Mutex::new(Batch::default()),
             totals: Mutex::new(Flushed::default()),
             computers: Mutex::default(),
             is_broken: AtomicBool::new(false),
@@ -131,18 +139,25 @@ impl TeamContext {
         self.work(move || writer.lock().unwrap_or_else(PoisonError::into_inner).events_in(stream, range)).await
     }
 
-    /// Adds to the batch, and commits it when it has grown or waited long enough.
+    /// Adds to the batch. When it has grown or waited long enough, a commit of it begins, and reading goes on beside it;
+    /// the next commit waits for it. Windows that are not read whole are held back as long as they may be: a window that is
+    /// committed in parts is written twice.
     ///
     /// # Errors
-    /// When the commit fails.
+    /// When a commit failed: this one, or one that had begun before.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
-        let mut batch = self.batch.lock().await;
+        let mut waiting = self.waiting.lock().await;
+        if waiting.under_way.as_ref().is_some_and(|(_, commit)| commit.is_finished()) {
+            self.finish(&mut waiting).await?;
+        }
         self.check_whole()?;
-        add(&mut batch);
-        let waited = self.clock.monotonic().saturating_sub(*lock(&self.flushed_at));
-        let is_due = waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) && !batch.is_idle();
-        if is_due || batch.held_events() >= COMMIT_EVENTS_MAX {
-            self.flush(&mut batch).await?;
+        add(&mut waiting.batch);
+        let waited = self.clock.monotonic().saturating_sub(waiting.emptied_at);
+        if waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) && !waiting.batch.is_idle() {
+            return self.begin_commit(&mut waiting, false).await;
+        }
+        if waiting.batch.held_events() >= COMMIT_EVENTS_MAX {
+            return self.begin_commit(&mut waiting, true).await;
         }
         Ok(())
     }
@@ -158,38 +173,90 @@ impl TeamContext {
     }
 
     /// Looks at what waits for its commit.
-    pub async fn pending<T>(&self, look: impl FnOnce(&Batch) -> T) -> T {
-        look(&*self.batch.lock().await)
+    ///
+    /// # Errors
+    /// When the commit that was under way failed.
+    pub async fn pending<T>(&self, look: impl FnOnce(&Batch) -> T) -> Result<T, ArchiveError> {
+        let mut waiting = self.waiting.lock().await;
+        self.finish(&mut waiting).await?;
+        Ok(look(&waiting.batch))
+    }
+
+    /// Waits until no commit is under way: from then on the state and the totals hold what it brought.
+    ///
+    /// # Errors
+    /// When it failed.
+    pub async fn settle(&self) -> Result<(), ArchiveError> {
+        self.finish(&mut *self.waiting.lock().await).await
     }
 
     /// Commits what is in the batch.
     ///
     /// # Errors
-    /// When the commit fails.
+    /// When a commit fails: this one, or the one that was under way.
     pub async fn commit(&self) -> Result<(), ArchiveError> {
-        let mut batch = self.batch.lock().await;
+        let mut waiting = self.waiting.lock().await;
+        self.finish(&mut waiting).await?;
         if lock(&self.totals).commits > 0 {
-            batch.promote_notes();
+            waiting.batch.promote_notes();
         }
-        self.flush(&mut batch).await
+        self.begin_commit(&mut waiting, false).await?;
+        self.finish(&mut waiting).await
     }
 
-    async fn flush(&self, batch: &mut Batch) -> Result<(), ArchiveError> {
-        if batch.is_idle() {
+    /// Begins a commit of the batch; with `holds_back`, of as much of it as is worth one.
+    async fn begin_commit(&self, waiting: &mut Waiting, holds_back: bool) -> Result<(), ArchiveError> {
+        if waiting.batch.is_idle() {
             return Ok(());
         }
+        let held = waiting.batch.held_events();
+        let under_way = waiting.under_way.as_ref().map_or(0, |(events, _)| *events);
+        if holds_back && under_way > 0 && held + under_way < HELD_EVENTS_MAX {
+            return Ok(());
+        }
+        self.finish(waiting).await?;
         self.check_whole()?;
-        let taken = std::mem::take(batch);
+        let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state)));
+        let taken = match ready {
+            Some(ready) if ready.held_events() >= COMMIT_EVENTS_MIN => ready,
+            Some(too_few) if held < HELD_EVENTS_MAX => {
+                waiting.batch.join(too_few);
+                return Ok(());
+            }
+            ready => {
+                waiting.batch.join(ready.unwrap_or_default());
+                std::mem::take(&mut waiting.batch)
+            }
+        };
+        if waiting.batch.is_idle() {
+            waiting.emptied_at = self.clock.monotonic();
+        }
+        let events = taken.held_events();
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now) = (self.service.now(), self.clock.now());
-        let flushed = self
-            .work(move || {
-                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-                flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)
-            })
-            .await
-            .inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
-        *lock(&self.flushed_at) = self.clock.monotonic();
+        let work = move || {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)
+        };
+        match self.workers {
+            Workers::Inline => self.end_commit(work()),
+            Workers::Threads => {
+                waiting.under_way = Some((events, tokio::task::spawn_blocking(work)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for the commit that is under way.
+    async fn finish(&self, waiting: &mut Waiting) -> Result<(), ArchiveError> {
+        let Some((_, commit)) = &mut waiting.under_way else { return Ok(()) };
+        let done = commit.await;
+        waiting.under_way = None;
+        self.end_commit(joined(done))
+    }
+
+    fn end_commit(&self, done: Result<Flushed, ArchiveError>) -> Result<(), ArchiveError> {
+        let flushed = done.inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
         self.progress.committed(&self.team, &flushed);
         self.count(flushed);
         Ok(())
@@ -237,12 +304,17 @@ impl TeamContext {
     ) -> Result<T, ArchiveError> {
         match self.workers {
             Workers::Inline => work(),
-            Workers::Threads => match tokio::task::spawn_blocking(work).await {
-                Ok(done) => done,
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => unreachable!("BUG: blocking work is never cancelled"),
-            },
+            Workers::Threads => joined(tokio::task::spawn_blocking(work).await),
         }
+    }
+}
+
+/// What blocking work came to.
+fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
+    match done {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => unreachable!("BUG: blocking work is never cancelled"),
     }
 }
 

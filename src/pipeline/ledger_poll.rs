@@ -76,7 +76,8 @@ impl Poll<'_> {
         for event in self.events.iter().rev() {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
             let window = event.at().map(|at| self.window_of(at));
-            batch.add_event(Stream::Billing, window, Counted { event: event.clone(), count });
+            let event = Counted { event: event.clone(), count };
+            batch.add_events(Stream::Billing, window, std::iter::once(event));
         }
     }
 

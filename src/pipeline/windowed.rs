@@ -30,7 +30,10 @@ pub const PAD_SECONDS: i64 = 1;
 pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
     let one_list = [None];
     match read_lists(ctx, stream, first, now, &one_list).await {
-        Err(RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections && may_be_absent(ctx) => {
+        Err(error @ RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections => {
+            if !may_be_absent(ctx).await? {
+                return Err(error);
+            }
             let computers = ctx.source.devices(&ctx.team).await?;
             let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
             note_deprecated(ctx, stream, lists.len(), now).await?;
@@ -44,11 +47,12 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
 
 /// Where `history/devices` has answered before, a 404 is a fault: the deprecated history tells the same events in other
 /// words, and each would be archived once more.
-fn may_be_absent(ctx: &TeamContext) -> bool {
-    ctx.with_state(|state| {
+async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
+    ctx.settle().await?;
+    Ok(ctx.with_state(|state| {
         let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
         is_known || state.files_of(Dataset::Connections).next().is_none()
-    })
+    }))
 }
 
 async fn read_lists(
@@ -184,9 +188,12 @@ impl Round<'_> {
     }
 
     pub fn sort_in(&self, batch: &mut Batch, events: Vec<Counted>) {
-        for event in events {
+        let mut rest = events.into_iter().peekable();
+        while let Some(event) = rest.next() {
             let window = event.event.at().map(|at| self.index.of(at));
-            batch.add_event(self.stream, window, event);
+            let is_with = |other: &Counted| window.is_some_and(|w| other.event.at().is_some_and(|at| w.owns(at)));
+            let with = std::iter::from_fn(|| rest.next_if(is_with));
+            batch.add_events(self.stream, window, std::iter::once(event).chain(with));
         }
     }
 

@@ -131,7 +131,8 @@ pub fn connection_rows(
         let ids: HashSet<ConnectionId> = here.clone().map(|(id, _)| id.clone()).collect();
         let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.map(|(_, range)| range.end));
         let Some(range) = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end)) else { continue };
-        let selection = Selection { columns: &columns, range: Some(range), connections: Some(&Arc::new(ids)) };
+        let ids = Arc::new(ids);
+        let selection = Selection { columns: &columns, range: Some(range), connections: Some(&ids), groups: None };
         for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
             found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
         }
@@ -248,7 +249,7 @@ fn scan(
     take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
 ) -> Result<(), ArchiveError> {
     for file in state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
-        let selection = Selection { columns, range: Some(range), connections: None };
+        let selection = Selection { columns, range: Some(range), ..Selection::default() };
         for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
             take(&file.path, &batch?)?;
         }

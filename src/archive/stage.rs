@@ -4,19 +4,23 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
-use crate::model::{LedgerSeq, TeamId};
+use arrow::array::RecordBatch;
+
+use crate::model::{EventRow, Instant, LedgerSeq, Stream, TeamId};
 
 use super::path::{ArchivePath, DataPath, TeamKey};
 use super::plan::{Content, Output};
 use super::store::{Store, StoreError, Verb};
 use super::table::{
-    BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows, digest_rows,
-    event_batch, inventory_batch, merge, reject_batch,
+    BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows,
+    digest_rows, event_batch, inventory_batch, merge, reject_batch,
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
 /// Quarantined events may be large, and are few.
 const REJECTS_PER_BATCH: usize = 64;
+/// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
+const KEPT_BYTES_MAX: usize = 16 << 20;
 /// Files written at once, at most: each holds a row group in memory.
 const THREADS_MAX: usize = 4;
 /// Fewer rows are not worth a thread.
@@ -73,9 +77,9 @@ impl Stage<'_> {
         let path = ArchivePath::Staging { team: self.key.clone(), seq: self.seq, index }.to_string();
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
-        let expected = fill(self.store, self.team, &mut table, output.content)?;
+        let meant = fill(self.store, self.team, &mut table, output.content)?;
         let written = table.finish()?;
-        compare(&path, read_back(self.store, &path, dataset, &written)?, (rows, expected))?;
+        compare(&path, read_back(self.store, &path, dataset, &written, &meant)?, (rows, meant.digest))?;
         let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
         Ok(FileEntry {
             path: place.to_string(),
@@ -84,90 +88,216 @@ impl Stage<'_> {
             rows: written.rows,
             bytes: written.bytes,
             sha256: written.sha256,
-            rows_digest: expected.into(),
+            rows_digest: meant.digest.into(),
             first: written.first,
             last: written.last,
         })
     }
 }
 
-/// Writes the rows and returns the digest that they must have: computed from the new rows and from what the ledger says
-/// about the files that go up in this one, not from what was written.
-fn fill(
-    store: &dyn Store,
-    team: &TeamId,
-    table: &mut TableWriter,
-    content: Content,
-) -> Result<RowsDigest, ArchiveError> {
+/// What a file is meant to hold.
+#[derive(Default)]
+struct Meant {
+    /// Of all rows: computed from the new ones and from what the ledger says about the files that go up in this one, not
+    /// from what was written.
+    digest: RowsDigest,
+    /// New rows, where there are no others and they are few enough to be kept until they are read back.
+    rows: Option<Vec<RecordBatch>>,
+    spliced: Vec<Spliced>,
+}
+
+/// A file whose row groups stand in the new one from the row group `at` on.
+struct Spliced {
+    at: usize,
+    groups: Groups,
+    rows: u64,
+    digest: RowsDigest,
+}
+
+/// Writes the rows.
+fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Content) -> Result<Meant, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
-    let mut expected = RowsDigest::default();
+    let mut meant = Meant::default();
     match content {
         Content::Rejects(rows) => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
                 let batch = reject_batch(some).map_err(bad)?;
-                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
+                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
+            }
+        }
+        Content::Events { stream, inputs, rows } if inputs.is_empty() => {
+            let mut kept =
+                Some(Vec::new()).filter(|_| rows.iter().map(|row| row.raw.len()).sum::<usize>() <= KEPT_BYTES_MAX);
+            let mut rest = rows.as_slice();
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(chunk_rows(rest));
+                let batch = event_batch(stream, now).map_err(bad)?;
+                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
+                table.write(&batch)?;
+                kept.iter_mut().for_each(|kept| kept.push(batch.clone()));
+                rest = later;
+            }
+            meant.rows = kept;
+        }
+        Content::Events { stream, inputs, rows } => {
+            for run in runs(store, inputs, rows)? {
+                write_run(store, table, stream, run, &mut meant)?;
             }
         }
         Content::Inventory { part, inputs, rows } => {
             for file in inputs {
-                expected = expected.plus(file.rows_digest.into());
+                meant.digest = meant.digest.plus(file.rows_digest.into());
                 for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
                     table.write(&batch?)?;
                 }
             }
             for some in rows.chunks(BATCH_ROWS_MAX) {
                 let batch = inventory_batch(team, part, some).map_err(bad)?;
-                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
+                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
             }
-        }
-        Content::Events { stream, inputs, rows } if inputs.is_empty() => {
-            let mut rest = rows.as_slice();
-            while !rest.is_empty() {
-                let (now, later) = rest.split_at(chunk_rows(rest));
-                let batch = event_batch(stream, now).map_err(bad)?;
-                expected = expected.plus(digest_rows(&batch).map_err(bad)?);
-                table.write(&batch)?;
-                rest = later;
-            }
-        }
-        Content::Events { stream, inputs, rows } => {
-            expected = inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
-            let files = inputs.into_iter().map(MergeInput::File);
-            let inputs = files.chain([MergeInput::Rows(stream, rows)]).collect();
-            let new = merge(store, inputs, &mut |batch| table.write(batch))?;
-            expected = expected.plus(new);
         }
         Content::Sessions(change) => {
-            expected = change.inputs.iter().fold(expected, |sum, file| sum.plus(file.rows_digest.into()));
-            expected = expected.less(change.dropped.digest).plus(change.added.digest);
+            let held = change.inputs.iter().map(|file| RowsDigest::from(file.rows_digest));
+            meant.digest =
+                held.fold(meant.digest, RowsDigest::plus).less(change.dropped.digest).plus(change.added.digest);
             merge(store, change.into_inputs(), &mut |batch| table.write(batch))?;
         }
     }
-    Ok(expected)
+    Ok(meant)
 }
 
-/// Nothing is believed of a file that was not read again: its bytes, and every value in it. Returns what was found.
+fn write_run(
+    store: &dyn Store,
+    table: &mut TableWriter,
+    stream: Stream,
+    run: Run,
+    meant: &mut Meant,
+) -> Result<(), ArchiveError> {
+    match run {
+        Run::Splice(entry, groups) => {
+            let digest = RowsDigest::from(entry.rows_digest);
+            let times = entry.first.zip(entry.last).expect("BUG: only files with times are spliced");
+            let at = table.splice(&groups, times)?;
+            meant.digest = meant.digest.plus(digest);
+            meant.spliced.push(Spliced { at, groups, rows: entry.rows, digest });
+        }
+        Run::Merge(entries, rows) => {
+            let held = entries.iter().map(|file| RowsDigest::from(file.rows_digest));
+            meant.digest = held.fold(meant.digest, RowsDigest::plus);
+            let files = entries.into_iter().map(MergeInput::File);
+            let inputs = files.chain([MergeInput::Rows(stream, rows)]).collect();
+            let new = merge(store, inputs, &mut |batch| table.write(batch))?;
+            meant.digest = meant.digest.plus(new);
+        }
+    }
+    Ok(())
+}
+
+/// What is written of a file in one piece.
+enum Run {
+    Splice(FileEntry, Groups),
+    Merge(Vec<FileEntry>, Vec<EventRow>),
+}
+
+/// The pieces of a new file in the order of time. A file that no other input overlaps goes over as it is where its row
+/// groups are large enough; what lies between two such files is merged.
+fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> Result<Vec<Run>, ArchiveError> {
+    inputs.sort_by_key(|file| file.first);
+    let times = |file: &FileEntry| file.first.zip(file.last);
+    let of_rows = rows.first().zip(rows.last()).map(|(first, last)| (first.time, last.time));
+    let others: Vec<_> = inputs.iter().map(times).collect();
+    let is_alone = |at: usize| {
+        let Some((first, last)) = others[at] else { return false };
+        let apart = |other: (Instant, Instant)| other.1 < first || last < other.0;
+        let inputs = others.iter().enumerate().filter(|(other, _)| *other != at);
+        inputs.map(|(_, other)| *other).all(|other| other.is_some_and(apart)) && of_rows.is_none_or(apart)
+    };
+    let mut runs = Vec::new();
+    let (mut between, mut rows) = (Vec::new(), Some(rows).filter(|rows| !rows.is_empty()));
+    for (at, file) in inputs.into_iter().enumerate() {
+        let groups = if is_alone(at) { Groups::whole(store, &file)? } else { None };
+        let Some(groups) = groups else {
+            between.push(file);
+            continue;
+        };
+        let before = rows.take_if(|_| of_rows.zip(file.first).is_some_and(|((_, last), first)| last < first));
+        if !between.is_empty() || before.is_some() {
+            runs.push(Run::Merge(std::mem::take(&mut between), before.unwrap_or_default()));
+        }
+        runs.push(Run::Splice(file, groups));
+    }
+    if !between.is_empty() || rows.is_some() {
+        runs.push(Run::Merge(between, rows.unwrap_or_default()));
+    }
+    Ok(runs)
+}
+
+/// Nothing is believed of a file that was not read again: its bytes, and every value in it. New rows are compared with
+/// what was to be written, one by one or by their digest; row groups that went over as they were, byte by byte with those
+/// of their files. Returns what was found.
 fn read_back(
     store: &dyn Store,
     path: &str,
     dataset: Dataset,
     written: &Written,
+    meant: &Meant,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
-    let blob = store.read(path)?;
-    let sha256 = blob.digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    let file = Groups::open(store, path)?;
+    let sha256 = file.blob().digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
     if sha256 != written.sha256 {
-        let (found, expected) = (sha256.to_string(), written.sha256.to_string());
-        return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
+        return Err(differs(sha256.to_string(), written.sha256.to_string()));
     }
     let mut found = (0, RowsDigest::default());
-    for batch in TableReader::open(store, path, dataset, Selection::default())? {
+    let mut encoded: Vec<usize> = (0..file.count()).collect();
+    for part in &meant.spliced {
+        if !part.groups.stand_in(&file, part.at)? {
+            return Err(differs(format!("other row groups from {} on", part.at), "those of its inputs".to_owned()));
+        }
+        encoded.retain(|at| !(part.at..part.at + part.groups.count()).contains(at));
+        found = (found.0 + part.rows, found.1.plus(part.digest));
+    }
+    if encoded.is_empty() {
+        return Ok(found);
+    }
+    let selection = Selection { groups: Some(&encoded), ..Selection::default() };
+    let batches = TableReader::open(store, path, dataset, selection)?;
+    if let Some(rows) = &meant.rows {
+        return match same_rows(rows, batches)? {
+            Some(count) => Ok((count, meant.digest)),
+            None => Err(differs("other values".to_owned(), "the rows of the draft".to_owned())),
+        };
+    }
+    for batch in batches {
         let batch = batch?;
         let digest = digest_rows(&batch).map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
     Ok(found)
+}
+
+/// How many rows `found` holds; `None` when they are not those of `meant`, in order.
+fn same_rows(meant: &[RecordBatch], found: TableReader) -> Result<Option<u64>, ArchiveError> {
+    let mut rest = meant.iter().cloned();
+    let mut next = rest.next();
+    let mut count = 0;
+    for batch in found {
+        let mut batch = batch?;
+        count += batch.num_rows() as u64;
+        while batch.num_rows() > 0 {
+            let Some(expected) = next.take() else { return Ok(None) };
+            let rows = expected.num_rows().min(batch.num_rows());
+            if expected.slice(0, rows).columns() != batch.slice(0, rows).columns() {
+                return Ok(None);
+            }
+            batch = batch.slice(rows, batch.num_rows() - rows);
+            next = Some(expected.slice(rows, expected.num_rows() - rows)).filter(|rest| rest.num_rows() > 0);
+            next = next.or_else(|| rest.next());
+        }
+    }
+    Ok(next.is_none().then_some(count))
 }
 
 fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {

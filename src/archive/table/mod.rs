@@ -9,6 +9,7 @@ mod reader;
 mod rows;
 mod schema;
 mod sessions;
+mod splice;
 mod tuning;
 mod writer;
 
@@ -20,6 +21,7 @@ pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
 pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
+pub use splice::Groups;
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Tier};
 pub use writer::{TableWriter, Written};
 

@@ -30,6 +30,8 @@ pub struct Selection<'a> {
     pub range: Option<Range>,
     /// Rows of these connections alone.
     pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
+    /// These row groups, by their numbers; `None`: all.
+    pub groups: Option<&'a [usize]>,
 }
 
 /// The batches of one file, in order.
@@ -67,7 +69,8 @@ impl TableReader {
         }
         let mut groups = Vec::new();
         for (at, group) in builder.metadata().row_groups().iter().enumerate() {
-            if selection.range.is_none_or(|range| may_hold(group, range)) {
+            let is_asked = selection.groups.is_none_or(|asked| asked.contains(&at));
+            if is_asked && selection.range.is_none_or(|range| may_hold(group, range)) {
                 groups.push(at);
             }
         }
@@ -147,7 +150,7 @@ fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<H
 }
 
 /// Parquet's decoder panics on some damaged files; to us that is a file that cannot be read.
-fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+pub(super) fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         let detail = "damaged in a way that its decoder does not expect".to_owned();
         Err(ArchiveError::Table { path: path.to_owned(), detail })

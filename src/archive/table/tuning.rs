@@ -17,6 +17,9 @@ pub const BATCH_ROWS_MAX: usize = 4096;
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
 /// Rows of one row group.
 pub const GROUP_ROWS_MAX: usize = 131_072;
+/// A row group of fewer rows is encoded again with its neighbours when its file goes up in another: smaller ones have no
+/// bloom filters, and dictionaries that are not worth their place.
+pub const GROUP_ROWS_MIN: i64 = 4096;
 /// Text of one row group: what decoding one at a time can need.
 pub const GROUP_BYTES_MAX: usize = 128 << 20;
 
@@ -31,7 +34,7 @@ pub const GROUP_BYTES_MAX: usize = 128 << 20;
 /// 18.6 B (19.1 at 9; plain, 20.6) and `connection_id` 6.8 (7.1 at 9; with a dictionary, 7.5). Times: 3.1 B and 3.7 as deltas,
 /// 5.6 and 7.8 with dictionaries. Bloom filters take 0.6 B.
 ///
-/// Sealed files are therefore encoded at 1 too: sealing a backfill at 9 took a quarter of its time, for two bytes an event.
+/// Sealed files are therefore encoded at 1 too, and take over large row groups of recent ones as they are: sealing a backfill at 9 took a quarter of its time, for two bytes an event.
 const RAW_PAGE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 256 << 10;
 const RECENT_LEVEL: i32 = 1;
@@ -112,8 +115,16 @@ fn with_columns(mut builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder
             .set_column_data_page_size_limit(path.clone(), RAW_PAGE_BYTES)
             .set_column_statistics_enabled(path, EnabledStatistics::None);
     }
+    // One value or two: a dictionary and its runs are nothing to compress, and setting up a compressor costs more.
+    for name in [column::TEAM_ID, column::REVISION, column::FIRST_SEEN_AT, column::REDACTED] {
+        builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
+    }
     for name in [column::EVENT_ID, CONNECTION_ID] {
-        builder = builder.set_column_compression(ColumnPath::from(name), zstd(RANDOM_ID_LEVEL));
+        // The least and the greatest of random ids tell nothing, and finding them takes two comparisons an event.
+        let path = ColumnPath::from(name);
+        builder = builder
+            .set_column_compression(path.clone(), zstd(RANDOM_ID_LEVEL))
+            .set_column_statistics_enabled(path, EnabledStatistics::None);
     }
     builder
 }

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{AsArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, Instant};
@@ -12,8 +14,8 @@ use crate::model::{Digest, Instant};
 use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
-use super::tuning::{GROUP_BYTES_MAX, properties};
-use super::{Tier, column, schema_of};
+use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
+use super::{Groups, Tier, column, schema_of};
 
 /// What was written, as the ledger records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +30,19 @@ pub struct Written {
 /// A table file in the making.
 pub struct TableWriter {
     path: String,
-    writer: ArrowWriter<Sink>,
+    writer: SerializedFileWriter<Sink>,
+    columns: ArrowRowGroupWriterFactory,
+    /// The row group that is being encoded.
+    group: Option<Group>,
     rows: u64,
     first: Option<i64>,
     last: Option<i64>,
-    group_bytes: usize,
+}
+
+struct Group {
+    columns: Vec<ArrowColumnWriter>,
+    rows: usize,
+    text_bytes: usize,
 }
 
 impl TableWriter {
@@ -51,9 +61,10 @@ impl TableWriter {
         let sink = Sink { file: Some(file), hasher: Sha256::new(), bytes: 0, failure: None };
         let options =
             ArrowWriterOptions::new().with_properties(properties(dataset, tier, rows)).with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
+        let (writer, columns) = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
+            .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
-        Ok(Self { path: path.to_owned(), writer, rows: 0, first: None, last: None, group_bytes: 0 })
+        Ok(Self { path: path.to_owned(), writer, columns, group: None, rows: 0, first: None, last: None })
     }
 
     /// Adds rows, which come after those before in time order.
@@ -67,22 +78,73 @@ impl TableWriter {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));
         }
-        let text = batch.column_by_name(column::RAW).and_then(|c| c.as_string_opt::<i32>());
-        let text_bytes = text.map_or(0, |t| t.value_data().len());
-        let rows_before = self.writer.in_progress_rows();
-        let mut outcome = self.writer.write(batch);
-        let is_same_group = self.writer.in_progress_rows() == rows_before + batch.num_rows();
-        self.group_bytes = if is_same_group { self.group_bytes + text_bytes } else { text_bytes };
-        if outcome.is_ok() && self.group_bytes > GROUP_BYTES_MAX {
-            outcome = self.writer.flush();
-            self.group_bytes = 0;
-        }
-        if let Err(e) = outcome {
-            let failure = self.writer.inner_mut().failure.take();
-            return Err(named(&self.path, failure, &e));
+        let mut rest = batch.clone();
+        while rest.num_rows() > 0 {
+            let room = GROUP_ROWS_MAX - self.group.as_ref().map_or(0, |group| group.rows);
+            let now = rest.slice(0, room.min(rest.num_rows()));
+            rest = rest.slice(now.num_rows(), rest.num_rows() - now.num_rows());
+            let written = self.encode(&now);
+            self.named(written)?;
         }
         self.rows += batch.num_rows() as u64;
         Ok(())
+    }
+
+    /// Takes over the row groups of another file, whose rows come after those before in time order. Returns where the
+    /// first of them stands.
+    ///
+    /// # Errors
+    /// When the store fails, or the file is not one of the dataset.
+    pub fn splice(&mut self, from: &Groups, (first, last): (Instant, Instant)) -> Result<usize, ArchiveError> {
+        let closed = self.close_group();
+        self.named(closed)?;
+        let place = self.writer.flushed_row_groups().len();
+        for at in 0..from.count() {
+            let (rows, chunks) = from.chunks(at)?;
+            let copied = self.writer.next_row_group().and_then(|mut group| {
+                chunks.into_iter().try_for_each(|chunk| group.append_column(from.blob(), chunk))?;
+                group.close().map(drop)
+            });
+            self.named(copied)?;
+            self.rows += rows;
+        }
+        self.first = Some(self.first.map_or(first.nanos(), |held| held.min(first.nanos())));
+        self.last = Some(self.last.map_or(last.nanos(), |held| held.max(last.nanos())));
+        Ok(place)
+    }
+
+    fn encode(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let text = batch.column_by_name(column::RAW).and_then(|c| c.as_string_opt::<i32>());
+        let offsets = text.map(StringArray::value_offsets).and_then(|o| Some(o.last()? - o.first()?));
+        let index = self.writer.flushed_row_groups().len();
+        let group = match &mut self.group {
+            Some(group) => group,
+            none => none.insert(Group { columns: self.columns.create_column_writers(index)?, rows: 0, text_bytes: 0 }),
+        };
+        let schema = batch.schema();
+        let mut writers = group.columns.iter_mut();
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, column)? {
+                writers.next().expect("BUG: a writer for every column").write(&leaf)?;
+            }
+        }
+        group.rows += batch.num_rows();
+        group.text_bytes += offsets.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+        if group.rows >= GROUP_ROWS_MAX || group.text_bytes > GROUP_BYTES_MAX { self.close_group() } else { Ok(()) }
+    }
+
+    fn close_group(&mut self) -> Result<(), ParquetError> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        let mut row_group = self.writer.next_row_group()?;
+        for column in group.columns {
+            column.close()?.append_to_row_group(&mut row_group)?;
+        }
+        row_group.close().map(drop)
+    }
+
+    /// An error of the file, under the store's own name for it where there is one.
+    fn named<T>(&mut self, outcome: Result<T, ParquetError>) -> Result<T, ArchiveError> {
+        outcome.map_err(|e| named(&self.path, self.writer.inner_mut().failure.take(), &e))
     }
 
     /// Completes the file and makes it durable.
@@ -90,10 +152,8 @@ impl TableWriter {
     /// # Errors
     /// When the store fails: the file is then worth nothing.
     pub fn finish(mut self) -> Result<Written, ArchiveError> {
-        if let Err(e) = self.writer.finish() {
-            let failure = self.writer.inner_mut().failure.take();
-            return Err(named(&self.path, failure, &e));
-        }
+        let finished = self.close_group().and_then(|()| self.writer.finish().map(drop));
+        self.named(finished)?;
         // The writer has flushed what it held; taking it apart would finish it a second time.
         let sink = self.writer.inner_mut();
         let sha256 = Digest(std::mem::take(&mut sink.hasher).finalize().into());
@@ -110,7 +170,7 @@ impl TableWriter {
 }
 
 /// The store's own error where there is one: it says verb, path and cause.
-fn named(path: &str, failure: Option<io::Error>, error: &parquet::errors::ParquetError) -> ArchiveError {
+fn named(path: &str, failure: Option<io::Error>, error: &ParquetError) -> ArchiveError {
     match failure {
         Some(source) => StoreError::io(Verb::Write, path, source).into(),
         None => ArchiveError::Table { path: path.to_owned(), detail: error.to_string() },

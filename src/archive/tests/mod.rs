@@ -6,6 +6,7 @@ mod faults;
 mod inventory;
 mod properties;
 mod sessions;
+mod splice;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

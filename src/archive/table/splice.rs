@@ -1,0 +1,172 @@
+//! Row groups that go from one file into another as they are: neither decoded nor encoded again.
+//!
+//! What a column chunk decodes to is a function of its bytes and of what the footer says about it. So a row group whose
+//! chunks have, in the new file, the same bytes under the same description holds the same rows, and their digest is the one
+//! that the ledger has of the file that they come from.
+
+use std::sync::Arc;
+
+use parquet::bloom_filter::Sbbf;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+use parquet::file::reader::ChunkReader;
+
+use super::super::store::{Blob, Store, StoreError, Verb};
+use super::super::{ArchiveError, FileEntry};
+use super::reader::guarded;
+use super::tuning::GROUP_ROWS_MIN;
+
+/// A file, opened for its row groups.
+pub struct Groups {
+    path: String,
+    blob: Blob,
+    metadata: Arc<ParquetMetaData>,
+}
+
+impl Groups {
+    /// Opens a file; damage of any kind is an error.
+    ///
+    /// # Errors
+    /// When the store fails, or the file is no table.
+    pub fn open(store: &dyn Store, path: &str) -> Result<Self, ArchiveError> {
+        let blob = store.read(path)?;
+        let read = || {
+            let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
+            reader.parse_and_finish(&blob).map(Arc::new).map_err(|e| table(path, &e))
+        };
+        let metadata = guarded(path, read)?;
+        Ok(Self { path: path.to_owned(), blob, metadata })
+    }
+
+    /// Opens a live file whose row groups are large enough to be kept as they are; `None` where they are not.
+    ///
+    /// # Errors
+    /// As [`Groups::open`], and when the file is not the one that the ledger names.
+    pub fn whole(store: &dyn Store, entry: &FileEntry) -> Result<Option<Self>, ArchiveError> {
+        let groups = Self::open(store, &entry.path)?;
+        let is_large = |group: &RowGroupMetaData| group.num_rows() >= GROUP_ROWS_MIN;
+        if !groups.metadata.row_groups().iter().all(is_large) {
+            return Ok(None);
+        }
+        let found = groups.blob.digest().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
+        if found != entry.sha256 {
+            let (found, expected) = (found.to_string(), entry.sha256.to_string());
+            return Err(ArchiveError::FileAltered {
+                path: entry.path.clone(),
+                bytes: groups.blob.size(),
+                found,
+                expected,
+            });
+        }
+        Ok(Some(groups))
+    }
+
+    pub fn count(&self) -> usize {
+        self.metadata.num_row_groups()
+    }
+
+    pub fn blob(&self) -> &Blob {
+        &self.blob
+    }
+
+    /// The chunks of a row group, as a file writer takes them over.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn chunks(&self, group: usize) -> Result<(u64, Vec<ColumnCloseResult>), ArchiveError> {
+        let chunks = self.metadata.row_group(group);
+        let rows = u64::try_from(chunks.num_rows()).unwrap_or(0);
+        let close = |(at, chunk): (usize, &ColumnChunkMetaData)| {
+            Ok(ColumnCloseResult {
+                bytes_written: u64::try_from(chunk.compressed_size()).unwrap_or(0),
+                rows_written: rows,
+                metadata: chunk.clone(),
+                bloom_filter: Sbbf::read_from_column_chunk(chunk, &self.blob)?,
+                column_index: self.column_index(group, at).cloned(),
+                offset_index: self.offset_index(group, at).cloned(),
+            })
+        };
+        let closes = chunks.columns().iter().enumerate().map(close).collect::<Result<_, ParquetError>>();
+        Ok((rows, closes.map_err(|e| table(&self.path, &e))?))
+    }
+
+    /// Whether the row groups of `self` stand in `other`, one after another from `first` on, as they are here.
+    ///
+    /// # Errors
+    /// When one of the files cannot be read.
+    pub fn stand_in(&self, other: &Self, first: usize) -> Result<bool, ArchiveError> {
+        if first + self.count() > other.count() {
+            return Ok(false);
+        }
+        for (at, ours) in self.metadata.row_groups().iter().enumerate() {
+            let theirs = other.metadata.row_group(first + at);
+            if ours.num_rows() != theirs.num_rows() || ours.num_columns() != theirs.num_columns() {
+                return Ok(false);
+            }
+            for column in 0..ours.num_columns() {
+                if !self.is_same_chunk((at, column), other, (first + at, column))? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_same_chunk(&self, our: (usize, usize), other: &Self, their: (usize, usize)) -> Result<bool, ArchiveError> {
+        let ours = self.metadata.row_group(our.0).column(our.1);
+        let theirs = other.metadata.row_group(their.0).column(their.1);
+        let of = |groups: &Self, (start, length): (u64, u64)| {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            groups.blob.get_bytes(start, length).map_err(|e| table(&groups.path, &e))
+        };
+        let filter = |groups: &Self, chunk: &ColumnChunkMetaData| match chunk.bloom_filter_offset() {
+            None => Ok(None),
+            Some(start) => {
+                let length = chunk.bloom_filter_length().and_then(|length| u64::try_from(length).ok());
+                of(groups, (u64::try_from(start).unwrap_or(u64::MAX), length.unwrap_or(u64::MAX))).map(Some)
+            }
+        };
+        let is_described_alike = describe(ours) == describe(theirs)
+            && ours.statistics() == theirs.statistics()
+            && self.column_index(our.0, our.1) == other.column_index(their.0, their.1)
+            && pages(self.offset_index(our.0, our.1), ours) == pages(other.offset_index(their.0, their.1), theirs);
+        Ok(is_described_alike
+            && of(self, ours.byte_range())? == of(other, theirs.byte_range())?
+            && filter(self, ours)? == filter(other, theirs)?)
+    }
+
+    fn column_index(&self, group: usize, column: usize) -> Option<&ColumnIndexMetaData> {
+        let index = self.metadata.column_index()?.get(group)?.get(column)?;
+        (*index != ColumnIndexMetaData::NONE).then_some(index)
+    }
+
+    fn offset_index(&self, group: usize, column: usize) -> Option<&OffsetIndexMetaData> {
+        self.metadata.offset_index()?.get(group)?.get(column)
+    }
+}
+
+/// What a footer says of a chunk, its place in the file aside.
+fn describe(chunk: &ColumnChunkMetaData) -> impl PartialEq {
+    let data = chunk.data_page_offset() - chunk.dictionary_page_offset().unwrap_or(0);
+    (
+        (chunk.column_descr_ptr(), chunk.compression(), *chunk.encodings_mask(), chunk.num_values()),
+        (chunk.compressed_size(), chunk.uncompressed_size(), chunk.dictionary_page_offset().map(|_| data)),
+    )
+}
+
+/// The pages of a chunk: where they begin in it, their sizes and their first rows.
+fn pages(index: Option<&OffsetIndexMetaData>, chunk: &ColumnChunkMetaData) -> Option<Vec<(i64, i32, i64)>> {
+    let (start, _) = chunk.byte_range();
+    let start = i64::try_from(start).unwrap_or(i64::MAX);
+    let locations = index?.page_locations.iter();
+    Some(locations.map(|page| (page.offset - start, page.compressed_page_size, page.first_row_index)).collect())
+}
+
+fn table(path: &str, error: &ParquetError) -> ArchiveError {
+    ArchiveError::Table { path: path.to_owned(), detail: error.to_string() }
+}

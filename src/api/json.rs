@@ -20,6 +20,34 @@ impl<'a> Object<'a> {
         serde_json::from_str(text).ok()
     }
 
+    /// The fields of the object that `text` is, where `text` is known to be JSON: it is not checked again. Of other text
+    /// something is returned, without a panic.
+    pub fn scan(text: &'a str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let mut at = space_end(bytes, 0);
+        if bytes.get(at) != Some(&b'{') {
+            return None;
+        }
+        let mut fields = Vec::with_capacity(8);
+        loop {
+            at = space_end(bytes, at + 1);
+            if bytes.get(at) == Some(&b'}') {
+                return Some(Object { fields });
+            }
+            let key = at..value_end(bytes, at);
+            let colon = space_end(bytes, key.end);
+            let start = space_end(bytes, colon + 1);
+            let value = start..value_end(bytes, start);
+            at = space_end(bytes, value.end);
+            fields.push((string(text.get(key)?).unwrap_or_default(), text.get(value)?));
+            match bytes.get(at)? {
+                b',' => {}
+                b'}' => return Some(Object { fields }),
+                _ => return None,
+            }
+        }
+    }
+
     /// The JSON text of a field, `None` when it is missing or null.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let text = self.fields.iter().rev().find(|(k, _)| k == key)?.1;
@@ -33,7 +61,12 @@ impl<'a> Object<'a> {
 
     /// The field's value where it is an object.
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
-        Object::parse(self.get(key)?)
+        Object::scan(self.get(key)?)
+    }
+
+    /// All fields, the last one first: of equal keys the first met counts.
+    pub fn backwards(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.fields.iter().rev().map(|(key, text)| (key.as_ref(), *text))
     }
 
     /// The fields that are not null, each key once.
@@ -72,7 +105,7 @@ impl<'de> Visitor<'de> for Fields {
 /// The value of a JSON string; lone surrogates become U+FFFD. `None` when `text` is not a string.
 pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+    if !inner.as_bytes().contains(&b'\\') {
         return Some(Cow::Borrowed(inner));
     }
     // Read as bytes, a lone surrogate is no error; it is then not UTF-8, and replaced.
@@ -92,6 +125,55 @@ impl Visitor<'_> for Lossy {
     fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
+}
+
+fn space_end(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// The index after the value that starts at `at`.
+fn value_end(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+                continue;
+            }
+            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' => {
+                depth -= 1;
+                at += 1;
+            }
+            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    at
+}
+
+/// The index after the closing quote of the string that starts at `start`.
+pub fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += step;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
 }
 
 /// Where `part`, a slice of `whole`, stands in it.
@@ -122,6 +204,32 @@ mod tests {
         assert_eq!((object.get("a"), object.get("b"), object.get("d")), (Some("2"), None, None));
         assert_eq!(object.string("c").unwrap(), "x");
         assert_eq!(object.fields().collect::<Vec<_>>(), [("a", "2"), ("c", "\"x\"")]);
+    }
+
+    #[test]
+    fn what_is_json_is_scanned_as_it_is_parsed() {
+        for text in [
+            "{}",
+            " { } ",
+            r#"{"a":1}"#,
+            r#"{"a" : -1.5e+3 , "b":[1,{"x":"}]"},[]],"c":{"d":{"e":"\"{"}},"f":true,"a":null,"\u0061":"last"}"#,
+            "{\n\t\"a\": \"b\\\\\",\r\n\"\": false\n}",
+            r#"[{"a":1}]"#,
+            r#""{""#,
+            "17",
+        ] {
+            let shown = |object: Option<Object<'_>>| {
+                object.map(|o| o.fields.iter().map(|(k, v)| (k.to_string(), (*v).to_owned())).collect::<Vec<_>>())
+            };
+            assert_eq!(shown(Object::scan(text)), shown(Object::parse(text)), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_not_json_is_scanned_without_a_panic(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
+            let _ = Object::scan(&text);
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Scan<'_> {
     }
 
     fn string(&mut self) {
-        let token = self.at..string_end(self.text.as_bytes(), self.at);
+        let token = self.at..json::string_end(self.text.as_bytes(), self.at);
         self.at = token.end;
         if self.key_next {
             let above = self.stack.last().is_some_and(|f| f.below);
@@ -87,19 +87,6 @@ impl Scan<'_> {
             self.found.push(token);
         }
     }
-}
-
-/// The index after the closing quote of the string that starts at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += step;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::json::Object;
+use crate::api::json::{self, Object};
 use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
@@ -21,24 +21,22 @@ const NOT_TYPES: [&str; 7] =
 
 pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(String, Detail), Reject> {
     let event_type = event_type(event)?;
-    let places = Places::of(event, event_type);
-    let text = |key: &str| places.iter().find_map(|place| place.string(key)).map(Cow::into_owned);
-    // The nearest object of each name: details of one peer are not mixed with those of another.
-    let peer = places.object("peerInfo");
-    let direct = places.object("directConnectionInfo");
+    let Found { texts, objects } = Found::in_places(&Places::of(event, event_type));
+    let [connection_id, tunnel_id, source_type, local_user_name] = texts.map(|text| text.map(Cow::into_owned));
+    let [peer, direct] = objects;
     let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
     let inner = |object: &Option<Object<'_>>, key: &str| object.as_ref()?.string(key).map(Cow::into_owned);
     let device_id = event.string("deviceID").map(|id| DeviceId::new(id.as_ref()));
     let detail = ConnectionDetail {
-        connection_id: text("connectionID").map(ConnectionId::new),
+        connection_id: connection_id.map(ConnectionId::new),
         device_id: device_id.or_else(|| asked.cloned()),
         computer_host_name: event.string("computerHostName").map(Cow::into_owned),
-        tunnel_id: text("tunnelID"),
-        source_type: text("sourceType"),
+        tunnel_id,
+        source_type,
         peer_email: inner(&peer, "email"),
         peer_ip: inner(&peer, "ipAddress"),
         direct_ip: inner(&direct, "ipaddress"),
-        local_user_name: text("localUserName"),
+        local_user_name,
         failure_reason: inner(&failed, "reason"),
     };
     Ok((event_type.to_owned(), Detail::Connections(Box::new(detail))))
@@ -46,7 +44,14 @@ pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(Stri
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.
 fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
-    let known: Vec<&str> = event.fields().map(|(key, _)| key).filter(|key| KNOWN_TYPES.contains(key)).collect();
+    let mut known: Vec<&str> = Vec::new();
+    let mut nulls: Vec<&str> = Vec::new();
+    for (key, text) in event.backwards().filter(|(key, _)| KNOWN_TYPES.contains(key)) {
+        if !known.contains(&key) && !nulls.contains(&key) {
+            if text == "null" { nulls.push(key) } else { known.push(key) }
+        }
+    }
+    known.reverse();
     match known[..] {
         [] => {}
         [name] => return Ok(name),
@@ -60,6 +65,46 @@ fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
     let named: Vec<&str> =
         unknown.iter().copied().filter(|key| key.ends_with("Event") || key.ends_with("Request")).collect();
     exactly_one(if named.is_empty() { &unknown } else { &named })
+}
+
+/// What may stand in any of the places. The nearest object of each name counts: details of one peer are not mixed with
+/// those of another.
+#[derive(Default)]
+struct Found<'a> {
+    texts: [Option<Cow<'a, str>>; 4],
+    objects: [Option<Object<'a>>; 2],
+}
+
+impl<'a> Found<'a> {
+    fn in_places(places: &Places<'_, 'a>) -> Self {
+        let mut found = Self::default();
+        places.iter().for_each(|place| found.look(place));
+        found
+    }
+
+    fn look(&mut self, place: &Object<'a>) {
+        let mut seen = [false; 6];
+        for (key, text) in place.backwards() {
+            let at = match key {
+                "connectionID" => 0,
+                "tunnelID" => 1,
+                "sourceType" => 2,
+                "localUserName" => 3,
+                "peerInfo" => 4,
+                "directConnectionInfo" => 5,
+                _ => continue,
+            };
+            if std::mem::replace(&mut seen[at], true) || text == "null" {
+                continue;
+            }
+            if let Some(held) = self.texts.get_mut(at) {
+                *held = held.take().or_else(|| json::string(text));
+            } else {
+                let held = &mut self.objects[at - self.texts.len()];
+                *held = held.take().or_else(|| Object::scan(text));
+            }
+        }
+    }
 }
 
 /// Where details may stand, the nearest first: in the event field, in the connection event associated with it (which may
@@ -81,10 +126,6 @@ impl<'e, 'a> Places<'e, 'a> {
             inner.extend(nested);
         }
         Self { inner, top: event }
-    }
-
-    fn object(&self, key: &str) -> Option<Object<'a>> {
-        self.iter().find_map(|place| place.object(key))
     }
 
     fn iter(&self) -> impl Iterator<Item = &Object<'a>> {

@@ -70,7 +70,7 @@ fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, String, Detail), R
         ServedTime::At(at) => *at,
         ServedTime::Unusable(why) => return Err(reject::unusable_time(why)),
     };
-    let object = Object::parse(text).ok_or_else(reject::not_json)?;
+    let object = if event.is_json { Object::scan(text) } else { Object::parse(text) }.ok_or_else(reject::not_json)?;
     let (event_type, detail) = match stream {
         Stream::Activity => activity::read(&object)?,
         Stream::Connections => connections::read(&object, event.device.as_ref())?,

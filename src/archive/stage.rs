@@ -20,7 +20,7 @@ use super::{ArchiveError, Dataset, FileEntry};
 /// Quarantined events may be large, and are few.
 const REJECTS_PER_BATCH: usize = 64;
 /// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
-const KEPT_BYTES_MAX: usize = 16 << 20;
+const KEPT_BYTES_MAX: usize = 8 << 20;
 /// Files written at once, at most: each holds a row group in memory.
 const THREADS_MAX: usize = 4;
 /// Fewer rows are not worth a thread.

@@ -77,6 +77,8 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
             "\nDoes the archive still say what was written?\n{}\n\
              The archive is at {word}. What to try next:\n\
              \x20 annals --archive {word} sql \"from connections limit 5\"\n\
+             \x20 annals --archive {word} report run failed-authentications --from -7d\n\
+             \x20 annals --archive {word} report list\n\
              \x20 annals --archive {word} status\n\
              \x20 annals sandbox        a service to rehearse `annals sync` against\n",
             verify::text(&root.display().to_string(), &report)

@@ -10,6 +10,8 @@ import { pathToFileURL } from 'node:url';
 const [, , modules, chromium, pack, shots] = process.argv;
 const { chromium: browserType } = await import(pathToFileURL(join(modules, 'playwright-core', 'index.mjs')).href);
 
+// A machine that is busy with other tests is slow, and that is no fault of the page.
+const TIMEOUT_MS = 240_000;
 const looks = [
   { name: 'light', colorScheme: 'light', width: 1200 },
   { name: 'dark', colorScheme: 'dark', width: 1200 },
@@ -60,6 +62,7 @@ function look() {
 
 const browser = await browserType.launch({
   executablePath: chromium,
+  timeout: TIMEOUT_MS,
   args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
 });
 const result = { version: browser.version(), pages: [] };
@@ -67,6 +70,7 @@ for (const { name, colorScheme, width } of looks) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
   for (const path of ['index.html', ...reports]) {
     const page = await context.newPage();
+    page.setDefaultTimeout(TIMEOUT_MS);
     const url = pathToFileURL(resolve(pack, path)).href;
     const seen = { path, look: name, requests: [], console: [], dialogs: 0 };
     page.on('request', (request) => seen.requests.push(request.url()));

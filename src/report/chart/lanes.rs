@@ -63,7 +63,9 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
 
 /// Moments in lanes; those of one place in the picture are one mark.
 pub fn draw_strip(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
-    let role = if input.chart.column(ChartRole::Lane).is_some() { ChartRole::Lane } else { ChartRole::Y };
+    // Series that have no lanes of their own are told apart by one each.
+    let lanes = [ChartRole::Lane, ChartRole::Y, ChartRole::Series];
+    let role = lanes.into_iter().find(|role| input.chart.column(*role).is_some()).unwrap_or(ChartRole::Lane);
     let lanes = Lanes::of(input, ChartRole::X, None, role);
     let (area, axis) = lanes.frame(canvas);
     let mut width = MARK_WIDTH;

@@ -98,9 +98,9 @@ pub fn listed(words: &[String]) -> String {
     }
 }
 
-/// A column's name as words.
+/// A column's name as words; that times are local, the page says.
 pub fn words(name: &str) -> String {
-    clean(&name.replace('_', " "))
+    clean(&name.strip_suffix("_local").unwrap_or(name).replace('_', " "))
 }
 
 #[cfg(test)]

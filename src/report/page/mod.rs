@@ -165,7 +165,7 @@ fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
         period: period(about, zone),
         period_utc: format!("[{} .. {}), half-open: the end is not part of it", about.period.from, about.period.to),
         zone: zone.name().to_owned(),
-        made_at: about.made_at.to_string(),
+        made_at: format!("{}, {}", local(about.made_at, zone), zone.name()),
         version: about.annals_version.clone(),
         archive: printable(archive),
     }

@@ -1,5 +1,9 @@
 //! The calendar of what was read: a lane a stream, a cell a day.
 
+use std::time::Duration;
+
+use jiff::ToSpan;
+
 use crate::archive::WindowState;
 use crate::model::{Instant, Range};
 use crate::report::Zone;
@@ -7,14 +11,14 @@ use crate::report::chart::{Drawing, Strip, StripCell, StripState};
 use crate::report::coverage::StreamCoverage;
 use crate::report::data::ViewData;
 
-const HOUR_S: i64 = 3_600;
-const DAY_S: i64 = 24 * HOUR_S;
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY_S: i64 = 86_400;
 /// Cells of a lane, at most.
 const CELLS_MAX: i64 = 124;
 
 /// Draws the coverage of `period`.
 pub fn strip(data: &ViewData, coverage: &[StreamCoverage], period: Range, zone: &Zone) -> Drawing {
-    let cells = cells(period);
+    let cells = cells(period, zone);
     let has_teams = coverage.iter().any(|line| line.team != coverage[0].team);
     let lanes = coverage.iter().filter(|line| line.stream.is_some()).map(|line| {
         let stream = line.stream.map_or("", |stream| stream.as_str());
@@ -30,18 +34,28 @@ pub fn strip(data: &ViewData, coverage: &[StreamCoverage], period: Range, zone: 
     Strip { cells: cells.collect(), lanes }.draw()
 }
 
-/// The period in equal parts: hours where it is short, days, or as many days together as keep the lane readable.
-fn cells(period: Range) -> Vec<Range> {
+/// The period in parts: hours where it is short, else days of the zone, or as many together as keep a lane readable.
+fn cells(period: Range, zone: &Zone) -> Vec<Range> {
     let seconds = period.end.seconds().saturating_sub(period.start.seconds()).max(1);
-    let each = if seconds <= 4 * DAY_S { HOUR_S } else { DAY_S * (seconds / (DAY_S * CELLS_MAX) + 1) };
+    let days = seconds / (DAY_S * CELLS_MAX) + 1;
     let mut cells = Vec::new();
-    let mut at = period.start.seconds();
-    while Instant::from_seconds(at) < period.end {
-        let end = Instant::from_seconds(at + each).min(period.end);
-        cells.push(Range { start: Instant::from_seconds(at).max(period.start), end });
-        at += each;
+    let mut start = period.start;
+    while start < period.end {
+        let hour_later = start.plus(HOUR);
+        let next = if seconds <= 4 * DAY_S { hour_later } else { days_later(start, days, zone).unwrap_or(hour_later) };
+        let end = next.max(hour_later).min(period.end);
+        cells.push(Range { start, end });
+        start = end;
     }
     cells
+}
+
+/// The beginning of the day so many days after the one that holds `at`, by the clocks of the zone.
+fn days_later(at: Instant, days: i64, zone: &Zone) -> Option<Instant> {
+    let stamp = jiff::Timestamp::from_microsecond(at.micros()).ok()?;
+    let begins = stamp.to_zoned(zone.rules().clone()).start_of_day().ok()?;
+    let later = begins.checked_add(days.days()).ok()?;
+    Some(Instant::from_seconds(later.timestamp().as_second()))
 }
 
 /// The worst that is so anywhere in the cell.
@@ -89,4 +103,24 @@ pub fn local(at: Instant, zone: &Zone) -> String {
     let time = zone.rules().to_datetime(stamp);
     let form = if time.second() == 0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d %H:%M:%S" };
     time.strftime(form).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_a_day_of_the_zone_where_summer_time_ends_too() {
+        let zone: Zone = "Europe/Berlin".parse().unwrap();
+        let at = |text: &str| text.parse::<Instant>().unwrap();
+        let october = Range { start: at("2026-09-30T22:00:00Z"), end: at("2026-10-31T23:00:00Z") };
+        let days = cells(october, &zone);
+        assert_eq!(days.len(), 31);
+        assert!(days.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!(days[24].length(), HOUR * 25, "the 25th is an hour longer");
+        let years = Range { start: at("2020-01-01T00:00:00Z"), end: at("2026-10-31T23:00:00Z") };
+        assert!(cells(years, &zone).len() <= 130);
+        let hours = Range { start: at("2026-10-31T00:30:00Z"), end: at("2026-10-31T03:00:00Z") };
+        assert_eq!(cells(hours, &zone).len(), 3);
+    }
 }

@@ -129,7 +129,8 @@ fn is_same(_: &File, _: &Path) -> bool {
 #[cfg(not(unix))]
 fn remove_stale(_: &Path) {}
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

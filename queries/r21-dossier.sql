@@ -5,7 +5,7 @@
 -- param: subject text = null | an email address or user id, or a computer's id or name; none given: no rows
 -- param: aliases list = null | further addresses, ids or local user names that mean the same subject
 -- chart: dots x=time_local y=source series=role | What is held, over time
--- note: one subject: its id, and every email address or name that the readings of the roster ever gave that id, are searched in connections (peer, computer, local user name), in the text of activity, billing and quarantine, and in every part of the roster
+-- note: one subject: its id, and every email address or name that the readings of the roster ever gave that id, are searched in connections (peer, computer, local user name), in the text of activity, billing and quarantine, in every part of the roster and in the reviews
 -- note: for an answer under GDPR article 15 choose a period from the archive's beginning; held is the text as it is kept, and may speak of other people
 -- note: sessions are derived from the connection events listed here and are not listed again (R01 shows them)
 -- note: in activity, billing and quarantine an address or id counts where it is a whole JSON string
@@ -66,6 +66,9 @@ WITH given AS (
     UNION ALL
     SELECT team_id, valid_from, valid_to, source, 'roster', what, NULL, held::VARCHAR FROM version
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from)
+    UNION ALL
+    SELECT team_id, reviewed_at, NULL, 'reviews', 'reviewer', outcome, ticket, to_json(r)::VARCHAR FROM reviews r
+    WHERE reviewed_at >= $from AND reviewed_at < $to AND ($team IS NULL OR team_id = $team) AND lower(trim(reviewer)) IN (FROM term)
 )
 SELECT team_id, local_time(held_at, $tz) AS time_local, local_time(until_at, $tz) AS until_local, source, role, what, id, held,
     held_at AS time_at

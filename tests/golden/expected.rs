@@ -272,4 +272,12 @@ pub const DETECTIONS: &[Detections] = &[
             "medium|hudson|sessions|47",
         ],
     },
+    Detections {
+        question: "R26",
+        columns: &["severity", "team_id", "from_local", "to_local", "hours_overdue"],
+        rows: &[
+            "medium|alpine|2026-10-15T10:00:00|2026-11-09T01:00:00|592.0",
+            "medium|hudson|2026-10-13T02:00:00|2026-11-09T01:00:00|648.0",
+        ],
+    },
 ];

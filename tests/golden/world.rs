@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use annals::api::wire;
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, LocalStore, SessionsDraft, SessionsMark, StreamRecord, TeamWriter,
-    WindowRecord, WindowRows, WindowState,
+    Archive, Draft, Finding, FindingKind, LocalStore, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark,
+    StreamRecord, TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use annals::model::{
-    ConnectionId, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid,
+    ConnectionId, Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid,
 };
 use annals::normalize::normalize;
 use annals::report::ViewData;
@@ -94,7 +94,7 @@ fn rosters(team: &TeamId) -> BTreeMap<Instant, PathBuf> {
 
 /// One commit with all events of a team, and their sessions.
 fn write_history(team: &TeamId, writer: &mut TeamWriter) {
-    let mut draft = Draft { findings: findings(team), ..Draft::default() };
+    let mut draft = Draft { findings: findings(team), reviews: reviews(team), ..Draft::default() };
     for stream in Stream::ALL {
         let days = Days::of(team, stream);
         let begins = days.windows.keys().next().copied();
@@ -112,6 +112,28 @@ fn write_history(team: &TeamId, writer: &mut TeamWriter) {
         }
     }
     let _ = writer.commit(draft, at(COMMITTED_AT)).unwrap();
+}
+
+/// Alpine was looked at on two days, hudson never.
+fn reviews(team: &TeamId) -> Vec<ReviewRecord> {
+    if team.as_str() != "alpine" {
+        return Vec::new();
+    }
+    let review = |reviewer: &str, reviewed_at: &str, ticket: Option<&str>| ReviewRecord {
+        reviewed_at: at(reviewed_at),
+        reviewer: reviewer.to_owned(),
+        pack_sha256: Digest::of(reviewer.as_bytes()),
+        period_from: at("2026-10-12T00:00:00Z"),
+        period_to: at("2026-10-13T00:00:00Z"),
+        reports: vec!["R02".to_owned(), "R04".to_owned()],
+        findings: u64::from(ticket.is_some()) * 3,
+        outcome: if ticket.is_some() { ReviewOutcome::FollowedUp } else { ReviewOutcome::Accepted },
+        ticket: ticket.map(str::to_owned),
+    };
+    vec![
+        review("dora@alpine.example", "2026-10-13T09:00:00Z", Some("SEC-1")),
+        review("=1+1", "2026-10-14T08:00:00Z", None),
+    ]
 }
 
 fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {

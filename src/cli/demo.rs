@@ -35,15 +35,11 @@ const QUESTIONS: [(&str, &str); 3] = [
          group by peer_email order by failures desc, peer_email limit 5",
     ),
     (
-        "Which computers are reached most, by how many people, and how long was the longest connection?",
-        "with c as (
-           select connection_id, any_value(computer_host_name) as computer, any_value(peer_email) as peer,
-             max(event_time) filter (event_type = 'connectionClosedEvent')
-               - min(event_time) filter (event_type = 'incomingConnectionEvent') as open_for
-           from connections where connection_id is not null group by connection_id)
-         select computer, count(*) as connections, count(distinct peer) as people,
-           round(epoch(max(open_for)) / 3600, 1) as longest_hours
-         from c where computer is not null group by computer order by connections desc, computer limit 5",
+        "Which computers are reached most, by how many people, and how long was the longest session?",
+        "select any_value(computer_host_name) as computer, count(*) as sessions,
+           count(distinct peer_email) as people, count(*) filter (outcome = 'auth_failed') as refused,
+           count(*) filter (outcome = 'open') as still_open, round(max(duration_ms) / 3600e3, 1) as longest_hours
+         from sessions where device_id is not null group by device_id order by sessions desc, device_id limit 5",
     ),
     (
         "Was everything read, and is it final?",

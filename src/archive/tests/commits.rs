@@ -84,6 +84,23 @@ fn nothing_to_say_writes_nothing() {
 }
 
 #[test]
+fn a_draft_that_brings_other_bytes_under_the_same_ids_is_another_draft() {
+    on_every_store(|store| {
+        let mut writer = writer(&open(&store));
+        let draft = |raw: &'static [u8]| {
+            let row = EventRow { raw: Bytes::from_static(raw), ..event("e", day("2026-11-02").start) };
+            Draft { rows: vec![rows("2026-11-02", vec![row], false)], ..Draft::default() }
+        };
+        let (first, other) = (draft(b"{\"id\":\"e\",\"n\":1}"), draft(b"{\"id\":\"e\",\"n\":2}"));
+        assert!(matches!(commit(&mut writer, first.clone()).unwrap(), Committed::Committed { .. }));
+        let seq = writer.state().seq;
+        assert_eq!(commit(&mut writer, first).unwrap(), Committed::AlreadyCommitted { seq });
+        assert!(matches!(commit(&mut writer, other).unwrap(), Committed::Committed { .. }));
+        assert_eq!(writer.state().seq, seq.next());
+    });
+}
+
+#[test]
 fn the_second_writer_is_told_so_and_the_lock_ends_with_its_holder() {
     on_every_store(|store| {
         let archive = open(&store);

@@ -11,7 +11,8 @@ use super::super::Dataset;
 use super::column::{CONNECTION_ID, FIRST_EVENT_AT, TEAM_ID};
 use super::schema_of;
 
-const TIMES: [&str; 6] =
+/// Few of them are equal.
+pub const TIMES: [&str; 6] =
     ["requested_at", "established_at", "authenticated_at", "closed_at", FIRST_EVENT_AT, "last_event_at"];
 const DURATION_MS: &str = "duration_ms";
 const OUTCOME: &str = "outcome";

@@ -75,7 +75,7 @@ pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Err
     consistently(config, |data, begun| {
         let mut tally = Tally::default();
         let answered = output.rows(|out, look| {
-            let engine = engine(config, data)?;
+            let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
             let _running = guard.running(engine.interrupter());
             let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
             Ok(engine.query(sql, &mut sink)?)

@@ -1,5 +1,6 @@
 //! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +12,14 @@ use duckdb::{Config, Connection, InterruptHandle, Statement};
 use crate::archive::VerifyReport;
 
 use super::ReportError;
+use super::columns::View;
 use super::data::ViewData;
+use super::lexer;
 use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Current, Lookup, ROWS_FUNCTION};
+use super::narrow::{mentioned, narrowed};
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
-use super::views::{looked_up_sql, quoted_path, quoted_text, views_sql};
+use super::views::{quoted_path, quoted_text, views_sql_of};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
 /// What the engine may use. What does not fit into the memory is spilled to a directory.
@@ -37,6 +41,10 @@ pub struct Engine {
     connection: Connection,
     data: ViewData,
     lookup: Current,
+    /// Whether every view is made, not only those that the first question names.
+    is_whole: Cell<bool>,
+    /// Whether nothing but our views can be meant by their names: no statement has made or set anything.
+    is_pristine: Cell<bool>,
     _spill: Spill,
 }
 
@@ -65,6 +73,27 @@ impl Engine {
     /// # Errors
     /// When the engine cannot start, a live file cannot be read, or `spill_parent` cannot be written.
     pub fn open_in(data: ViewData, limits: Limits, spill_parent: &Path) -> Result<Self, ReportError> {
+        Self::open_with(data, limits, spill_parent, &View::ALL)
+    }
+
+    /// As [`Engine::open_in`], for one question: views that `sql` does not need are made only if it turns out to need
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Engine::open_in`].
+    pub fn open_for(data: ViewData, limits: Limits, spill_parent: &Path, sql: &str) -> Result<Self, ReportError> {
+        // Only what reads can be prepared a second time, when it turns out to need more.
+        if !lexer::only_reads(sql) {
+            return Self::open_in(data, limits, spill_parent);
+        }
+        let mut wanted = mentioned(sql);
+        if let Some(narrowed) = narrowed(sql, &data) {
+            wanted.retain(|view| *view != narrowed.view);
+        }
+        Self::open_with(data, limits, spill_parent, &wanted)
+    }
+
+    fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {
         let spill = Spill::make(spill_parent)?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()
@@ -82,8 +111,9 @@ impl Engine {
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
         let lookup = Current::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
-        connection.execute_batch(&(views_sql(&data) + &looked_up_sql())).map_err(failed)?;
-        Ok(Self { connection, data, lookup, _spill: spill })
+        connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
+        let is_whole = Cell::new(wanted.len() == View::ALL.len());
+        Ok(Self { connection, data, lookup, is_whole, is_pristine: Cell::new(true), _spill: spill })
     }
 
     /// [`Engine::open`], then [`Engine::confined`].
@@ -99,7 +129,8 @@ impl Engine {
     /// # Errors
     /// When a live file cannot be read; the views are then as they were, or partly new.
     pub fn renew(&mut self, data: ViewData) -> Result<(), ReportError> {
-        self.connection.execute_batch(&views_sql(&data)).map_err(|e| opening_failed(&data, &e))?;
+        self.connection.execute_batch(&views_sql_of(&data, &View::ALL)).map_err(|e| opening_failed(&data, &e))?;
+        self.is_whole.set(true);
         self.lookup.replace(Lookup::of(&data));
         self.data = data;
         Ok(())
@@ -165,8 +196,30 @@ impl Engine {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
         }
-        let mut statement = self.connection.prepare(sql).map_err(|e| self.failed(&e))?;
+        let mut statement = self.prepare(sql)?;
         stream_rows(&mut statement, sink, |e| self.failed(e))
+    }
+
+    /// The statement over fewer files, where it is plainly about a span of time; else, and where that cannot be prepared,
+    /// as it is, over all views.
+    fn prepare(&self, sql: &str) -> Result<Statement<'_>, ReportError> {
+        if self.is_pristine.get()
+            && let Some(narrowed) = narrowed(sql, &self.data)
+            && let Ok(statement) = self.connection.prepare(&narrowed.sql)
+        {
+            return Ok(statement);
+        }
+        self.is_pristine.set(self.is_pristine.get() && lexer::only_reads(sql));
+        match self.connection.prepare(sql) {
+            Err(_) if !self.is_whole.get() => {
+                // It may need another view, and if not, its error is to name them.
+                let all = views_sql_of(&self.data, &View::ALL);
+                self.connection.execute_batch(&all).map_err(|e| opening_failed(&self.data, &e))?;
+                self.is_whole.set(true);
+                self.connection.prepare(sql).map_err(|e| self.failed(&e))
+            }
+            prepared => prepared.map_err(|e| self.failed(&e)),
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::*;
 
-const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
+pub const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
 
 fn at(text: &str) -> Instant {
     text.parse().unwrap()
 }
 
-fn ask(engine: &Engine, sql: &str, format: Format) -> Result<String, ReportError> {
+pub fn ask(engine: &Engine, sql: &str, format: Format) -> Result<String, ReportError> {
     let mut out = Vec::new();
     let mut sink = sink_for(format, &mut out, Look::default());
     engine.query(sql, sink.as_mut())?;
@@ -22,7 +22,7 @@ fn ask(engine: &Engine, sql: &str, format: Format) -> Result<String, ReportError
     Ok(String::from_utf8(out).expect("text formats are UTF-8"))
 }
 
-fn csv(engine: &Engine, sql: &str) -> String {
+pub fn csv(engine: &Engine, sql: &str) -> String {
     ask(engine, sql, Format::Csv).unwrap()
 }
 
@@ -31,7 +31,7 @@ fn empty_engine() -> Engine {
 }
 
 /// One connection event at each of `times`, as a file of the archive has it.
-fn write_connections(engine: &Engine, path: &Path, times: &[&str]) -> LiveFile {
+pub fn write_connections(engine: &Engine, path: &Path, times: &[&str]) -> LiveFile {
     let rows = times.iter().enumerate().map(|(nth, time)| {
         format!(
             "SELECT 't1' AS team_id, '{time}-{nth}' AS event_id, TIMESTAMP '{time}' AS event_time, \

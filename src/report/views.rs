@@ -15,41 +15,38 @@ use super::zone::ZONE_FUNCTION;
 /// times shows that no row fits; a branch costs one footer and some planning. Measured best for 84 monthly files.
 const BRANCH_FILES_MIN: usize = 12;
 
-/// The statements that make all views of `data`.
+/// The statements that make all views of `data` but those that are looked up.
 pub fn views_sql(data: &ViewData) -> String {
+    views_sql_of(data, &View::ALL.into_iter().filter(|view| !View::LOOKED_UP.contains(view)).collect::<Vec<_>>())
+}
+
+/// The statements that make `views`. Rows of those that are looked up are read when a query asks for them, which only the
+/// engine inside can do.
+pub(super) fn views_sql_of(data: &ViewData, views: &[View]) -> String {
     let mut sql = String::new();
-    for (view, dataset) in [
-        (View::Activity, Dataset::Activity),
-        (View::Connections, Dataset::Connections),
-        (View::Billing, Dataset::Billing),
-        (View::Sessions, Dataset::Sessions),
-        (View::Quarantine, Dataset::Quarantine),
-    ] {
-        let files = data.files.get(&dataset).map_or(&[][..], Vec::as_slice);
-        push_view(&mut sql, view, &over_files(view, files));
+    for view in views {
+        push_view(&mut sql, *view, &body(data, *view));
     }
-    push_view(&mut sql, View::Coverage, &over_rows(View::Coverage, data.coverage.iter().map(coverage_values)));
-    push_view(&mut sql, View::Findings, &over_rows(View::Findings, data.findings.iter().map(finding_values)));
-    for part in InventoryPart::ALL {
-        let files = data.files.get(&Dataset::Inventory(part)).map_or(&[][..], Vec::as_slice);
-        push_view(&mut sql, View::Inventory(part), &versions(part, files));
-    }
-    push_view(
-        &mut sql,
-        View::InventoryReads,
-        &over_rows(View::InventoryReads, data.inventory_reads.iter().map(look_values)),
-    );
-    push_view(&mut sql, View::Reviews, &over_rows(View::Reviews, data.reviews.iter().map(review_values)));
     sql
 }
 
-/// The statements that make the views whose rows are read when a query asks for them: for the engine inside.
-pub(super) fn looked_up_sql() -> String {
-    let mut sql = String::new();
-    for view in View::LOOKED_UP {
-        push_view(&mut sql, view, &from_json(view, &format!("{ROWS_FUNCTION}('{}')", view.as_str())));
+fn body(data: &ViewData, view: View) -> String {
+    let files = |dataset: Dataset| data.files.get(&dataset).map_or(&[][..], Vec::as_slice);
+    match view {
+        View::Activity => over_files(view, files(Dataset::Activity)),
+        View::Connections => over_files(view, files(Dataset::Connections)),
+        View::Billing => over_files(view, files(Dataset::Billing)),
+        View::Sessions => over_files(view, files(Dataset::Sessions)),
+        View::Quarantine => over_files(view, files(Dataset::Quarantine)),
+        View::Coverage => over_rows(view, data.coverage.iter().map(coverage_values)),
+        View::Findings => over_rows(view, data.findings.iter().map(finding_values)),
+        View::Inventory(part) => versions(part, files(Dataset::Inventory(part))),
+        View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(look_values)),
+        View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
+        View::Ledger | View::ArchiveFiles | View::Verification | View::VerificationVerdict => {
+            from_json(view, &format!("{ROWS_FUNCTION}('{}')", view.as_str()))
+        }
     }
-    sql
 }
 
 /// The same views for any DuckDB client, with the zone function by the name that it has inside. Not among them is what
@@ -87,7 +84,7 @@ fn empty(view: View) -> String {
     format!("SELECT {} WHERE false", nulls.join(", "))
 }
 
-fn over_files(view: View, files: &[LiveFile]) -> String {
+pub(super) fn over_files(view: View, files: &[LiveFile]) -> String {
     let (mut timed, timeless): (Vec<&LiveFile>, Vec<&LiveFile>) = files.iter().partition(|file| file.span.is_some());
     timed.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
     let columns = typed(&view.columns());

@@ -12,7 +12,7 @@ use rustyline::{Context, Helper};
 
 use super::catalog::{Catalog, Relation};
 use super::command;
-use super::lexer::{self, Kind};
+use crate::report::lexer::{self, Kind};
 use crate::report::printable;
 
 const BOLD: &str = "\x1b[1m";

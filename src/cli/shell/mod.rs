@@ -3,7 +3,6 @@
 mod catalog;
 mod command;
 mod editor;
-mod lexer;
 mod pager;
 mod session;
 mod target;

@@ -7,11 +7,11 @@ use std::path::Path;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
+use crate::report::lexer::{self, Kind};
 use crate::report::{Engine, Format, Look, ReportError, Sink, sink_for};
 
 use super::catalog::{Relation, relations};
 use super::command::{self, Command};
-use super::lexer::{self, Kind};
 use super::target::{Base, Opened, Plan, write_to};
 use crate::cli::look::{self, Tally, Watched};
 use crate::cli::output::{self, OutputArgs};
@@ -244,7 +244,8 @@ impl<'a> Session<'a> {
         let begun = self.clock.monotonic();
         let mut looks = 1;
         let tally = loop {
-            let mut tally = Tally { is_rowless: ROWLESS.contains(&first_word(sql).as_str()), ..Tally::default() };
+            let mut tally =
+                Tally { is_rowless: ROWLESS.contains(&lexer::first_word(sql).as_str()), ..Tally::default() };
             match self.answer(sql, &mut tally) {
                 Err(Error::Report(ReportError::Engine(_)))
                     if !tally.begun && looks < look::LOOKS_MAX && self.renew()? => {}
@@ -293,7 +294,7 @@ impl<'a> Session<'a> {
         let _running = self.guard.running(interrupter);
         // A method would borrow the engine with the rest.
         let Self { engine, base, opened, pager, .. } = self;
-        let is_plan = first_word(sql) == "explain" && format == Format::Table;
+        let is_plan = lexer::first_word(sql) == "explain" && format == Format::Table;
         write_to(base, opened.as_mut(), *pager, |out, look| {
             let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, look) };
             engine.query(sql, &mut Watched { inner, tally })
@@ -316,11 +317,6 @@ impl<'a> Session<'a> {
 fn is_blank(text: &str) -> bool {
     let is_space = |token: &lexer::Token| matches!(token.kind, Kind::Space | Kind::Comment) && !token.is_open;
     lexer::tokens(text).iter().all(is_space)
-}
-
-fn first_word(sql: &str) -> String {
-    let word = lexer::tokens(sql).into_iter().find(|token| token.kind == Kind::Word);
-    word.map_or_else(String::new, |word| sql[word.range].to_ascii_lowercase())
 }
 
 /// Says where in the script an error arose.

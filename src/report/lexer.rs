@@ -138,6 +138,23 @@ pub fn statement(text: &str, range: Range<usize>) -> Option<Statement> {
     Some(Statement { sql: part[first.range.start..].trim_end().to_owned(), line })
 }
 
+/// What a statement begins with that makes and sets nothing.
+const READS: [&str; 8] = ["describe", "explain", "from", "select", "show", "summarize", "values", "with"];
+
+/// Whether `sql` is one statement that makes and sets nothing.
+pub fn only_reads(sql: &str) -> bool {
+    let (whole, rest) = statements(sql);
+    let mut all = whole.into_iter().chain(statement(sql, rest..sql.len()));
+    let first = all.next().map_or_else(String::new, |statement| first_word(&statement.sql));
+    all.next().is_none() && READS.contains(&first.as_str())
+}
+
+/// The first word of a statement, in small letters.
+pub fn first_word(sql: &str) -> String {
+    let word = tokens(sql).into_iter().find(|token| token.kind == Kind::Word);
+    word.map_or_else(String::new, |word| sql[word.range].to_ascii_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

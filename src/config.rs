@@ -1,10 +1,11 @@
 //! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
 
+mod cron;
+mod daemon;
 mod file;
 mod sql;
 mod token;
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use crate::api::TokenSource;
 use crate::model::TeamId;
 
 pub use crate::model::{When, parse_duration};
+pub use cron::Cron;
+pub use daemon::{Alerts, Http, Rule, Schedule};
 pub use file::{Inventory, Partition};
 pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::open_to_others;
@@ -79,15 +82,6 @@ pub struct Windows {
     pub partition: Partition,
 }
 
-/// When the daemon polls: cron expressions in UTC, of 5 fields, or 6 with seconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
-    pub connections: String,
-    pub activity: String,
-    pub billing: String,
-    pub inventory: String,
-}
-
 /// Everything that can be set, checked.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -106,8 +100,9 @@ pub struct Config {
     pub windows: Windows,
     pub inventory: Inventory,
     pub schedule: Schedule,
-    pub listen: SocketAddr,
     pub sql: SqlLimits,
+    pub http: Http,
+    pub alerts: Alerts,
     /// What is allowed but unwise, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -156,10 +151,6 @@ impl Config {
             None => check_rate(&place("api.requests_per_second"), file.api.requests_per_second)?,
         };
         let windows = check_windows(&file.windows, &place)?;
-        let schedule = check_schedule(file.schedule, &place)?;
-        let listen = (file.http.listen.parse()).map_err(|_| {
-            ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", file.http.listen))
-        })?;
         let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
         Ok(Self {
             archive,
@@ -172,8 +163,9 @@ impl Config {
             concurrency: check_concurrency(file.api.concurrency, &place)?,
             windows,
             inventory: file.inventory,
-            schedule,
-            listen,
+            schedule: daemon::check_schedule(&file.schedule, &place)?,
+            http: daemon::check_http(&file.http, &directory, &place)?,
+            alerts: daemon::check_alerts(&file.alerts, &place)?,
             warnings,
             file: path,
         })
@@ -288,26 +280,6 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
         return Err(ConfigError::invalid(place("windows.partition"), message));
     }
     Ok(Windows { length, lag, rescan, partition: section.partition })
-}
-
-fn check_schedule(section: file::Schedule, place: &impl Fn(&str) -> String) -> Result<Schedule, ConfigError> {
-    for (key, text) in [
-        ("schedule.connections", &section.connections),
-        ("schedule.activity", &section.activity),
-        ("schedule.billing", &section.billing),
-        ("schedule.inventory", &section.inventory),
-    ] {
-        let fields = text.split_whitespace().count();
-        if !matches!(fields, 5 | 6) {
-            return Err(ConfigError::invalid(place(key), format!("{text:?} has {fields} fields, not 5 or 6")));
-        }
-    }
-    Ok(Schedule {
-        connections: section.connections,
-        activity: section.activity,
-        billing: section.billing,
-        inventory: section.inventory,
-    })
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(super) struct File {
     pub schedule: Schedule,
     pub http: Http,
     pub sql: Sql,
+    pub alerts: Alerts,
 }
 
 #[derive(Debug, Deserialize)]
@@ -88,6 +89,7 @@ pub(super) struct Schedule {
     pub activity: String,
     pub billing: String,
     pub inventory: String,
+    pub verify: String,
 }
 
 impl Default for Schedule {
@@ -97,6 +99,7 @@ impl Default for Schedule {
             activity: "*/5 * * * *".into(),
             billing: "*/15 * * * *".into(),
             inventory: "0 3 * * *".into(),
+            verify: "0 4 * * SUN".into(),
         }
     }
 }
@@ -105,11 +108,28 @@ impl Default for Schedule {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Http {
     pub listen: String,
+    pub token_file: Option<PathBuf>,
 }
 
 impl Default for Http {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:9464".into() }
+        Self { listen: "127.0.0.1:9464".into(), token_file: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Alerts {
+    pub webhook: Option<String>,
+    pub command: Vec<String>,
+    pub rules: Option<Vec<String>>,
+    pub time_left: String,
+    pub stale: String,
+}
+
+impl Default for Alerts {
+    fn default() -> Self {
+        Self { webhook: None, command: Vec::new(), rules: None, time_left: "3d".into(), stale: "15m".into() }
     }
 }
 

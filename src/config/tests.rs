@@ -19,8 +19,8 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.windows.lag, Duration::from_secs(900));
     assert_eq!(config.windows.rescan, [3_600, 86_400, 259_200].map(Duration::from_secs));
     assert_eq!(config.windows.partition, Partition::Month);
-    assert_eq!(config.schedule.activity, "*/5 * * * *");
-    assert_eq!(config.listen.to_string(), "127.0.0.1:9464");
+    assert_eq!(config.schedule.activity.as_str(), "*/5 * * * *");
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
     assert!(config.teams.is_empty() && config.warnings.is_empty());
     assert!(matches!(config.base_url(), Err(ConfigError::NoBaseUrl)));
     assert!(matches!(config.token_source(), Err(ConfigError::NoToken)));

@@ -1,0 +1,124 @@
+//! What the daemon alone needs to know: its schedules, its port, whom it warns.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use url::Url;
+
+use super::cron::Cron;
+use super::{ConfigError, file, parse_duration};
+
+/// When the daemon polls. All in UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    pub connections: Cron,
+    pub activity: Cron,
+    pub billing: Cron,
+    pub inventory: Cron,
+    /// The whole archive against its ledger.
+    pub verify: Cron,
+}
+
+/// The daemon's port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    pub listen: SocketAddr,
+    /// Holds the bearer token that the port demands.
+    pub token_file: Option<PathBuf>,
+}
+
+/// Whom to warn, and of what.
+#[derive(Debug, Clone)]
+pub struct Alerts {
+    /// An address is often a secret in itself.
+    pub webhook: Option<SecretString>,
+    /// A program and its arguments; it gets one JSON object on its standard input.
+    pub command: Vec<String>,
+    pub rules: Vec<Rule>,
+    /// Warn when less than this is left until unread events are lost, or less than half of what there was.
+    pub time_left: Duration,
+    /// Warn when a stream has not been read for so long.
+    pub stale: Duration,
+}
+
+/// What is worth a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    Gap,
+    TimeLeft,
+    Stale,
+    Verify,
+}
+
+impl Rule {
+    pub const ALL: [Rule; 4] = [Rule::Gap, Rule::TimeLeft, Rule::Stale, Rule::Verify];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Rule::Gap => "gap",
+            Rule::TimeLeft => "time_left",
+            Rule::Stale => "stale",
+            Rule::Verify => "verify",
+        }
+    }
+}
+
+pub(super) fn check_schedule(
+    section: &file::Schedule,
+    place: &impl Fn(&str) -> String,
+) -> Result<Schedule, ConfigError> {
+    let cron =
+        |key: &str, text: &str| text.parse::<Cron>().map_err(|message| ConfigError::invalid(place(key), message));
+    Ok(Schedule {
+        connections: cron("schedule.connections", &section.connections)?,
+        activity: cron("schedule.activity", &section.activity)?,
+        billing: cron("schedule.billing", &section.billing)?,
+        inventory: cron("schedule.inventory", &section.inventory)?,
+        verify: cron("schedule.verify", &section.verify)?,
+    })
+}
+
+/// `directory` is what relative paths start from.
+pub(super) fn check_http(
+    section: &file::Http,
+    directory: &Path,
+    place: &impl Fn(&str) -> String,
+) -> Result<Http, ConfigError> {
+    let listen = (section.listen.parse())
+        .map_err(|_| ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", section.listen)))?;
+    Ok(Http { listen, token_file: section.token_file.as_ref().map(|path| directory.join(path)) })
+}
+
+pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> String) -> Result<Alerts, ConfigError> {
+    let invalid = |key: &str, message: String| ConfigError::invalid(place(key), message);
+    let webhook = match &section.webhook {
+        None => None,
+        Some(text) => Some(check_webhook(text).map_err(|message| invalid("alerts.webhook", message))?),
+    };
+    if section.command.first().is_some_and(String::is_empty) {
+        return Err(invalid("alerts.command", "the program's name is empty".to_owned()));
+    }
+    let rule = |name: &String| {
+        let known = Rule::ALL.map(Rule::as_str).join(", ");
+        let found = Rule::ALL.into_iter().find(|rule| rule.as_str() == name);
+        found.ok_or_else(|| invalid("alerts.rules", format!("{name:?} is none of {known}")))
+    };
+    let rules = match &section.rules {
+        None => Rule::ALL.to_vec(),
+        Some(names) => names.iter().map(rule).collect::<Result<_, _>>()?,
+    };
+    let time_left = parse_duration(&section.time_left).map_err(|message| invalid("alerts.time_left", message))?;
+    let stale = parse_duration(&section.stale).map_err(|message| invalid("alerts.stale", message))?;
+    Ok(Alerts { webhook, command: section.command.clone(), rules, time_left, stale })
+}
+
+/// The address is never repeated: it is often a secret in itself.
+fn check_webhook(text: &str) -> Result<SecretString, String> {
+    let url = Url::parse(text).map_err(|error| format!("not a URL: {error}"))?;
+    match matches!(url.scheme(), "http" | "https") && url.host().is_some() {
+        true => Ok(SecretString::from(url.to_string())),
+        false => Err("the address must begin with https:// or http:// and a host".to_owned()),
+    }
+}

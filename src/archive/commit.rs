@@ -218,6 +218,7 @@ impl TeamWriter {
         let mut body = Body {
             windows: draft.windows,
             streams: draft.streams,
+            read_points: draft.read_points,
             devices: draft.devices,
             findings: draft.findings,
             sealed_months: draft.seal_months,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{EventRow, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
 use super::ReviewRecord;
-use super::record::{DeviceDelta, Finding, InventoryRead, SessionsMark, StreamRecord, WindowRecord};
+use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Draft {
     pub rejects: Vec<RejectRow>,
     pub windows: Vec<WindowRecord>,
     pub streams: Vec<(Stream, StreamRecord)>,
+    /// Read points that streams gain, behind those of their records.
+    pub read_points: Vec<(Stream, ReadPoint)>,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     /// Months (the first instant of each) whose windows are all sealed: their files become one in `data/`.

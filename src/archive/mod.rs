@@ -13,6 +13,7 @@
 //! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
 //! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
 //! locks/<name>.lock                                             held by writers; empty, and never truth
+//! locks/alerts.json                                             which warnings were sent; no part of the archive
 //! ```
 //! `<T>` is the team's id with every byte outside `[a-z0-9_-]` as `.` and two hexadecimal digits (an empty id: `.`); over
 //! 120 bytes, the first 80 of that, `..` and the first 32 digits of the id's SHA-256. `<time>` is the start of the window

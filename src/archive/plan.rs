@@ -265,6 +265,9 @@ pub fn draft_digest(draft: &Draft) -> Digest {
     if !draft.reviews.is_empty() {
         parts.push(serde_json::to_vec(&draft.reviews).expect("BUG: records have no map with odd keys"));
     }
+    if !draft.read_points.is_empty() {
+        parts.push(serde_json::to_vec(&draft.read_points).expect("BUG: points have no map with odd keys"));
+    }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     Digest::with_domain("annals draft v3\n", &parts)
 }

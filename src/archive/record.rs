@@ -3,6 +3,7 @@
 //! No personal data, no secret and no URL stands in a record: ids of teams and computers, digests, times and counts.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,25 @@ pub struct StreamRecord {
 }
 
 pub const READ_POINTS_MAX: usize = 32;
+/// Where there are more than half of those, points closer together than this are thinned out, but for the newest: frequent
+/// ones must not push out the old.
+const READ_POINTS_APART_MIN: Duration = Duration::from_secs(600);
+
+impl StreamRecord {
+    /// Remembers one more read point.
+    pub fn push_point(&mut self, point: ReadPoint) {
+        let points = &mut self.read_points;
+        if let [.., before, last] = points.as_slice()
+            && points.len() > READ_POINTS_MAX / 2
+            && last.at.since(before.at) < READ_POINTS_APART_MIN
+        {
+            points.pop();
+        }
+        points.push(point);
+        let surplus = points.len().saturating_sub(READ_POINTS_MAX);
+        points.drain(..surplus);
+    }
+}
 
 /// One entry of a billing snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,6 +312,9 @@ pub struct Body {
     pub windows: Vec<WindowRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<(Stream, StreamRecord)>,
+    /// Read points that streams gained, each behind those of its record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_points: Vec<(Stream, ReadPoint)>,
     #[serde(default, skip_serializing_if = "DeviceDelta::is_empty")]
     pub devices: DeviceDelta,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

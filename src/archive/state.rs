@@ -255,6 +255,8 @@ impl TeamState {
         self.files.extend(body.adds.into_iter().map(|file| (file.path.clone(), file)));
         self.windows.extend(body.windows.into_iter().map(|w| ((w.stream, w.range.start), w)));
         self.streams.extend(body.streams);
+        let points = body.read_points.into_iter();
+        points.for_each(|(stream, point)| self.streams.entry(stream).or_default().push_point(point));
         self.devices.extend(body.devices.added);
         for device in &body.devices.removed {
             self.devices.remove(device);

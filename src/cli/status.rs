@@ -1,6 +1,7 @@
 //! `annals status`: where reading stands, from the archive alone.
 
 use std::io::Write;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -32,12 +33,12 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
             json!({"archive": root.display().to_string(), "archive_id": archive.id(), "at": now, "teams": teams});
         output::print(format!("{line:#}\n").as_bytes())?;
     } else {
-        output::to(None, |out| print(out, &teams))?;
+        output::to(None, |out| print(out, &teams, config.alerts.time_left))?;
     }
     Ok(Exit::Done)
 }
 
-fn print(out: &mut dyn Write, teams: &[TeamStatus]) -> Result<(), Error> {
+fn print(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Result<(), Error> {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -77,6 +78,11 @@ fn print(out: &mut dyn Write, teams: &[TeamStatus]) -> Result<(), Error> {
     writeln!(out, "{table}").map_err(Error::output)?;
     for team in teams {
         for stream in &team.streams {
+            if let Some(left) = stream.short_of_time(threshold, 0) {
+                let left = span(left.as_secs());
+                let line = format!("{} {}: only {left} left until unread events may be lost", team.team, stream.stream);
+                writeln!(out, "warning: {line}").map_err(Error::output)?;
+            }
             for second in &stream.unstable {
                 let line = format!("{} {}: {second} does not hold still and stays open", team.team, stream.stream);
                 writeln!(out, "{line}").map_err(Error::output)?;

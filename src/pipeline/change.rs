@@ -1,6 +1,6 @@
 //! What a reading changes in a window's and a stream's record. Pure: flushed with the rows that prove it.
 
-use crate::archive::{READ_POINTS_MAX, ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
+use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
 
 use super::ranges::{missing, union};
@@ -132,9 +132,7 @@ impl StreamChange {
         if let Some(snapshot) = &self.snapshot {
             record.snapshot = snapshot.clone();
         }
-        record.read_points.extend(&self.read_points);
-        let surplus = record.read_points.len().saturating_sub(READ_POINTS_MAX);
-        record.read_points.drain(..surplus);
+        self.read_points.iter().for_each(|point| record.push_point(*point));
     }
 
     pub fn join(&mut self, later: StreamChange) {

@@ -17,10 +17,10 @@ use super::batch::Batch;
 use super::change::StreamChange;
 use super::context::TeamContext;
 use super::removal::{Removal, devices_in, gap, tells_of_removal};
+use super::windowed::read_stream;
 
-/// So many read points a plan's span are worth a commit of their own: a quiet team must not look like one that was not
-/// read.
-const READ_POINTS_A_SPAN: u32 = 4;
+/// Activity that tells of a removal is looked through again as far back, at the first look of a process.
+const TOLD_LATE_MAX: Duration = Duration::from_secs(86_400);
 
 /// Connections that were read up to now.
 #[derive(Debug, Clone, Copy)]
@@ -47,17 +47,22 @@ pub async fn note_computers(
     known.extend(noted.added);
     known.retain(|device| !noted.removed.contains(device));
     let mut listed = listed.unwrap_or_else(|| known.clone());
-    let mut told = removals_told(ctx, known.union(&listed).cloned().collect()).await?;
-    let is_told = |device: &&DeviceId| told.iter().any(|removal| removal.device == **device);
-    if !known.difference(&listed).all(|device| is_told(&device)) {
+    let mut told = removals_told(ctx, &known, &listed).await?;
+    if !are_told(&told, &known, &listed) {
         // A list that is cut short for once must not look like a removal.
         listed.extend(list(ctx).await?.unwrap_or_default());
+        if !are_told(&told, &known, &listed) && !ctx.settings.reads(Stream::Activity) {
+            // Activity knows when it was, and is read on a schedule of its own.
+            ask_activity(ctx, began).await;
+            told = removals_told(ctx, &known, &listed).await?;
+        }
     }
+    let is_told = |device: &&DeviceId| told.iter().any(|removal| removal.device == **device);
     let delta = DeviceDelta {
         added: listed.difference(&known).cloned().collect(),
         removed: known.difference(&listed).cloned().collect(),
     };
-    let now = ctx.service.now().max(began);
+    let now = ctx.service().now().max(began);
     let untold: Vec<DeviceId> = delta.removed.iter().filter(|device| !is_told(device)).cloned().collect();
     told.extend(untold.into_iter().map(|device| Removal { device, at: now, there_until: began }));
     let gaps = gaps_of(ctx, begun.unwrap_or_default(), &told);
@@ -65,25 +70,37 @@ pub async fn note_computers(
         batch.findings.extend(behind.into_iter().chain(gaps));
         batch.devices.added.extend(delta.added);
         batch.devices.removed.extend(delta.removed);
-        if let Some(read) = read {
-            let is_due = ctx.with_state(|state| is_point_due(state, read));
-            let (read_points, plan_span_seconds) = (vec![read.point], read.plan_span.map(|span| span.as_secs()));
-            let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
-            match is_due {
-                true => batch.change_stream(Stream::Connections, change),
-                false => batch.note_stream(Stream::Connections, change),
-            }
-        }
     })
     .await?;
+    if let Some(read) = read {
+        let (read_points, plan_span_seconds) = (vec![read.point], read.plan_span.map(|span| span.as_secs()));
+        let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
+        ctx.note_point(Stream::Connections, change).await?;
+    }
     Ok(())
+}
+
+/// Whether activity tells of every computer that is listed no more.
+fn are_told(told: &[Removal], known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> bool {
+    known.difference(listed).all(|device| told.iter().any(|removal| removal.device == *device))
+}
+
+/// Reads the activity up to now, where it is read at all. Without an answer the removal is taken to have happened at any
+/// moment since the last look.
+async fn ask_activity(ctx: &TeamContext, now: Instant) {
+    let Some(begins) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)) else {
+        return;
+    };
+    if let Err(error) = read_stream(ctx, Stream::Activity, begins, now).await {
+        tracing::info!(team = %ctx.team, %error, "a computer is gone, and activity cannot be asked when");
+    }
 }
 
 /// The computers listed now; `None` where the service has no such list.
 async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
     match ctx.source.devices(&ctx.team).await {
         Ok(served) => {
-            ctx.service.hear(served.at);
+            ctx.service().hear(served.at);
             let ids = served.body.ids.iter().cloned().collect();
             ctx.keep_computers(served.body);
             Ok(Some(ids))
@@ -96,19 +113,20 @@ async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError>
     }
 }
 
-/// Whether the last read point of the archive is so old that this one must not wait for something to happen.
-fn is_point_due(state: &TeamState, read: ConnectionsRead) -> bool {
-    let last = state.streams.get(&Stream::Connections).and_then(|record| record.read_points.last());
-    let age = last.map(|last| read.point.read_to.since(last.read_to));
-    read.plan_span.zip(age).is_some_and(|(span, age)| age > span / READ_POINTS_A_SPAN)
-}
-
-/// What activity tells of the removal of `computers`: events of this round, and archived ones since the last read point.
-/// A computer that is listed again has lost its former history all the same.
-async fn removals_told(ctx: &TeamContext, computers: BTreeSet<DeviceId>) -> Result<Vec<Removal>, ArchiveError> {
+/// What activity tells of the removal of computers: events of this round, those that runs before it left word of, and, at
+/// the first look, archived ones since the last read point. A computer that is listed again has lost its former history
+/// all the same.
+async fn removals_told(
+    ctx: &TeamContext,
+    known: &BTreeSet<DeviceId>,
+    listed: &BTreeSet<DeviceId>,
+) -> Result<Vec<Removal>, ArchiveError> {
+    let computers: BTreeSet<DeviceId> = known.union(listed).cloned().collect();
     let waiting = ctx.pending(|batch| removals_waiting(batch, &ctx.team)).await?;
     let mut texts: BTreeSet<(Instant, String)> = waiting.into_iter().chain(ctx.totals().removals).collect();
-    if let Some(since) = ctx.with_state(unseen_since) {
+    texts.extend(ctx.memory.removals());
+    let since = if ctx.memory.has_looked() { None } else { ctx.with_state(unseen_since) };
+    if let Some(since) = since {
         let archived = ctx.with_writer(move |writer| {
             let mut found = Vec::new();
             writer.rows_in(Stream::Activity, Range { start: since, end: Instant::LATEST }, &mut |row| {
@@ -142,20 +160,24 @@ fn unseen_since(state: &TeamState) -> Option<Instant> {
     match points.as_slice() {
         [] => None,
         [first] => Some(first.at),
-        [.., last] => Some(last.read_to),
+        // Activity may have told of it only after the look at the computers, and the program may have ended then.
+        [first, .., last] => Some(last.read_to.minus(TOLD_LATE_MAX).max(first.at)),
     }
 }
 
 /// The gaps that removals leave, less those that are recorded. `begun` waits for its commit.
 fn gaps_of(ctx: &TeamContext, begun: StreamChange, removals: &[Removal]) -> Vec<Finding> {
-    let found_at = ctx.service.now();
+    let found_at = ctx.service().now();
     ctx.with_state(|state| {
         let mut record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
         begun.apply(&mut record);
+        record.read_points.extend(ctx.memory.points(Stream::Connections));
+        record.read_points.sort_by_key(|point| point.read_to);
         let begins = record.begins.unwrap_or(Instant::EARLIEST);
-        let is_new = |gap: &Finding| {
-            !state.gaps().any(|known| (&known.subject, known.from, known.to) == (&gap.subject, gap.from, gap.to))
-        };
+        // A removal that lies in a recorded gap of its computer has been seen to.
+        let is_same =
+            |known: &Finding, gap: &Finding| known.subject == gap.subject && known.from < gap.to && gap.to <= known.to;
+        let is_new = |gap: &Finding| !state.gaps().any(|known| is_same(known, gap));
         let gaps = removals.iter().filter_map(|removal| gap(removal, &record.read_points, begins, found_at));
         gaps.filter(is_new).collect()
     })

@@ -1,6 +1,5 @@
 //! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,11 +11,15 @@ use crate::collect::PageLimit;
 use crate::model::{Instant, Range, Stream, TeamId};
 
 use super::batch::Batch;
+use super::change::StreamChange;
 use super::flush::{Flushed, flush};
+use super::memory::TeamMemory;
 use super::plan::Windows;
 use super::progress::Progress;
+use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
 use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
+use super::team::read_to;
 
 /// Where heavy work (decoding, compressing, syncing) is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,45 +30,28 @@ pub enum Workers {
     Inline,
 }
 
-/// Answers whose dates are compared.
-const DATES_HEARD: usize = 5;
-
-/// The service's clock, as its `Date` headers tell it; ours where it sends none. It is the middle one of the last few
-/// answers: one wild date decides nothing.
-pub struct ServiceClock {
-    clock: Arc<dyn Clock>,
-    /// Each `Date` less our monotonic time when it came: what the service's clock showed at our zero.
-    zeros: Mutex<VecDeque<Instant>>,
-}
-
-impl ServiceClock {
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, zeros: Mutex::default() }
-    }
-
-    pub fn hear(&self, date: Option<Instant>) {
-        let Some(date) = date else { return };
-        let mut zeros = lock(&self.zeros);
-        zeros.push_back(date.minus(self.clock.monotonic()));
-        if zeros.len() > DATES_HEARD {
-            zeros.pop_front();
+impl Workers {
+    /// Does heavy work; a panic in it is a panic here.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        match self {
+            Workers::Inline => work(),
+            Workers::Threads => joined(tokio::task::spawn_blocking(work).await).await,
         }
     }
-
-    pub fn now(&self) -> Instant {
-        let mut zeros: Vec<Instant> = lock(&self.zeros).iter().copied().collect();
-        zeros.sort_unstable();
-        let middle = zeros.get(zeros.len().saturating_sub(1) / 2);
-        middle.map_or_else(|| self.clock.now(), |zero| zero.plus(self.clock.monotonic()))
-    }
 }
+
+/// A read point that is older than this is followed by one that is worth a commit of its own.
+const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
+
+/// What a commit brought, and how long it took.
+type Committed = Result<(Flushed, Duration), ArchiveError>;
 
 /// What was read and is not committed.
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
     /// Events of the commit under way, and how it ends. There is one at a time: commits follow one another.
-    under_way: Option<(usize, tokio::task::JoinHandle<Result<Flushed, ArchiveError>>)>,
+    under_way: Option<(usize, tokio::task::JoinHandle<Committed>)>,
     /// When nothing was held back last.
     emptied_at: Duration,
 }
@@ -75,11 +61,15 @@ pub struct TeamContext {
     pub team: TeamId,
     pub source: Arc<dyn EventSource>,
     pub clock: Arc<dyn Clock>,
-    pub service: ServiceClock,
+    pub memory: Arc<TeamMemory>,
     pub settings: Arc<Settings>,
     pub workers: Workers,
     pub progress: Arc<dyn Progress>,
-    limits: [PageLimit; 3],
+    /// How long a run settles and re-scans before it leaves the rest to the next; `None`: to the end.
+    pub patience: Option<Duration>,
+    began: Duration,
+    /// Something was left for the next run.
+    is_unfinished: AtomicBool,
     writer: Arc<Mutex<TeamWriter>>,
     remembered: Arc<Mutex<Remembered>>,
     waiting: futures::lock::Mutex<Waiting>,
@@ -99,17 +89,35 @@ impl TeamContext {
         workers: Workers,
         progress: Arc<dyn Progress>,
     ) -> Self {
+        let memory = Arc::new(TeamMemory::new(clock.clone()));
+        let writer = Arc::new(Mutex::new(writer));
+        Self::sharing(writer, memory, source, clock, settings, workers, progress)
+    }
+
+    /// A run with a writer and a memory that outlive it.
+    pub fn sharing(
+        writer: Arc<Mutex<TeamWriter>>,
+        memory: Arc<TeamMemory>,
+        source: Arc<dyn EventSource>,
+        clock: Arc<dyn Clock>,
+        settings: Arc<Settings>,
+        workers: Workers,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        let team = lock(&writer).state().team_id.clone();
         Self {
-            team: writer.state().team_id.clone(),
+            team,
             source,
-            service: ServiceClock::new(clock.clone()),
+            memory,
             waiting: futures::lock::Mutex::new(Waiting { emptied_at: clock.monotonic(), ..Waiting::default() }),
+            patience: None,
+            began: clock.monotonic(),
+            is_unfinished: AtomicBool::new(false),
             clock,
             settings,
             workers,
             progress,
-            limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
-            writer: Arc::new(Mutex::new(writer)),
+            writer,
             remembered: Arc::default(),
             totals: Mutex::new(Flushed::default()),
             computers: Mutex::default(),
@@ -118,7 +126,26 @@ impl TeamContext {
     }
 
     pub fn limit(&self, stream: Stream) -> &PageLimit {
-        &self.limits[stream as usize]
+        &self.memory.limits[stream as usize]
+    }
+
+    /// The service's clock.
+    pub fn service(&self) -> &ServiceClock {
+        &self.memory.service
+    }
+
+    /// Whether this run has worked long enough, and leaves the rest to the next.
+    pub fn is_spent(&self) -> bool {
+        let spent = self.clock.monotonic().saturating_sub(self.began);
+        self.patience.is_some_and(|patience| spent >= patience)
+    }
+
+    pub fn leave_rest(&self) {
+        self.is_unfinished.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_unfinished(&self) -> bool {
+        self.is_unfinished.load(Ordering::Relaxed)
     }
 
     /// Looks at the archive's state as of the last commit.
@@ -170,6 +197,25 @@ impl TeamContext {
     /// The computers as this round listed them last, once.
     pub fn take_computers(&self) -> Option<Computers> {
         lock(&self.computers).take()
+    }
+
+    /// Notes a reading that went well: committed with whatever is worth a commit, and by itself when the archive's last
+    /// read point is old, so that a quiet team does not look like one that is not read.
+    ///
+    /// # Errors
+    /// When the batch is committed, and that fails.
+    pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
+        let is_due = change.read_points.last().is_some_and(|point| {
+            self.with_state(|state| {
+                let held = state.streams.get(&stream).and_then(|record| read_to(&record.read_points));
+                held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX)
+            })
+        });
+        self.add(|batch| match is_due {
+            true => batch.change_stream(stream, change),
+            false => batch.note_stream(stream, change),
+        })
+        .await
     }
 
     /// Looks at what waits for its commit.
@@ -233,10 +279,12 @@ impl TeamContext {
         }
         let events = taken.held_events();
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
-        let (seen_at, now) = (self.service.now(), self.clock.now());
+        let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
+            let began = clock.monotonic();
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)
+            let flushed = flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)?;
+            Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {
             Workers::Inline => self.end_commit(work()),
@@ -252,12 +300,12 @@ impl TeamContext {
         let Some((_, commit)) = &mut waiting.under_way else { return Ok(()) };
         let done = commit.await;
         waiting.under_way = None;
-        self.end_commit(joined(done))
+        self.end_commit(joined(done).await)
     }
 
-    fn end_commit(&self, done: Result<Flushed, ArchiveError>) -> Result<(), ArchiveError> {
-        let flushed = done.inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
-        self.progress.committed(&self.team, &flushed);
+    fn end_commit(&self, done: Committed) -> Result<(), ArchiveError> {
+        let (flushed, took) = done.inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
+        self.progress.committed(&self.team, &flushed, took);
         self.count(flushed);
         Ok(())
     }
@@ -273,11 +321,7 @@ impl TeamContext {
 
     fn count(&self, flushed: Flushed) {
         let mut totals = lock(&self.totals);
-        totals.rows += flushed.rows;
-        totals.rejects += flushed.rejects;
-        totals.late += flushed.late;
-        totals.gaps += flushed.gaps;
-        totals.commits += flushed.commits;
+        totals.add(&flushed);
         totals.removals.extend(flushed.removals);
     }
 
@@ -302,19 +346,29 @@ impl TeamContext {
         &self,
         work: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
     ) -> Result<T, ArchiveError> {
-        match self.workers {
-            Workers::Inline => work(),
-            Workers::Threads => joined(tokio::task::spawn_blocking(work).await),
-        }
+        self.workers.run(work).await
     }
 }
 
-/// What blocking work came to.
-fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
+impl Flushed {
+    /// Adds what another commit did.
+    pub fn add(&mut self, other: &Flushed) {
+        self.rows += other.rows;
+        self.rejects += other.rejects;
+        self.late += other.late;
+        self.repeated += other.repeated;
+        self.gaps += other.gaps;
+        self.commits += other.commits;
+    }
+}
+
+/// What blocking work came to; a panic in it is a panic here.
+async fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
     match done {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => unreachable!("BUG: blocking work is never cancelled"),
+        // The runtime is shutting down: whoever waits here is not heard any more.
+        Err(_) => std::future::pending().await,
     }
 }
 
@@ -328,31 +382,4 @@ pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) 
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::SystemClock;
-
-    #[test]
-    fn one_wild_date_does_not_move_the_service_s_clock() {
-        let at = |text: &str| text.parse::<Instant>().unwrap();
-        let (true_date, ahead, behind) =
-            (at("2026-11-20T08:00:00Z"), at("2099-01-01T00:00:00Z"), at("2001-01-01T00:00:00Z"));
-        for dates in [
-            vec![true_date],
-            vec![true_date, ahead],
-            vec![ahead, true_date, true_date],
-            vec![behind, true_date, true_date],
-            vec![true_date, ahead, true_date, behind, true_date],
-            vec![ahead, ahead, true_date, true_date, true_date, true_date],
-        ] {
-            let clock = ServiceClock::new(Arc::new(SystemClock::new()));
-            dates.iter().for_each(|date| clock.hear(Some(*date)));
-            clock.hear(None);
-            let (now, span) = (clock.now(), Duration::from_secs(60));
-            assert!(now >= true_date.minus(span) && now <= true_date.plus(span), "{dates:?}: {now}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 
 use crate::api::{ApiError, EventSource};
-use crate::archive::{Archive, Finding, FindingKind};
+use crate::archive::{Archive, ArchiveError, Finding, FindingKind, Recovery};
 use crate::clock::Clock;
 use crate::model::{Instant, LedgerSeq, TeamId};
 
@@ -41,13 +41,7 @@ impl FleetRound {
     /// What was committed in all.
     pub fn committed(&self) -> Flushed {
         let mut sum = Flushed::default();
-        for round in self.teams.iter().filter_map(|(_, round)| round.as_ref().ok()) {
-            sum.rows += round.committed.rows;
-            sum.rejects += round.committed.rejects;
-            sum.late += round.committed.late;
-            sum.gaps += round.committed.gaps;
-            sum.commits += round.committed.commits;
-        }
+        self.teams.iter().filter_map(|(_, round)| round.as_ref().ok()).for_each(|round| sum.add(&round.committed));
         sum
     }
 }
@@ -79,9 +73,8 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId) -> Result<TeamRound, RoundError> {
-        let now = self.clock.now();
-        let writer = self.archive.writer(team, now)?;
-        let (recovery, last) = (writer.recovery(), writer.state().seq);
+        let writer = self.archive.writer(team, self.clock.now())?;
+        let recovery = writer.recovery();
         let ctx = TeamContext::new(
             writer,
             self.source.clone(),
@@ -90,12 +83,19 @@ impl Fleet {
             self.workers,
             self.progress.clone(),
         );
-        if let Some(back) = recovery.clock_back {
-            let finding = clock_regression(last, back, now);
-            ctx.add(|batch| batch.note_finding(finding)).await?;
-        }
+        note_recovery(&ctx, recovery).await?;
         Ok(read_team(&ctx).await)
     }
+}
+
+/// Notes what opening a team for writing has found.
+///
+/// # Errors
+/// When the batch is committed, and that fails.
+pub async fn note_recovery(ctx: &TeamContext, recovery: Recovery) -> Result<(), ArchiveError> {
+    let Some(back) = recovery.clock_back else { return Ok(()) };
+    let finding = clock_regression(ctx.with_state(|state| state.seq), back, ctx.clock.now());
+    ctx.add(|batch| batch.note_finding(finding)).await
 }
 
 /// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's.

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, StreamRecord, TeamWriter, WindowRecord,
-    WindowRows, WindowState,
+    ArchiveError, Committed, Draft, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter,
+    WindowRecord, WindowRows, WindowState,
 };
 use crate::collect::Counted;
 use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
-use super::change::{WindowChange, fresh};
+use super::change::{StreamChange, WindowChange, fresh};
 use super::join::{Added, Held, join, no_longer_served};
 use super::ranges::missing;
 use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
@@ -28,6 +28,8 @@ pub struct Flushed {
     pub rows: u64,
     pub rejects: u64,
     pub late: u64,
+    /// Events read again that were held already.
+    pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
     /// New activity that tells of a computer's removal: when, and the event's text.
@@ -200,6 +202,8 @@ impl Flush<'_> {
         join(&team, stream, events, held, rejects, self.seen_at, &mut added);
         self.flushed.rows += added.rows.len() as u64;
         self.flushed.rejects += added.rejects.len() as u64;
+        let served: u64 = events.iter().map(|event| u64::from(event.count)).sum();
+        self.flushed.repeated += served.saturating_sub((added.rows.len() + added.rejects.len()) as u64);
         self.notice_kinds(stream, &added);
         self.draft.rejects.append(&mut added.rejects);
         Ok(added)
@@ -300,25 +304,29 @@ impl Flush<'_> {
 
     fn streams(&mut self, batch: &Batch) {
         let mut records = Vec::new();
+        let mut points = Vec::new();
         for stream in Stream::ALL {
             let before = self.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
             if let Some(change) = batch.streams.get(&stream) {
-                change.apply(&mut record);
+                points.extend(apply_but_points(stream, change, &mut record));
             }
             self.learn(stream, &mut record);
             records.push((stream, before, record));
         }
         // Notes go with what is worth a commit, and are no reason for one.
-        let is_worth = !self.draft.is_empty() || records.iter().any(|(_, before, record)| before != record);
+        let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
             if let Some(note) = batch.notes.get(&stream).filter(|_| is_worth) {
-                note.apply(&mut record);
+                points.extend(apply_but_points(stream, note, &mut record));
             }
             if record != before {
                 self.draft.streams.push((stream, record));
             }
         }
+        // The service's clock is told in whole seconds: what was read is the better order.
+        points.sort_by_key(|(stream, point)| (*stream, point.read_to));
+        self.draft.read_points = points;
     }
 
     fn noted(&mut self, batch: &Batch) {
@@ -362,6 +370,13 @@ impl Flush<'_> {
             found_at: self.seen_at,
         }
     }
+}
+
+/// Applies a change to a record, but for its read points, which a commit tells apart: the record need not be written
+/// again for each of them.
+fn apply_but_points(stream: Stream, change: &StreamChange, record: &mut StreamRecord) -> Vec<(Stream, ReadPoint)> {
+    StreamChange { read_points: Vec::new(), ..change.clone() }.apply(record);
+    change.read_points.iter().map(|point| (stream, *point)).collect()
 }
 
 /// Whether a window's record tells anything new beside the counts of what its reading cost.

@@ -10,6 +10,7 @@ use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered};
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
 use super::plan::{Windows, lag};
+use super::team::read_to;
 use super::window_index::beside;
 
 /// Polls billing once.
@@ -18,14 +19,16 @@ use super::window_index::beside;
 /// When the service does not answer or the archive cannot be written.
 pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
-    ctx.service.hear(served.at);
-    let now = ctx.service.now();
+    ctx.service().hear(served.at);
+    let now = ctx.service().now();
     let (record, windows) = ctx.stream_state(Stream::Billing);
     let events = served.body.events;
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
     let snapshot = remembered(&record.snapshot, &entries);
-    let poll = Poll { ctx, now, record: &record, windows: &windows, events: &events };
+    ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
+    let read_to = read_to(&record.read_points).max(ctx.memory.last_point(Stream::Billing).map(|point| point.read_to));
+    let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
@@ -40,16 +43,17 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
             poll.add_events(batch);
         }
         poll.windows_from(begins).into_iter().for_each(|change| batch.add_change(change));
-        batch.note_stream(Stream::Billing, point);
     })
     .await?;
-    Ok(())
+    Ok(ctx.note_point(Stream::Billing, point).await?)
 }
 
 struct Poll<'a> {
     ctx: &'a TeamContext,
     now: Instant,
     record: &'a StreamRecord,
+    /// The last look that is known of, committed or not.
+    read_to: Option<Instant>,
     windows: &'a Windows,
     /// Newest first, as documented.
     events: &'a [RawEvent],
@@ -121,7 +125,7 @@ impl Poll<'_> {
                 (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows the ten newest entries alone")
             }
             Overlap::Overrun => {
-                let from = self.record.read_points.last().map(|point| point.read_to).or(self.record.begins);
+                let from = self.read_to.or(self.record.begins);
                 let to = self.oldest().filter(|oldest| from.is_none_or(|from| from < *oldest)).unwrap_or(self.now);
                 let why = "none of the ten newest entries was known: entries between may have been lost";
                 (FindingKind::Gap, from, Some(to), why)

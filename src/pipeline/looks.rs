@@ -67,7 +67,7 @@ async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), Rou
     if settings.looks == Looks::Never {
         return Ok(());
     }
-    let now = ctx.service.now();
+    let now = ctx.service().now();
     let is_told = change_told(ctx, now).await?;
     let is_due = |ask: &Ask| {
         settings.looks == Looks::Now
@@ -166,7 +166,7 @@ async fn ask_one(ctx: &TeamContext, ask: Ask, is_whole: bool) -> Result<Look, Ap
     match ask {
         Ask::Team => {
             let view = ctx.source.team(&ctx.team).await?;
-            ctx.service.hear(view.at);
+            ctx.service().hear(view.at);
             read("the team", team(view.body.whole.text()))
         }
         Ask::Computers => {

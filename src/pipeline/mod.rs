@@ -15,15 +15,18 @@ mod flush;
 mod join;
 mod ledger_poll;
 mod looks;
+mod memory;
 mod plan;
 mod progress;
 mod ranges;
 mod removal;
+mod service_clock;
 mod sessions;
 mod settings;
 mod spans;
 mod status;
 mod team;
+mod urgency;
 mod user_info;
 mod window_index;
 mod windowed;
@@ -33,7 +36,7 @@ use thiserror::Error;
 use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
-pub use context::{ServiceClock, TeamContext, Workers, windows_of};
+pub use context::{TeamContext, Workers, windows_of};
 pub use estimate::{Estimate, estimate};
 pub use fleet::{Fleet, FleetRound};
 pub use flush::Flushed;
@@ -44,6 +47,7 @@ pub use sessions::{Remembered, correlate};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};
+pub use urgency::{Known, Urgency};
 
 /// Why a round, or a part of it, was not done.
 #[derive(Debug, Error)]

@@ -139,6 +139,11 @@ impl SpanPlanner {
         self.stride = wanted.min(self.stride * 4).clamp(Duration::from_secs(1), STRIDE_MAX);
     }
 
+    /// Whether every span was handed out.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Seconds of event time not handed out yet.
     pub fn seconds_left(&self) -> u64 {
         self.whole_seconds_left

@@ -1,5 +1,7 @@
 //! What a round tells while it works; shown as progress bars where there is a terminal.
 
+use std::time::Duration;
+
 use crate::model::{Range, Stream, TeamId};
 
 use super::flush::Flushed;
@@ -10,7 +12,8 @@ pub trait Progress: Send + Sync {
     fn planned(&self, _team: &TeamId, _stream: Stream, _seconds: u64) {}
     /// A part was read; `planned` says whether it was among the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}
-    fn committed(&self, _team: &TeamId, _flushed: &Flushed) {}
+    /// A batch became a commit, which took so long.
+    fn committed(&self, _team: &TeamId, _flushed: &Flushed, _took: Duration) {}
 }
 
 /// Tells nobody.

@@ -90,7 +90,7 @@ pub fn correlate(
 /// When the archive cannot be read or written.
 pub async fn make_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
     while ctx.with_state(are_behind) {
-        let (service_now, now) = (ctx.service.now(), ctx.clock.now());
+        let (service_now, now) = (ctx.service().now(), ctx.clock.now());
         let done = ctx.with_writer(move |writer| {
             let draft = rebuild(writer, service_now)?;
             writer.commit(draft, now)

@@ -49,8 +49,16 @@ impl Round<'_> {
             let mut reading = FuturesUnordered::new();
             let mut failed = None;
             let mut is_stopped = false;
+            let mut handed_out = 0;
             loop {
                 while !is_stopped && reading.len() < self.ctx.settings.concurrency {
+                    // A run that has worked long enough still makes some way each time.
+                    if handed_out > 0 && self.ctx.is_spent() && !planner.is_empty() {
+                        self.ctx.leave_rest();
+                        is_stopped = true;
+                        break;
+                    }
+                    handed_out += 1;
                     let Some(span) = planner.next_span() else { break };
                     reading.push(self.span(span, purpose, sender.clone()));
                 }
@@ -137,9 +145,9 @@ impl Round<'_> {
         purpose: Purpose,
         rescanned: &mut BTreeMap<Instant, Vec<Range>>,
     ) -> Result<(), RoundError> {
-        self.ctx.service.hear(leaf.ended_at);
+        self.ctx.service().hear(leaf.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
-        let read_at = leaf.began_at.unwrap_or(self.now).min(self.ctx.service.now());
+        let read_at = leaf.began_at.unwrap_or(self.now).min(self.ctx.service().now());
         let mut changes = Vec::new();
         let (mut findings, mut notes) = (Vec::new(), Vec::new());
         for window in self.index.overlapping(leaf.range) {

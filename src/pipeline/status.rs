@@ -8,6 +8,7 @@ use crate::archive::{FindingKind, TeamState, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
 use super::team::read_to;
+use super::urgency::{Known, Urgency};
 
 /// One stream's standing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,13 +26,18 @@ pub struct StreamStatus {
     pub sealed_windows: u64,
     /// Windows that are not settled yet.
     pub open_windows: u64,
+    /// From the start of the oldest window that is not settled to now.
+    pub open_seconds: Option<u64>,
     /// Seconds of event time that never held still, and stay open.
     pub unstable: Vec<String>,
     pub events: u64,
     pub late: u64,
     pub gaps: u64,
-    /// What is left until unread events pass out of the plan's span; `None` where the span is not known.
+    /// What is left until unread events pass out of the plan's span, or billing's ten entries could all be new; `None`
+    /// where span or pace are not known.
     pub seconds_to_loss: Option<u64>,
+    /// What is left just after a reading: the plan's span, or the time that ten billing entries take.
+    pub seconds_kept: Option<u64>,
     /// The deprecated per-computer history is read, because `history/devices` is not there.
     pub deprecated_history: bool,
 }
@@ -50,6 +56,16 @@ pub struct InventoryStatus {
     pub unknown_fields: u64,
 }
 
+impl StreamStatus {
+    /// What is left until unread events are lost, `aged` seconds after this standing was taken, when it is less than
+    /// `threshold` and than half of what there was.
+    pub fn short_of_time(&self, threshold: Duration, aged: u64) -> Option<Duration> {
+        let left = self.seconds_to_loss?.saturating_sub(aged);
+        let least = threshold.as_secs().min(self.seconds_kept.unwrap_or(u64::MAX) / 2);
+        (left < least).then(|| Duration::from_secs(left))
+    }
+}
+
 /// One team's standing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TeamStatus {
@@ -58,12 +74,19 @@ pub struct TeamStatus {
     pub ledger_head: String,
     pub committed_at: Option<Instant>,
     pub quarantined: u64,
+    /// Bytes of the live files.
+    pub bytes: u64,
     pub streams: Vec<StreamStatus>,
     pub inventory: InventoryStatus,
 }
 
-/// The standing of a team at `now`.
+/// The standing of a team at `now`, as its archive tells it.
 pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
+    status_with(state, &|_| Known::default(), now)
+}
+
+/// The standing of a team at `now`, with what is known beside its archive.
+pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Instant) -> TeamStatus {
     let quarantine = state.files.values().filter(|file| file.dataset == crate::archive::Dataset::Quarantine);
     TeamStatus {
         team: state.team_id.to_string(),
@@ -71,7 +94,8 @@ pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
         ledger_head: state.head.to_string(),
         committed_at: state.at,
         quarantined: quarantine.map(|file| file.rows).sum(),
-        streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, now)).collect(),
+        bytes: state.files.values().map(|file| file.bytes).sum(),
+        streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, &known(stream), now)).collect(),
         inventory: inventory_status(state),
     }
 }
@@ -94,15 +118,13 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
     }
 }
 
-fn stream_status(state: &TeamState, stream: Stream, now: Instant) -> StreamStatus {
+fn stream_status(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> StreamStatus {
     let record = state.streams.get(&stream).cloned().unwrap_or_default();
     let windows = || state.windows.values().filter(|window| window.stream == stream);
-    let read_to = read_to(&record.read_points);
+    let read_to = read_to(&record.read_points).max(known.point.map(|point| point.read_to));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
-    let loss = record
-        .plan_span_seconds
-        .zip(read_to)
-        .map(|(span, read_to)| read_to.plus(Duration::from_secs(span)).since(now).as_secs());
+    let left = Urgency::left(state, stream, known, now);
+    let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
     StreamStatus {
         stream,
         begins: record.begins,
@@ -112,11 +134,13 @@ fn stream_status(state: &TeamState, stream: Stream, now: Instant) -> StreamStatu
         windows: windows().count() as u64,
         sealed_windows: windows().filter(|window| window.state == WindowState::Sealed).count() as u64,
         open_windows: windows().filter(|window| window.state == WindowState::Provisional).count() as u64,
+        open_seconds: oldest_open.map(|window| now.since(window.range.start).as_secs()),
         unstable: windows().flat_map(|window| window.unstable.iter().map(ToString::to_string)).collect(),
         events: windows().map(|window| window.events).sum(),
         late: windows().map(|window| window.late).sum(),
         gaps: of_kind(FindingKind::Gap) as u64,
-        seconds_to_loss: loss,
+        seconds_kept: left.map(|_| Urgency::of(state, stream, known, now).horizon.as_secs()),
+        seconds_to_loss: left.map(|left| left.as_secs()),
         deprecated_history: of_kind(FindingKind::DeprecatedHistory) > 0,
     }
 }
@@ -153,5 +177,12 @@ mod tests {
         assert_eq!(of(1_700_060_000).seconds_to_loss, Some(90_000));
         assert_eq!(of(1_700_060_000).lag_seconds, Some(10_000));
         assert_eq!(of(1_700_200_000).seconds_to_loss, Some(0));
+        let short = |now, threshold, aged| {
+            of(now).short_of_time(Duration::from_secs(threshold), aged).map(|left| left.as_secs())
+        };
+        assert_eq!(short(1_700_060_000, 86_400, 0), None, "more than half of the span is left");
+        assert_eq!(short(1_700_120_000, 86_400, 0), Some(30_000));
+        assert_eq!(short(1_700_120_000, 20_000, 0), None);
+        assert_eq!(short(1_700_120_000, 20_000, 15_000), Some(15_000), "time has passed since it was looked at");
     }
 }

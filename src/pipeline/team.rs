@@ -7,6 +7,7 @@ use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamS
 use crate::model::{Instant, Range, Stream};
 
 use super::RoundError;
+use super::change::StreamChange;
 use super::computers::{ConnectionsRead, note_computers};
 use super::context::TeamContext;
 use super::flush::Flushed;
@@ -41,6 +42,12 @@ pub struct TeamRound {
 }
 
 impl TeamRound {
+    /// A round in which nothing was done yet.
+    fn empty(now: Instant) -> Self {
+        let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
+        Self { first: now, is_first_reading: false, plan_span, committed, failures, looks: LookRound::default() }
+    }
+
     /// Whether everything asked for was done.
     pub fn is_done(&self) -> bool {
         self.failures.is_empty() && self.looks.failures.is_empty()
@@ -49,14 +56,9 @@ impl TeamRound {
 
 /// Reads one team up to now and commits it.
 pub async fn read_team(ctx: &TeamContext) -> TeamRound {
-    let mut round = TeamRound {
-        first: ctx.service.now(),
-        is_first_reading: ctx.with_state(|state| state.streams.is_empty()) && !ctx.settings.streams.is_empty(),
-        plan_span: None,
-        committed: Flushed::default(),
-        failures: Vec::new(),
-        looks: LookRound::default(),
-    };
+    let mut round = TeamRound::empty(ctx.service().now());
+    let reads_any = !ctx.settings.streams.is_empty();
+    round.is_first_reading = reads_any && ctx.with_state(|state| state.streams.is_empty());
     if let Err(error) = read(ctx, &mut round).await {
         round.failures.push((None, error));
     }
@@ -65,20 +67,37 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
         round.failures.push((None, error.into()));
     }
     round.committed = ctx.totals();
+    remember(ctx, &round).await;
     round
+}
+
+/// What later runs of this process should know.
+async fn remember(ctx: &TeamContext, round: &TeamRound) {
+    let noted = ctx.pending(|batch| batch.notes.clone()).await.unwrap_or_default();
+    for stream in Stream::ALL.into_iter().filter(|stream| ctx.settings.reads(*stream)) {
+        let quiet = noted.get(&stream).and_then(|note| note.read_points.last().copied());
+        let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
+        let held = ctx.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
+        if let Some(point) = quiet.into_iter().chain(held).max_by_key(|point| point.read_to) {
+            ctx.memory.note_point(stream, point);
+        }
+    }
+    if !ctx.settings.reads(Stream::Connections) {
+        ctx.memory.tell_removals(round.committed.removals.clone());
+    }
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     make_up(ctx).await?;
-    let view = ctx.source.team(&ctx.team).await?;
-    hear(ctx, view.at).await?;
-    let now = ctx.service.now();
-    round.plan_span = view.body.plan_span;
+    round.plan_span = plan_span(ctx).await?;
+    let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
-    if ctx.with_state(|state| state.devices.is_empty()) {
+    if ctx.with_state(|state| state.devices.is_empty()) && !ctx.memory.has_looked() {
         note_computers(ctx, now, Vec::new(), None).await?;
     }
-    let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, now));
+    note_quiet_streams(ctx).await?;
+    let known = ctx.memory.last_point(Stream::Connections);
+    let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, known, now));
     let first = round.first;
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {
@@ -91,31 +110,64 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     };
     let (activity, connections, billing) =
         futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
-    let is_read = connections.is_ok() && ctx.settings.until.is_none();
+    let is_read = ctx.settings.reads(Stream::Connections)
+        && connections.is_ok()
+        && ctx.settings.until.is_none()
+        && !ctx.is_unfinished();
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
+    let waiting = ctx.memory.removals();
     if ctx.settings.reads(Stream::Connections) {
         let read = is_read.then(|| ConnectionsRead {
-            point: ReadPoint { at: ctx.service.now(), read_to: now },
+            point: ReadPoint { at: ctx.service().now(), read_to: now },
             plan_span: round.plan_span,
         });
         let behind = behind.filter(|_| is_read).into_iter().collect();
         note_computers(ctx, now, behind, read).await?;
     }
     ctx.commit().await?;
+    if is_read {
+        ctx.memory.forget_removals(&waiting);
+        ctx.memory.note_look();
+    }
     seal_months(ctx).await?;
     round.looks = look(ctx).await;
+    Ok(())
+}
+
+/// The plan's span: asked for, unless this process knows it from not long ago.
+async fn plan_span(ctx: &TeamContext) -> Result<Option<Duration>, ApiError> {
+    if let Some(known) = ctx.memory.plan_span() {
+        return Ok(known);
+    }
+    ctx.service().forget();
+    let view = ctx.source.team(&ctx.team).await?;
+    hear(ctx, view.at).await?;
+    ctx.memory.note_view(view.body.plan_span);
+    Ok(view.body.plan_span)
+}
+
+/// Quiet readings of the streams that this round does not read go with its commit, if there is one.
+async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
+        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(&held.read_points)));
+        let quiet = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
+        if let Some(point) = quiet {
+            let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
+            ctx.add(|batch| batch.note_stream(stream, change)).await?;
+        }
+    }
     Ok(())
 }
 
 /// Hears the first date of a round. Where it lies far from the machine's clock, one of the two is wrong: other answers
 /// decide, before anything rests on it.
 async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
-    ctx.service.hear(date);
+    ctx.service().hear(date);
     let ours = ctx.clock.now();
     if date.is_some_and(|date| date.since(ours).max(ours.since(date)) > CLOCKS_APART_MAX) {
         for _ in 0..2 {
-            ctx.service.hear(ctx.source.team(&ctx.team).await?.at);
+            ctx.service().hear(ctx.source.team(&ctx.team).await?.at);
         }
     }
     Ok(())
@@ -128,12 +180,16 @@ fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -
 }
 
 /// A gap where reading has fallen behind the span that the plan shows.
-fn fallen_behind(state: &TeamState, plan_span: Option<Duration>, now: Instant) -> Option<Finding> {
+fn fallen_behind(
+    state: &TeamState,
+    plan_span: Option<Duration>,
+    known: Option<ReadPoint>,
+    now: Instant,
+) -> Option<Finding> {
     let horizon = now.minus(plan_span?);
     let record = state.streams.get(&Stream::Connections)?;
-    let begins = record.begins?;
-    let (first, last) = (record.read_points.first()?, record.read_points.last()?);
-    let reached = last.read_to.max(confirmed_edge(state, begins, now));
+    let first = record.read_points.first()?;
+    let reached = reached(state, Stream::Connections, known, now)?;
     let (from, slack) = if record.read_points.len() == 1 {
         // What was out of reach when the first reading began is not lost: the archive begins later.
         (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
@@ -152,10 +208,19 @@ fn fallen_behind(state: &TeamState, plan_span: Option<Duration>, now: Instant) -
     })
 }
 
+/// Up to where everything of a stream was read at least once; `None` before the first reading. `known`: a reading that is
+/// not committed.
+pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
+    let record = state.streams.get(&stream)?;
+    let begins = record.begins?;
+    let points = record.read_points.iter().copied().chain(known);
+    Some(points.map(|point| point.read_to).max().unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
+}
+
 /// Up to where everything since `begins` is confirmed.
-fn confirmed_edge(state: &TeamState, begins: Instant, now: Instant) -> Instant {
+fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
     let mut edge = begins;
-    while let Some(window) = state.windows.get(&(Stream::Connections, edge)) {
+    while let Some(window) = state.windows.get(&(stream, edge)) {
         if window.state == WindowState::Provisional {
             let open = missing(window.range, &window.confirmed);
             return open.first().map_or(edge, |open| open.start).min(now);

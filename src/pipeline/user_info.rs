@@ -43,7 +43,7 @@ pub async fn ask_users(
     has_looked: bool,
     round: &mut LookRound,
 ) -> Result<(), RoundError> {
-    let now = ctx.service.now();
+    let now = ctx.service().now();
     let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
     let is_hidden = ctx.with_state(|state| state.last_look(InventoryPart::SignIn).is_some_and(|look| !look.visible));
     if !is_due && (!has_looked || is_hidden) {
@@ -118,7 +118,7 @@ async fn ask_each(
 
 async fn ask(ctx: &TeamContext, user: &str) -> Result<Look, crate::api::ApiError> {
     let served = ctx.source.user_info(&ctx.team, user).await?;
-    ctx.service.hear(served.at);
+    ctx.service().hear(served.at);
     user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
 }
 
@@ -127,7 +127,7 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Look)>, end: Option<End
     if answers.is_empty() && end.is_none() {
         return Ok(0);
     }
-    let (now, at): (Instant, Instant) = (ctx.service.now(), ctx.clock.now());
+    let (now, at): (Instant, Instant) = (ctx.service().now(), ctx.clock.now());
     ctx.with_writer(move |writer| {
         let mut held = standings(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);

@@ -73,19 +73,16 @@ async fn read_lists(
     for window in &plan.open {
         round.tail(*window).await?;
     }
-    if ctx.settings.until.is_none() {
+    if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) {
         round.look_ahead().await?;
     }
     let stride = ctx.settings.grid.length();
     round.spans(SpanPlanner::new(&plan.unread, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&plan.rescans, round.rescan_stride(&plan.rescans)), Purpose::Rescan).await?;
     // A read point of the connections stands only beside the look at the computers that follows it.
-    if ctx.settings.until.is_none() && stream != Stream::Connections {
-        let point = ReadPoint { at: ctx.service.now(), read_to: now };
-        ctx.add(|batch| {
-            batch.note_stream(stream, StreamChange { read_points: vec![point], ..StreamChange::default() });
-        })
-        .await?;
+    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
+        let point = ReadPoint { at: ctx.service().now(), read_to: now };
+        ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }
     Ok(())
 }
@@ -146,7 +143,7 @@ impl Round<'_> {
         let resume = before.as_ref().and_then(decode_point);
         let mut reader = TailReader::new(self.lists, asked, resume, TAIL_EVENTS_MAX);
         while let Some(chunk) = reader.next().await? {
-            self.ctx.service.hear(chunk.began_at);
+            self.ctx.service().hear(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(encode_point).filter(|point| point.offset > 0);
             if chunk.events.is_empty() && (walk.is_none() || walk == before) {

@@ -1,0 +1,143 @@
+//! What is known of a team beside its archive, as long as the process lives: readings that brought nothing, and so were
+//! not committed, and what need not be asked for again at each of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::archive::ReadPoint;
+use crate::clock::Clock;
+use crate::collect::PageLimit;
+use crate::model::{Instant, Stream};
+
+use super::service_clock::ServiceClock;
+use super::urgency::Known;
+
+/// The team's view is asked for again after so long: the plan's span changes seldom.
+const VIEW_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Events dated into the future are looked for so often.
+const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
+/// Read points of one stream that are remembered.
+const POINTS_MAX: usize = 64;
+
+/// One team's memory. A round of `sync` begins with an empty one; the daemon keeps it from run to run.
+pub struct TeamMemory {
+    pub service: ServiceClock,
+    pub limits: [PageLimit; 3],
+    clock: Arc<dyn Clock>,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    view: Option<View>,
+    points: BTreeMap<Stream, VecDeque<ReadPoint>>,
+    removals: Vec<(Instant, String)>,
+    looked_ahead: BTreeMap<Stream, Duration>,
+    has_looked: bool,
+    billing: Vec<Instant>,
+}
+
+#[derive(Clone, Copy)]
+struct View {
+    plan_span: Option<Duration>,
+    /// By both clocks: the one stands still while the machine sleeps, the other may jump.
+    now: Instant,
+    monotonic: Duration,
+}
+
+impl TeamMemory {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            service: ServiceClock::new(clock.clone()),
+            limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
+            clock,
+            held: Mutex::default(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan's span, where the team was asked for it not long ago.
+    pub fn plan_span(&self) -> Option<Option<Duration>> {
+        let view = self.held().view?;
+        let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
+        let is_set_back = self.clock.now() < view.now;
+        (aged <= VIEW_AGE_MAX && !is_set_back).then_some(view.plan_span)
+    }
+
+    pub fn note_view(&self, plan_span: Option<Duration>) {
+        let view = View { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
+        self.held().view = Some(view);
+    }
+
+    /// Remembers a reading that went well, whether it was worth a commit or not.
+    pub fn note_point(&self, stream: Stream, point: ReadPoint) {
+        let mut held = self.held();
+        let points = held.points.entry(stream).or_default();
+        if points.back().is_some_and(|last| point.read_to <= last.read_to) {
+            return;
+        }
+        points.push_back(point);
+        if points.len() > POINTS_MAX {
+            points.pop_front();
+        }
+    }
+
+    /// The remembered read points of a stream, oldest first.
+    pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
+        self.held().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
+    }
+
+    pub fn last_point(&self, stream: Stream) -> Option<ReadPoint> {
+        self.held().points.get(&stream)?.back().copied()
+    }
+
+    /// What the archive does not say of a stream.
+    pub fn known(&self, stream: Stream) -> Known {
+        let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
+        Known { point: self.last_point(stream), entries }
+    }
+
+    /// The times of the billing entries shown, newest first.
+    pub fn note_billing(&self, mut entries: Vec<Instant>) {
+        entries.sort_unstable_by(|a, b| b.cmp(a));
+        self.held().billing = entries;
+    }
+
+    /// Removals of computers that activity has told of, for the next look at the computers.
+    pub fn tell_removals(&self, removals: Vec<(Instant, String)>) {
+        self.held().removals.extend(removals);
+    }
+
+    pub fn removals(&self) -> Vec<(Instant, String)> {
+        self.held().removals.clone()
+    }
+
+    /// They were seen to.
+    pub fn forget_removals(&self, seen: &[(Instant, String)]) {
+        self.held().removals.retain(|removal| !seen.contains(removal));
+    }
+
+    /// Whether this process has looked at the team's computers.
+    pub fn has_looked(&self) -> bool {
+        self.held().has_looked
+    }
+
+    pub fn note_look(&self) {
+        self.held().has_looked = true;
+    }
+
+    /// Whether it is time to look for events that are dated into the future; taken for done.
+    pub fn looks_ahead(&self, stream: Stream) -> bool {
+        let now = self.clock.monotonic();
+        let mut held = self.held();
+        let is_due = held.looked_ahead.get(&stream).is_none_or(|last| now.saturating_sub(*last) >= LOOK_AHEAD_EVERY);
+        if is_due {
+            held.looked_ahead.insert(stream, now);
+        }
+        is_due
+    }
+}

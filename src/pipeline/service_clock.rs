@@ -1,0 +1,78 @@
+//! The service's clock, by which everything is aged.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Clock;
+use crate::model::Instant;
+
+/// Answers whose dates are compared.
+const DATES_HEARD: usize = 5;
+
+/// The service's clock, as its `Date` headers tell it; ours where it sends none. It is the middle one of the last few
+/// answers: one wild date decides nothing.
+pub struct ServiceClock {
+    clock: Arc<dyn Clock>,
+    /// Each `Date` less our monotonic time when it came: what the service's clock showed at our zero.
+    zeros: Mutex<VecDeque<Instant>>,
+}
+
+impl ServiceClock {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, zeros: Mutex::default() }
+    }
+
+    fn zeros(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.zeros.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing heard so far counts any more.
+    pub fn forget(&self) {
+        self.zeros().clear();
+    }
+
+    pub fn hear(&self, date: Option<Instant>) {
+        let Some(date) = date else { return };
+        let mut zeros = self.zeros();
+        zeros.push_back(date.minus(self.clock.monotonic()));
+        if zeros.len() > DATES_HEARD {
+            zeros.pop_front();
+        }
+    }
+
+    pub fn now(&self) -> Instant {
+        let mut zeros: Vec<Instant> = self.zeros().iter().copied().collect();
+        zeros.sort_unstable();
+        let middle = zeros.get(zeros.len().saturating_sub(1) / 2);
+        middle.map_or_else(|| self.clock.now(), |zero| zero.plus(self.clock.monotonic()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn one_wild_date_does_not_move_the_service_s_clock() {
+        let at = |text: &str| text.parse::<Instant>().unwrap();
+        let (true_date, ahead, behind) =
+            (at("2026-11-20T08:00:00Z"), at("2099-01-01T00:00:00Z"), at("2001-01-01T00:00:00Z"));
+        for dates in [
+            vec![true_date],
+            vec![true_date, ahead],
+            vec![ahead, true_date, true_date],
+            vec![behind, true_date, true_date],
+            vec![true_date, ahead, true_date, behind, true_date],
+            vec![ahead, ahead, true_date, true_date, true_date, true_date],
+        ] {
+            let clock = ServiceClock::new(Arc::new(SystemClock::new()));
+            dates.iter().for_each(|date| clock.hear(Some(*date)));
+            clock.hear(None);
+            let (now, span) = (clock.now(), Duration::from_secs(60));
+            assert!(now >= true_date.minus(span) && now <= true_date.plus(span), "{dates:?}: {now}");
+        }
+    }
+}

@@ -47,6 +47,9 @@ pub enum Family {
 pub enum Error {
     #[error("{0}")]
     Usage(String),
+    /// Going on would stand in another's way.
+    #[error("{0}")]
+    Refused(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -109,7 +112,7 @@ impl Error {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) | Error::Catalog(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
             Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_transient() => Family::World,
-            Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
+            Error::Refused(_) | Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
             Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
             Error::Pack(error) if error.is_wrong_use() => Family::Input,

@@ -23,6 +23,8 @@
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, its truth kept aside | model, clock, api's wire types |
+//! | `web` | the daemon's port: health, metrics | report, and the state that pipeline shows |
+//! | `alert` | what is worth a warning, and whom it goes to | model, clock, config, and the state that pipeline shows |
 //! | `cli` | one file a verb | everything; only `main` uses it |
 //!
 //! `config` is what is set, checked once; `error` turns every room's errors into exit codes. `tests/tidy.rs` holds the table.
@@ -34,6 +36,7 @@
 //! 4. What decides is pure and takes `now` as an argument; the world is touched behind three traits: the event source
 //!    ([`api::EventSource`]), the store ([`archive::Store`]) and the clock ([`clock::Clock`]).
 
+pub mod alert;
 pub mod api;
 pub mod archive;
 pub mod cli;
@@ -48,3 +51,4 @@ pub mod normalize;
 pub mod pipeline;
 pub mod report;
 pub mod sandbox;
+pub mod web;

@@ -13,7 +13,7 @@ const CODE: [&str; 3] = ["src", "tests", "benches"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline", "sandbox"]),
@@ -31,6 +31,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ),
     ("sandbox", &["model", "clock", "api"]),
     ("web", &["model", "clock", "config", "error", "report", "pipeline"]),
+    ("alert", &["model", "clock", "config", "pipeline"]),
     ("main", &["cli"]),
     ("cli", &[]),
 ];

@@ -124,7 +124,17 @@ pub struct Retrying {
 
 impl Retrying {
     pub fn new(source: Arc<dyn EventSource>, clock: Arc<dyn Clock>, policy: RetryPolicy) -> Self {
-        Self { source, clock, policy, counts: Arc::default() }
+        Self::counting(source, clock, policy, Arc::default())
+    }
+
+    /// Adds to counters that outlive this source.
+    pub fn counting(
+        source: Arc<dyn EventSource>,
+        clock: Arc<dyn Clock>,
+        policy: RetryPolicy,
+        counts: Arc<RequestCounts>,
+    ) -> Self {
+        Self { source, clock, policy, counts }
     }
 
     /// The counters of this source's requests.

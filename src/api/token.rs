@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::model::Digest;
+
 use super::client::SetupError;
 
 /// Where the token comes from.
@@ -14,6 +16,17 @@ pub enum TokenSource {
     Fixed(SecretString),
     /// A file that holds the token and nothing else, but for white space around it.
     File(PathBuf),
+}
+
+impl TokenSource {
+    /// A digest of the token as it stands now, to notice another one by; `None` where it cannot be read.
+    pub fn fingerprint(&self) -> Option<Digest> {
+        let text = match self {
+            TokenSource::Fixed(token) => token.clone(),
+            TokenSource::File(path) => read_file(path).ok()?,
+        };
+        Some(Digest::with_domain("annals token\n", &[text.expose_secret().trim().as_bytes()]))
+    }
 }
 
 /// The `Authorization` header as it stands now.

@@ -8,14 +8,20 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::Arguments;
 
-/// Chooses what is logged: `ANNALS_LOG` (`warn`, `annals=debug`, ...), else warnings and worse, with `--verbose` all
-/// of ours.
+/// Chooses what is logged: `ANNALS_LOG` (`warn`, `annals=debug`, ...), else warnings and worse, of the daemon also a line
+/// for each event worth knowing, and with `--verbose` all of ours.
 pub fn start_logging(arguments: &Arguments) {
-    let fallback = if arguments.global.verbose { "warn,annals=debug" } else { "warn" };
+    let fallback = match (arguments.global.verbose, arguments.is_daemon()) {
+        (true, _) => "warn,annals=debug",
+        (false, true) => "warn,annals=info",
+        (false, false) => "warn",
+    };
     let filter = EnvFilter::try_from_env("ANNALS_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(stderr);
-    if stderr().is_terminal() {
+    if stderr().is_terminal() && arguments.is_daemon() {
+        registry.with(layer.with_target(false)).init();
+    } else if stderr().is_terminal() {
         registry.with(layer.without_time().with_target(false)).init();
     } else {
         registry.with(layer.json().flatten_event(true)).init();

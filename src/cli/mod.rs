@@ -2,6 +2,7 @@
 //!
 //! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
+mod alerts;
 mod bars;
 mod connect;
 mod demo;
@@ -18,6 +19,7 @@ mod quarantine;
 mod reading;
 mod report;
 mod review;
+mod run;
 pub mod sandbox;
 mod shell;
 mod signals;
@@ -55,6 +57,8 @@ The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in anna
 enum Command {
     Demo(demo::DemoArgs),
     Sync(sync::SyncArgs),
+    Run(run::RunArgs),
+    Alerts(alerts::AlertsArgs),
     Plan(plan::PlanArgs),
     Status(status::StatusArgs),
     Sql(sql::SqlArgs),
@@ -74,6 +78,8 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     match command {
         Command::Demo(args) => block_on(demo::run(global, &args)),
         Command::Sync(args) => block_on(sync::run(global, &args)),
+        Command::Run(args) => run::run(global, &args),
+        Command::Alerts(args) => alerts::run(global, &args),
         Command::Plan(args) => block_on(plan::run(global, &args)),
         Command::Status(args) => status::run(global, &args),
         Command::Sql(args) => sql::run(global, &args),
@@ -87,6 +93,13 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),
+    }
+}
+
+impl Arguments {
+    /// Whether this process works by itself for long, so that its log is all that it says.
+    fn is_daemon(&self) -> bool {
+        matches!(self.command, Command::Run(_))
     }
 }
 

@@ -8,18 +8,22 @@ mod batch;
 mod billing;
 mod change;
 mod computers;
+mod daemon;
+mod desk;
 mod context;
 mod estimate;
 mod fleet;
 mod flush;
 mod join;
 mod ledger_poll;
+mod live;
 mod looks;
 mod memory;
 mod plan;
 mod progress;
 mod ranges;
 mod removal;
+pub mod schedule;
 mod service_clock;
 mod sessions;
 mod settings;
@@ -28,6 +32,7 @@ mod status;
 mod team;
 mod urgency;
 mod user_info;
+mod visit;
 mod window_index;
 mod windowed;
 
@@ -37,9 +42,11 @@ use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
 pub use context::{TeamContext, Workers, windows_of};
+pub use daemon::{Command, Daemon};
 pub use estimate::{Estimate, estimate};
 pub use fleet::{Fleet, FleetRound};
 pub use flush::Flushed;
+pub use live::{Late, Live, Snapshot, TaskLive, TeamLive, Verified};
 pub use looks::{LOOK_AGE, LookRound, looks_planned};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
@@ -48,6 +55,7 @@ pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};
 pub use urgency::{Known, Urgency};
+pub use visit::Edges;
 
 /// Why a round, or a part of it, was not done.
 #[derive(Debug, Error)]

@@ -8,3 +8,4 @@ pub mod quick_clock;
 pub mod scripted_server;
 pub mod sandbox_client;
 pub mod team_world;
+pub mod virtual_clock;

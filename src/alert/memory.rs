@@ -1,0 +1,164 @@
+//! What has been told to whom: once per occurrence, also after a restart. It says nothing of the archive: an occurrence is
+//! known by the ledger line that recorded it, or by the condition that still holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{LedgerSeq, TeamId};
+
+use super::occurrence::{Occurrence, Standing};
+
+/// What every target has been told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    targets: BTreeMap<String, Told>,
+}
+
+/// What one target has been told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// All that ledgers record up to these lines.
+    lines: BTreeMap<TeamId, LedgerSeq>,
+    /// Keys of what was told beyond them.
+    beyond: BTreeSet<String>,
+    /// Keys of conditions that hold and were told.
+    holding: BTreeSet<String>,
+}
+
+impl Memory {
+    /// # Errors
+    /// When there is a file and it cannot be read.
+    pub fn read(path: &Path) -> std::io::Result<Self> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the file as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    pub fn of(&mut self, target: &str) -> &mut Told {
+        self.targets.entry(target.to_owned()).or_default()
+    }
+}
+
+impl Told {
+    /// Takes note of what no longer holds, and of teams met for the first time: what their ledgers record already when this
+    /// process opens them is history. Whether anything changed.
+    pub fn settle(&mut self, standing: &Standing) -> bool {
+        let before = (self.lines.len(), self.holding.len());
+        for (team, seq) in &standing.opened_at {
+            self.lines.entry(team.clone()).or_insert(*seq);
+        }
+        self.holding.retain(|key| !standing.well.contains(key));
+        before != (self.lines.len(), self.holding.len())
+    }
+
+    /// What is still to be told.
+    pub fn untold<'a>(&self, standing: &'a Standing) -> Vec<&'a Occurrence> {
+        let recorded = standing.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
+        let firing = standing.firing.iter().filter(|occurrence| !self.holding.contains(&occurrence.key));
+        recorded.map(|(_, _, occurrence)| occurrence).chain(firing).collect()
+    }
+
+    /// A team whose first line in memory is not known yet is not opened: nothing of it is new.
+    fn is_new(&self, team: &TeamId, seq: LedgerSeq, occurrence: &Occurrence) -> bool {
+        self.lines.get(team).is_some_and(|told| *told < seq) && !self.beyond.contains(&occurrence.key)
+    }
+
+    /// It arrived.
+    pub fn note(&mut self, told: &Occurrence, standing: &Standing) {
+        if standing.firing.iter().any(|firing| firing.key == told.key) {
+            self.holding.insert(told.key.clone());
+            return;
+        }
+        self.beyond.insert(told.key.clone());
+        let Some((team, _, _)) = standing.recorded.iter().find(|(_, _, occurrence)| occurrence.key == told.key) else {
+            return;
+        };
+        let of_team = || standing.recorded.iter().filter(|(of, _, _)| of == team);
+        if of_team().all(|(team, seq, occurrence)| !self.is_new(team, *seq, occurrence)) {
+            let newest = of_team().map(|(_, seq, _)| *seq).max().unwrap_or_default();
+            self.lines.insert(team.clone(), newest);
+            of_team().for_each(|(_, _, occurrence)| {
+                self.beyond.remove(&occurrence.key);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alert::rehearsal;
+    use crate::model::Instant;
+
+    fn named(key: &str) -> Occurrence {
+        Occurrence { key: key.to_owned(), ..rehearsal(Instant::from_seconds(1_800_000_000)) }
+    }
+
+    fn recorded(lines: &[(u64, &str)], opened_at: u64) -> Standing {
+        let team = TeamId::from("t");
+        Standing {
+            recorded: lines.iter().map(|(seq, key)| (team.clone(), LedgerSeq(*seq), named(key))).collect(),
+            opened_at: BTreeMap::from([(team, LedgerSeq(opened_at))]),
+            ..Standing::default()
+        }
+    }
+
+    fn keys(told: &Told, standing: &Standing) -> Vec<String> {
+        told.untold(standing).iter().map(|occurrence| occurrence.key.clone()).collect()
+    }
+
+    #[test]
+    fn what_the_ledger_recorded_before_the_first_look_is_history_and_the_rest_is_told_once() {
+        let mut told = Told::default();
+        let mut standing = recorded(&[(3, "old")], 5);
+        assert!(told.settle(&standing));
+        assert!(keys(&told, &standing).is_empty());
+        standing = recorded(&[(3, "old"), (6, "a"), (6, "b")], 5);
+        assert_eq!(keys(&told, &standing), ["a", "b"]);
+        told.note(&named("a"), &standing);
+        let path = tempfile::tempdir().unwrap().keep().join("told.json");
+        let memory = Memory { targets: BTreeMap::from([("webhook".to_owned(), told)]) };
+        memory.write(&path).unwrap();
+        let mut after_restart = Memory::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let told = after_restart.of("webhook");
+        standing = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
+        told.settle(&standing);
+        assert_eq!(keys(told, &standing), ["b", "c"], "what did not arrive before the restart is sent after it");
+        told.note(&named("b"), &standing);
+        told.note(&named("c"), &standing);
+        assert!(keys(told, &standing).is_empty() && told.beyond.is_empty());
+    }
+
+    #[test]
+    fn a_condition_is_told_once_until_it_is_known_to_have_ended() {
+        let mut told = Told::default();
+        let firing = Standing { firing: vec![named("stale")], ..Standing::default() };
+        assert_eq!(keys(&told, &firing), ["stale"]);
+        told.note(&named("stale"), &firing);
+        let unknown = Standing::default();
+        told.settle(&unknown);
+        assert!(keys(&told, &firing).is_empty(), "a restart does not know yet, and so does not repeat it");
+        let well = Standing { well: BTreeSet::from(["stale".to_owned()]), ..Standing::default() };
+        assert!(told.settle(&well));
+        assert_eq!(keys(&told, &firing), ["stale"], "it ended, and holds again");
+    }
+}

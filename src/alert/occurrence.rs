@@ -1,0 +1,181 @@
+//! What there is to warn of. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::config::{Alerts, Rule};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+use crate::pipeline::{Late, Snapshot, TeamLive};
+
+/// One thing to warn of. It names teams, streams, computers' ids and times; nothing of persons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Occurrence {
+    /// The same for the same occurrence, also after a restart.
+    pub key: String,
+    #[serde(serialize_with = "rule_name")]
+    pub rule: Rule,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Instant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Instant>,
+    /// The ledger line that recorded it, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_seq: Option<u64>,
+    /// When it was noticed.
+    pub at: Instant,
+}
+
+fn rule_name<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(rule.as_str())
+}
+
+/// Everything that stands at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Recorded once and for all, by team and ledger line.
+    pub recorded: Vec<(TeamId, LedgerSeq, Occurrence)>,
+    /// True as long as they are in this list.
+    pub firing: Vec<Occurrence>,
+    /// Keys of conditions that are known not to hold.
+    pub well: BTreeSet<String>,
+    /// The ledger line that a team stood at when this process opened it.
+    pub opened_at: BTreeMap<TeamId, LedgerSeq>,
+}
+
+/// When the process began, and now.
+#[derive(Debug, Clone, Copy)]
+pub struct Since {
+    pub started: Instant,
+    pub now: Instant,
+}
+
+/// What there is to warn of at a moment. `late` is `None` while it is not known which teams there are.
+pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> Standing {
+    let mut standing = Standing::default();
+    for (team, live) in &shown.teams {
+        if let Some(seq) = live.opened_at {
+            standing.opened_at.insert(team.clone(), seq);
+        }
+        if config.rules.contains(&Rule::Gap) {
+            standing.recorded.extend(gaps(team, live));
+        }
+        if config.rules.contains(&Rule::TimeLeft) {
+            time_left(team, live, config, since.now, &mut standing);
+        }
+        if config.rules.contains(&Rule::Stale) {
+            stale(team, live, late.unwrap_or_default(), config, since, &mut standing);
+        }
+    }
+    if config.rules.contains(&Rule::Stale) {
+        unlisted(shown, late.is_some(), config, since, &mut standing);
+    }
+    if let Some(verified) = shown.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
+        let what = verified.first.clone().unwrap_or_default();
+        let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
+        fault.message =
+            format!("the archive does not check against its ledger: {} faults, first {what}", verified.faults);
+        standing.condition(fault, verified.faults > 0);
+    }
+    standing
+}
+
+/// A warning that says it is none, to see whether it arrives.
+pub fn rehearsal(now: Instant) -> Occurrence {
+    let mut test = occurrence(Rule::Verify, None, None, "test", now);
+    test.message = "this is a test of annals' warnings: nothing is wrong".to_owned();
+    test
+}
+
+impl Standing {
+    fn condition(&mut self, occurrence: Occurrence, is_firing: bool) {
+        match is_firing {
+            true => self.firing.push(occurrence),
+            false => {
+                self.well.insert(occurrence.key);
+            }
+        }
+    }
+}
+
+fn gaps(team: &TeamId, live: &TeamLive) -> Vec<(TeamId, LedgerSeq, Occurrence)> {
+    let told = live.gaps.iter().map(|(seq, gap)| {
+        let moment = |at: Option<Instant>| at.map_or_else(String::new, |at| at.to_string());
+        let stream = gap.stream.map(crate::model::Stream::as_str);
+        let apart = format!("{seq} {} {} {}", gap.subject, moment(gap.from), moment(gap.to));
+        let mut told = occurrence(Rule::Gap, Some(team), stream, &apart, gap.found_at);
+        (told.from, told.to, told.ledger_seq) = (gap.from, gap.to, Some(seq.0));
+        let (from, to) = (moment(gap.from), moment(gap.to));
+        let what = stream.unwrap_or("events");
+        told.message = format!("a gap in {what} of team {team} ({}), from {from} to {to}: {}", gap.subject, gap.reason);
+        (team.clone(), *seq, told)
+    });
+    told.collect()
+}
+
+fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, standing: &mut Standing) {
+    let aged = live.seen_at.map_or(0, |at| now.since(at).as_secs());
+    for stream in live.status.iter().flat_map(|status| &status.streams).filter(|of| of.seconds_to_loss.is_some()) {
+        let left = stream.short_of_time(config.time_left, aged);
+        let mut short = occurrence(Rule::TimeLeft, Some(team), Some(stream.stream.as_str()), "", now);
+        let seconds = left.unwrap_or_default().as_secs();
+        short.message = format!(
+            "{} of team {team}: {} h {} min left until unread events may be lost",
+            stream.stream,
+            seconds / 3_600,
+            seconds / 60 % 60
+        );
+        short.from = stream.read_to;
+        standing.condition(short, left.is_some());
+    }
+}
+
+fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: Since, standing: &mut Standing) {
+    for (task, shown) in &live.tasks {
+        let is_late = late.iter().find(|late| late.team == *team && late.stream.as_str() == task.as_str());
+        let mut unread = occurrence(Rule::Stale, Some(team), Some(task.as_str()), "", since.now);
+        match is_late {
+            None if shown.done_at.is_some() => standing.condition(unread, false),
+            Some(late) if since.now.since(late.done_at.unwrap_or(since.started)) >= config.stale => {
+                let last = late.done_at.map_or_else(|| "since the start".to_owned(), |at| format!("since {at}"));
+                let why = late.error.as_deref().unwrap_or("no visit has ended");
+                unread.message = format!("{} of team {team} was not read {last}: {why}", task.as_str());
+                unread.from = late.done_at;
+                standing.condition(unread, true);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, standing: &mut Standing) {
+    let mut unlisted = occurrence(Rule::Stale, None, None, "teams", since.now);
+    let error = shown.listing_error.as_deref().unwrap_or("the service has not answered");
+    unlisted.message = format!("it is not known which teams there are to read: {error}");
+    if is_known {
+        standing.condition(unlisted, false);
+    } else if since.now.since(since.started) >= config.stale {
+        standing.condition(unlisted, true);
+    }
+}
+
+fn occurrence(rule: Rule, team: Option<&TeamId>, stream: Option<&str>, apart: &str, at: Instant) -> Occurrence {
+    let team = team.map(ToString::to_string);
+    let parts = [rule.as_str(), team.as_deref().unwrap_or(""), stream.unwrap_or(""), apart];
+    Occurrence {
+        key: Digest::with_domain("annals alert\n", &[parts.join("\n").as_bytes()]).short(),
+        rule,
+        team,
+        stream: stream.map(str::to_owned),
+        message: String::new(),
+        from: None,
+        to: None,
+        ledger_seq: None,
+        at,
+    }
+}

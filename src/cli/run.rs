@@ -1,0 +1,263 @@
+//! `annals run`: the daemon.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use clap::Args;
+use futures::channel::mpsc::{self, UnboundedSender};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::alert::Watch;
+use crate::api::{EventSource, HttpSource, RequestCounts, RetryPolicy, Retrying, TokenSource};
+use crate::archive::{Archive, ArchiveError, Guard as Lock, StoreError};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
+use crate::web::{Guard, Metrics, Port, Shown};
+
+use super::{Global, global, look, output, reading};
+
+/// A request of the daemon gives up sooner than one of `sync`: its schedule tries again anyway, and others wait.
+const RETRY_ATTEMPTS: u32 = 4;
+const RETRY_TOTAL: Duration = Duration::from_secs(15);
+const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
+/// The token's file is looked at so often.
+const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After the loop has ended, a commit under way may take so long to its end.
+const COMMIT_GRACE: Duration = Duration::from_secs(5);
+/// Which warnings were sent, beside the locks: like them it is no part of what the archive says.
+const TOLD: &str = "locks/alerts.json";
+/// The lock that keeps a second daemon from the archive.
+const LOCK: &str = "daemon";
+
+/// The daemon: schedules, re-scans, seals; health and metrics on one port
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {}
+
+pub fn run(global: &Global, _: &RunArgs) -> Result<Exit, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::io("cannot start the runtime", source))?;
+    let ended = runtime.block_on(serve(global.clone()));
+    // Work on other threads is waited for no longer: a commit that it cuts off is finished or dropped by the next opening.
+    runtime.shutdown_timeout(COMMIT_GRACE);
+    ended.map(|()| Exit::Done)
+}
+
+/// What lives as long as the process, whatever is configured anew.
+struct Running {
+    global: Global,
+    clock: Arc<dyn Clock>,
+    live: Arc<Live>,
+    counts: Arc<RequestCounts>,
+    metrics: Arc<Metrics>,
+    config: Config,
+    /// Where the token in force comes from.
+    token: Arc<Mutex<TokenSource>>,
+    port: Option<Port>,
+    /// Where it is remembered what was warned of.
+    told: PathBuf,
+    watch: Option<JoinHandle<()>>,
+    commands: UnboundedSender<Command>,
+}
+
+async fn serve(global: Global) -> Result<(), Error> {
+    let config = global.load()?;
+    let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
+    let clock = reading::clock();
+    let counts = Arc::<RequestCounts>::default();
+    let live = Arc::new(Live::new(counts.clone()));
+    let (commands, orders) = mpsc::unbounded();
+    let metrics = Arc::new(Metrics::new());
+    let token = Arc::new(Mutex::new(config.token_source()?.clone()));
+    let root = look::root(&config)?;
+    let told = root.join(TOLD);
+    let (port, watch) = (None, None);
+    let mut running = Running { global, clock, live, counts, metrics, config, token, port, told, watch, commands };
+    let edges = running.edges(&running.config)?;
+    let archive = Arc::new(reading::archive(&root, &running.clock)?);
+    let _lock = lock(&archive)?;
+    let watch = running.watch(&running.config)?;
+    running.port = Some(running.open_port(&running.config, guard).await?);
+    let signals = Signals::new()?;
+    let schedule = running.config.schedule.clone();
+    let seed = running.clock.random();
+    let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
+    running.watch = Some(tokio::spawn(watch.run()));
+    running.say_ready(&root.display().to_string());
+    tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
+    tokio::spawn(feed_watchdog(running.live.clone(), running.clock.clone()));
+    tokio::spawn(running.obey(signals));
+    daemon.run(orders).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Two daemons on one archive would only stand in each other's way.
+fn lock(archive: &Archive) -> Result<Box<dyn Lock>, Error> {
+    archive.store().lock(LOCK).map_err(|error| match error {
+        StoreError::Locked { .. } => {
+            Error::Refused("another `annals run` holds the lock of this archive: stop it first".to_owned())
+        }
+        other => Error::Archive(ArchiveError::from(other)),
+    })
+}
+
+impl Running {
+    /// The service and how it is read, as configured.
+    fn edges(&self, config: &Config) -> Result<Edges, Error> {
+        let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(global::http_options(config)?)?);
+        let policy = RetryPolicy {
+            attempts_max: RETRY_ATTEMPTS,
+            total_max: RETRY_TOTAL,
+            asked_max: RETRY_ASKED_MAX,
+            ..RetryPolicy::default()
+        };
+        let source = Arc::new(Retrying::counting(http, self.clock.clone(), policy, self.counts.clone()));
+        let settings = reading::settings(config);
+        Ok(Edges::new(source, self.clock.clone(), Workers::Threads, self.metrics.clone(), settings))
+    }
+
+    /// Whoever is to be warned, as configured.
+    fn watch(&self, config: &Config) -> Result<Watch, Error> {
+        let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.told.clone());
+        watch.map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
+        let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
+        let shown = Shown { live, clock, metrics, guard: RwLock::new(guard) };
+        let address = config.http.listen;
+        let opened = Port::open(address, Arc::new(shown)).await;
+        opened.map_err(|source| Error::io(format!("cannot listen on {address} (http.listen)"), source))
+    }
+
+    fn say_ready(&self, root: &str) {
+        let address = self.port.as_ref().map(|port| port.address.to_string()).unwrap_or_default();
+        tracing::info!(archive = root, listen = address, "ready");
+        notify(&[sd_notify::NotifyState::Ready]);
+    }
+
+    /// Does what signals ask for, until the process ends.
+    async fn obey(mut self, mut signals: Signals) {
+        while signals.next().await == Asked::Reload {
+            self.reload().await;
+        }
+        tracing::info!("stopping: a second signal ends it at once");
+        notify(&[sd_notify::NotifyState::Stopping]);
+        let _ = self.commands.unbounded_send(Command::Stop);
+        loop {
+            if signals.next().await == Asked::Stop {
+                output::say("annals: stopped at once");
+                std::process::exit(i32::from(Exit::Fault as u8));
+            }
+        }
+    }
+
+    async fn reload(&mut self) {
+        let now = sd_notify::NotifyState::monotonic_usec_now();
+        notify(&now.map(|now| vec![sd_notify::NotifyState::Reloading, now]).unwrap_or_default());
+        if let Err(error) = self.try_reload().await {
+            let error = error.render(false);
+            tracing::error!(error, "the configuration was refused as a whole: the one before stays in force");
+        }
+        notify(&[sd_notify::NotifyState::Ready]);
+    }
+
+    /// All of a new configuration, or nothing of it.
+    async fn try_reload(&mut self) -> Result<(), Error> {
+        let config = self.global.load()?;
+        let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
+        if look::root(&config)? != look::root(&self.config)? {
+            return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
+        }
+        let edges = self.edges(&config)?;
+        self.watch(&config)?;
+        match &self.port {
+            Some(port) if config.http.listen == self.config.http.listen => port.regard(guard),
+            _ => self.port = Some(self.open_port(&config, guard).await?),
+        }
+        if let Some(watch) = self.watch.take() {
+            // Before the next one reads what this one has told.
+            watch.abort();
+            let _ = watch.await;
+        }
+        self.watch = Some(tokio::spawn(self.watch(&config)?.run()));
+        config.token_source()?.clone_into(&mut self.token.lock().unwrap_or_else(PoisonError::into_inner));
+        let schedule = config.schedule.clone();
+        self.config = config;
+        let _ = self.commands.unbounded_send(Command::Reload(Box::new((edges, schedule))));
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    Stop,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Error> {
+        let listen = |kind| signal(kind).map_err(|source| Error::io("cannot listen for signals", source));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
+    }
+}
+
+/// Tells when the token's file holds another token. Only its digest is remembered.
+async fn watch_token(source: Arc<Mutex<TokenSource>>, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
+    let look = || source.lock().unwrap_or_else(PoisonError::into_inner).fingerprint();
+    let mut known = look();
+    loop {
+        clock.sleep(TOKEN_LOOK_EVERY).await;
+        let now = look();
+        if now.is_some() && now != known {
+            known = now;
+            if commands.unbounded_send(Command::TokenChanged).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Tells systemd that the loop comes round, where it wants to know: a loop that stands still is not vouched for.
+async fn feed_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
+    let Some(within) = sd_notify::watchdog_enabled() else { return };
+    let mut seen = None;
+    loop {
+        let beat = live.last_beat();
+        if beat != seen {
+            seen = beat;
+            notify(&[sd_notify::NotifyState::Watchdog]);
+        }
+        clock.sleep(within / 3).await;
+    }
+}
+
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "the service manager cannot be told");
+    }
+}

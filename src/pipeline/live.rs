@@ -1,0 +1,180 @@
+//! What the daemon shows of itself while it works: the state behind its port, its metrics and its warnings.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::api::RequestCounts;
+use crate::archive::Finding;
+use crate::config::{Cron, Schedule};
+use crate::model::{Instant, LedgerSeq, Stream, TeamId};
+
+use super::flush::Flushed;
+use super::schedule::{Standing, Task};
+use super::status::TeamStatus;
+
+/// A stream is late when it was not read for so many times the time between two polls,
+const LATE_POLLS: u32 = 3;
+/// and no less than this.
+const LATE_MIN: Duration = Duration::from_secs(10);
+
+/// One task of one team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLive {
+    pub standing: Standing,
+    /// When it last went well, by this machine's clock.
+    pub done_at: Option<Instant>,
+    /// Why it did not, the last time; `None` when it did.
+    pub error: Option<String>,
+    /// The sums of this process.
+    pub counts: Flushed,
+}
+
+/// One team.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TeamLive {
+    /// As of `seen_at`; `None` before the first visit.
+    pub status: Option<TeamStatus>,
+    pub seen_at: Option<Instant>,
+    pub tasks: BTreeMap<Task, TaskLive>,
+    /// Gaps that stand, with the ledger line of each, in the order of lines.
+    pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
+    /// The ledger's last line when this process first opened the team.
+    pub opened_at: Option<LedgerSeq>,
+}
+
+/// What the last check of the whole archive found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    pub at: Instant,
+    pub faults: usize,
+    /// The first of them, or why the check could not be made.
+    pub first: Option<String>,
+}
+
+/// A stream that is not read as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    pub team: TeamId,
+    pub stream: Stream,
+    pub done_at: Option<Instant>,
+    pub error: Option<String>,
+}
+
+/// Everything that can be shown at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub teams: BTreeMap<TeamId, TeamLive>,
+    pub verified: Option<Verified>,
+    /// Why the service's list of teams could not be read, the last time.
+    pub listing_error: Option<String>,
+    pub open_teams: usize,
+    pub open_bytes: usize,
+    /// Warnings by where they went and how that ended.
+    pub alerts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+#[derive(Default)]
+struct Held {
+    shown: Snapshot,
+    schedule: Option<Schedule>,
+    beat: Option<Duration>,
+    is_listed: bool,
+}
+
+/// Shared between the daemon, which writes, and all who look.
+#[derive(Default)]
+pub struct Live {
+    held: Mutex<Held>,
+    requests: Arc<RequestCounts>,
+}
+
+impl Live {
+    pub fn new(requests: Arc<RequestCounts>) -> Self {
+        Self { held: Mutex::default(), requests }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The daemon's loop came round.
+    pub(super) fn beat(&self, monotonic: Duration) {
+        self.held().beat = Some(monotonic);
+    }
+
+    /// The monotonic time at which the daemon's loop last came round.
+    pub fn last_beat(&self) -> Option<Duration> {
+        self.held().beat
+    }
+
+    pub(super) fn set_schedule(&self, schedule: Schedule) {
+        self.held().schedule = Some(schedule);
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.held().shown);
+    }
+
+    pub(super) fn listed(&self, error: Option<String>) {
+        let mut held = self.held();
+        held.is_listed |= error.is_none();
+        held.shown.listing_error = error;
+    }
+
+    /// Counts a warning by where it went and how that ended.
+    pub fn count_alert(&self, target: &'static str, result: &'static str) {
+        *self.held().shown.alerts.entry((target, result)).or_default() += 1;
+    }
+
+    /// Why the service's list of teams could not be read, the last time.
+    pub fn listing_error(&self) -> Option<String> {
+        self.held().shown.listing_error.clone()
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        self.held().shown.clone()
+    }
+
+    /// Requests to the service so far: how they ended, and how many. `retry` counts those that repeat a failed one, which
+    /// are counted by their end as well.
+    pub fn requests(&self) -> [(&'static str, u64); 8] {
+        let now = self.requests.now();
+        [
+            ("answered", now.answered),
+            ("refused", now.refused),
+            ("not_found", now.not_found),
+            ("rejected", now.rejected),
+            ("throttled", now.throttled),
+            ("unavailable", now.unavailable),
+            ("unexpected", now.unexpected),
+            ("retry", now.retries),
+        ]
+    }
+
+    /// The streams that are not within their lag at `now`; `None` before it is known which teams there are.
+    pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
+        let held = self.held();
+        if !held.is_listed && held.shown.teams.is_empty() {
+            return None;
+        }
+        let schedule = held.schedule.as_ref()?;
+        let allowed = Stream::ALL.map(|stream| allowed(Task::Read(stream).cron(schedule), now));
+        let mut late = Vec::new();
+        for (team, live) in &held.shown.teams {
+            for (task, shown) in &live.tasks {
+                let Task::Read(stream) = *task else { continue };
+                if shown.done_at.is_none_or(|at| now.since(at) > allowed[stream as usize]) {
+                    let (team, error) = (team.clone(), shown.error.clone());
+                    late.push(Late { team, stream, done_at: shown.done_at, error });
+                }
+            }
+        }
+        Some(late)
+    }
+}
+
+/// After so long without a reading that went well, a stream is late.
+fn allowed(cron: &Cron, now: Instant) -> Duration {
+    (cron.interval(now) * LATE_POLLS).max(LATE_MIN)
+}

@@ -1,0 +1,250 @@
+use super::*;
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+const CONNECTIONS: Task = Task::Read(Stream::Connections);
+const BILLING: Task = Task::Read(Stream::Billing);
+
+fn at(text: &str) -> Instant {
+    text.parse().unwrap()
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn schedule(connections: &str) -> Schedule {
+    let cron = |text: &str| text.parse::<Cron>().unwrap();
+    Schedule {
+        connections: cron(connections),
+        activity: cron("*/5 * * * *"),
+        billing: cron("*/15 * * * *"),
+        inventory: cron("0 3 * * *"),
+        verify: cron("0 4 * * SUN"),
+    }
+}
+
+fn table(teams: &[&str], slots: usize) -> Timetable {
+    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], slots, 7);
+    teams.iter().for_each(|team| table.add(&TeamId::from(*team), at(NOON)));
+    table
+}
+
+fn started(next: Next) -> (String, Task) {
+    match next {
+        Next::Start(team, task) => (team.to_string(), task),
+        Next::Wait(until) => panic!("nothing before {until:?}"),
+    }
+}
+
+const DONE: Outcome = Outcome::Done { is_unfinished: false, within: None };
+const FAILED: Outcome = Outcome::Failed { not_before: None };
+
+fn left(now: Instant, left: u64) -> Option<Urgency> {
+    Some(Urgency { loss_at: Some(now.plus(seconds(left))), horizon: seconds(90 * 86_400) })
+}
+
+/// Runs one team's only task to its end and says when it is due again.
+fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: Outcome) -> Instant {
+    let (team, task) = started(table.next(began));
+    table.finished(&TeamId::from(team.as_str()), task, ended, outcome, None);
+    table.standing(&TeamId::from(team.as_str()), task).unwrap().due
+}
+
+#[test]
+fn a_run_follows_each_moment_of_its_schedule_at_the_team_s_own_offset() {
+    let mut table = table(&["t"], 4);
+    let first = due_after(&mut table, at(NOON), at(NOON).plus(seconds(2)), DONE);
+    assert!(first > at(NOON) && first <= at(NOON).plus(seconds(120)), "{first}");
+    for n in 1..10 {
+        let began = first.plus(seconds(60 * (n - 1)));
+        assert_eq!(table.next(began.minus(seconds(1))), Next::Wait(Some(began)));
+        assert_eq!(due_after(&mut table, began, began.plus(seconds(5)), DONE), first.plus(seconds(60 * n)), "{n}");
+    }
+}
+
+#[test]
+fn many_teams_are_spread_over_the_time_between_two_polls() {
+    let names: Vec<String> = (0..600).map(|n| format!("team-{n}")).collect();
+    let mut table = table(&[], 1_000);
+    names.iter().for_each(|name| table.add(&TeamId::from(name.as_str()), at(NOON)));
+    let mut a_second = [0_u32; 60];
+    for _ in &names {
+        let due = due_after(&mut table, at(NOON), at(NOON), DONE);
+        a_second[usize::try_from(due.seconds().rem_euclid(60)).unwrap()] += 1;
+    }
+    assert!(a_second.iter().all(|count| (1..=30).contains(count)), "{a_second:?}");
+}
+
+#[test]
+fn what_is_late_runs_once_and_at_once() {
+    let mut table = table(&["t"], 4);
+    let first = due_after(&mut table, at(NOON), at(NOON), DONE);
+    let hour_late = first.plus(seconds(3_600));
+    let next = due_after(&mut table, hour_late, hour_late, DONE);
+    assert_eq!(next, hour_late.plus(seconds(60)), "not once for each missed moment");
+    let long = next.plus(seconds(200));
+    let due = due_after(&mut table, next, long, DONE);
+    assert!(due <= long, "a run longer than its interval is followed by one more, at once");
+    assert_eq!(due_after(&mut table, long, long, DONE), next.plus(seconds(240)), "and then by the schedule");
+}
+
+#[test]
+fn a_team_does_one_thing_at_a_time() {
+    let mut table = Timetable::new(schedule("* * * * *"), Task::ALL.to_vec(), 100, 7);
+    table.add(&TeamId::from("t"), at(NOON));
+    let mut run = BTreeSet::new();
+    for _ in Task::ALL {
+        let (_, task) = started(table.next(at(NOON)));
+        assert_eq!(table.next(at(NOON)), Next::Wait(None), "its other tasks wait for the end of this one");
+        table.finished(&TeamId::from("t"), task, at(NOON), DONE, None);
+        run.insert(task);
+    }
+    assert_eq!(run.len(), 4);
+}
+
+#[test]
+fn the_least_time_left_goes_first() {
+    let mut table = table(&["much", "little", "none"], 1);
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let (team, task) = started(table.next(at(NOON)));
+        let of = match team.as_str() {
+            "much" => 80 * 86_400,
+            "little" => 2 * 86_400,
+            _ => 60,
+        };
+        table.finished(&TeamId::from(team.as_str()), task, at(NOON), DONE, left(at(NOON), of));
+    }
+    let later = at(NOON).plus(seconds(600));
+    for _ in 0..3 {
+        let (team, task) = started(table.next(later));
+        table.finished(&TeamId::from(team.as_str()), task, later, DONE, None);
+        order.push(team);
+    }
+    assert_eq!(order, ["none", "little", "much"]);
+}
+
+#[test]
+fn failures_are_tried_again_ever_later_and_refusals_slowly() {
+    for (outcome, longest) in [(FAILED, BACKOFF_MAX), (Outcome::Refused, SLOW_RETRY)] {
+        let mut table = table(&["t"], 4);
+        let mut now = at(NOON);
+        let mut waits = Vec::new();
+        for _ in 0..16 {
+            let due = due_after(&mut table, now, now, outcome);
+            waits.push(due.since(now));
+            now = due;
+        }
+        assert!(waits[0] <= BACKOFF_FIRST && waits.iter().all(|wait| *wait <= longest), "{waits:?}");
+        assert!(*waits.last().unwrap() >= longest * 3 / 4 && waits[3] > waits[0], "{waits:?}");
+        let due = due_after(&mut table, now, now, DONE);
+        assert!(due.since(now) <= seconds(60), "once it works, the schedule is in force again");
+    }
+}
+
+#[test]
+fn another_token_is_tried_at_once_where_one_was_refused() {
+    let mut table = table(&["refused", "failed"], 4);
+    let mut now = at(NOON);
+    for _ in 0..12 {
+        for outcome in [FAILED, Outcome::Refused] {
+            while let Next::Start(team, task) = table.next(now) {
+                let outcome = if team.as_str() == "failed" { FAILED } else { outcome };
+                table.finished(&team, task, now, outcome, None);
+            }
+        }
+        now = now.plus(seconds(1_000));
+    }
+    let standing = |table: &Timetable, team: &str| table.standing(&TeamId::from(team), CONNECTIONS).unwrap();
+    table.next(now);
+    now = now.minus(seconds(200));
+    let before = standing(&table, "failed");
+    table.retry_refused(now);
+    assert!(standing(&table, "refused").due <= now);
+    assert_eq!(standing(&table, "failed"), before);
+}
+
+#[test]
+fn teams_that_fail_and_teams_that_catch_up_leave_slots_to_the_others() {
+    let names: Vec<String> = (0..40).map(|n| format!("t{n:02}")).collect();
+    let mut table = table(&[], 8);
+    names.iter().for_each(|name| table.add(&TeamId::from(name.as_str()), at(NOON)));
+    // The first twenty fail, the next fifteen have much to catch up on, five are well.
+    for (n, name) in names.iter().enumerate() {
+        let (team, task) = started(table.next(at(NOON)));
+        assert_eq!(team, *name);
+        let outcome = match n {
+            0..20 => FAILED,
+            20..35 => Outcome::Done { is_unfinished: true, within: None },
+            _ => DONE,
+        };
+        // What catches up has less time left than the others, and still does not take all.
+        let urgency = if n < 35 { left(at(NOON), 100_000) } else { left(at(NOON), 7_000_000) };
+        table.finished(&TeamId::from(team.as_str()), task, at(NOON), outcome, urgency);
+    }
+    let later = at(NOON).plus(seconds(300));
+    let mut running = Vec::new();
+    while let Next::Start(team, _) = table.next(later) {
+        running.push(team.to_string());
+    }
+    let within =
+        |range: std::ops::Range<usize>| running.iter().filter(|team| names[range.clone()].contains(*team)).count();
+    assert_eq!((running.len(), within(0..20), within(20..35), within(35..40)), (8, 2, 4, 2), "{running:?}");
+}
+
+#[test]
+fn what_is_unfinished_goes_on_at_once_and_what_is_wanted_comes_sooner() {
+    let mut table = table(&["t"], 4);
+    let unfinished = Outcome::Done { is_unfinished: true, within: None };
+    assert_eq!(due_after(&mut table, at(NOON), at(NOON), unfinished), at(NOON));
+    let due = due_after(&mut table, at(NOON), at(NOON), DONE);
+    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
+    assert!(matches!(table.next(at(NOON).plus(seconds(1))), Next::Start(..)), "due only at {due}");
+    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
+    table.finished(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(3)), DONE, None);
+    assert!(matches!(table.next(at(NOON).plus(seconds(3))), Next::Start(..)), "it was wanted while it ran");
+}
+
+#[test]
+fn billing_is_polled_sooner_when_its_pace_asks_for_it() {
+    let mut table = Timetable::new(schedule("* * * * *"), vec![BILLING], 4, 7);
+    table.add(&TeamId::from("t"), at(NOON));
+    let soon = Outcome::Done { is_unfinished: false, within: Some(seconds(20)) };
+    let mut now = at(NOON);
+    for _ in 0..5 {
+        let due = due_after(&mut table, now, now, soon);
+        assert!(due <= now.plus(seconds(20)), "{due}");
+        now = due;
+    }
+    let late = Outcome::Done { is_unfinished: false, within: Some(seconds(1_000_000)) };
+    assert!(due_after(&mut table, now, now, late).since(now) <= seconds(900), "never later than the schedule");
+}
+
+#[test]
+fn the_service_s_wish_to_wait_holds_for_everybody() {
+    let mut table = table(&["a", "b"], 4);
+    table.pause(at(NOON).plus(seconds(90)));
+    assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(90)))));
+    assert!(matches!(table.next(at(NOON).plus(seconds(90))), Next::Start(..)));
+}
+
+#[test]
+fn a_clock_that_is_set_back_stops_nothing() {
+    let mut table = table(&["t"], 4);
+    due_after(&mut table, at(NOON), at(NOON), DONE);
+    let back = at("2026-11-18T12:00:00Z");
+    match table.next(back) {
+        Next::Wait(Some(until)) => assert!(until <= back.plus(seconds(120)), "{until}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_new_schedule_is_in_force_at_once() {
+    let mut table = table(&["t"], 4);
+    due_after(&mut table, at(NOON), at(NOON), DONE);
+    table.reload(schedule("*/2 * * * * *"), vec![CONNECTIONS, BILLING], 4, at(NOON));
+    let due = table.standing(&TeamId::from("t"), CONNECTIONS).unwrap().due;
+    assert!(due <= at(NOON).plus(seconds(4)), "{due}");
+    assert_eq!(table.standing(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "what is new is due now");
+}

@@ -1,0 +1,44 @@
+//! Whether the daemon lives, and whether it does what it is there for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Shown;
+
+/// The daemon's loop comes round every second; when it has not for so long, it is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// 200 as long as the daemon's loop comes round.
+pub async fn healthz(State(shown): State<Arc<Shown>>) -> Response {
+    let beat = shown.live.last_beat();
+    let is_alive = beat.is_none_or(|beat| shown.clock.monotonic().saturating_sub(beat) < STUCK_AFTER);
+    match is_alive {
+        true => (StatusCode::OK, "alive\n").into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop stands still\n").into_response(),
+    }
+}
+
+/// 200 when every stream of every team is within its lag; else 503 and which are not.
+pub async fn readyz(State(shown): State<Arc<Shown>>, headers: HeaderMap) -> Response {
+    let late = shown.live.late(shown.clock.now());
+    let is_ready = late.as_ref().is_some_and(Vec::is_empty);
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    if !shown.admits(&headers) {
+        return (status, if is_ready { "ready\n" } else { "not ready\n" }).into_response();
+    }
+    let snapshot_error = shown.live.listing_error();
+    let late: Vec<Value> = late
+        .unwrap_or_default()
+        .into_iter()
+        .map(
+            |late| json!({"team": late.team, "stream": late.stream, "last_read_at": late.done_at, "error": late.error}),
+        )
+        .collect();
+    (status, Json(json!({"ready": is_ready, "late": late, "teams_error": snapshot_error}))).into_response()
+}

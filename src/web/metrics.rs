@@ -1,0 +1,162 @@
+//! Metrics in the text format of Prometheus.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+
+use crate::model::{Instant, TeamId};
+use crate::pipeline::{Flushed, Live, Progress, Snapshot, StreamStatus, TeamLive};
+
+use super::names::{self, Kind, Name};
+
+/// Upper bounds of the histogram of commits, in seconds.
+const COMMIT_SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+/// Everything measured in this process.
+pub struct Metrics {
+    recorder: PrometheusRecorder,
+    /// One scrape at a time: each sets what it then prints.
+    scraping: Mutex<()>,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let builder = PrometheusBuilder::new();
+        let matcher = Matcher::Full(names::COMMIT_SECONDS.name.to_owned());
+        let builder = builder.set_buckets_for_metric(matcher, &COMMIT_SECONDS).expect("BUG: there are bounds");
+        let recorder = builder.build_recorder();
+        with_local_recorder(&recorder, || {
+            for Name { name, kind, help, .. } in names::ALL {
+                match kind {
+                    Kind::Counter => describe_counter!(*name, *help),
+                    Kind::Gauge => describe_gauge!(*name, *help),
+                    Kind::Histogram => describe_histogram!(*name, *help),
+                }
+            }
+        });
+        Self { recorder, scraping: Mutex::default() }
+    }
+
+    /// The text of all metrics at `now`.
+    pub fn render(&self, live: &Live, now: Instant) -> String {
+        let _one = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
+        let (shown, late) = (live.snapshot(), live.late(now).unwrap_or_default());
+        let late: HashSet<(&TeamId, &str)> = late.iter().map(|late| (&late.team, late.stream.as_str())).collect();
+        with_local_recorder(&self.recorder, || {
+            gauge(names::BUILD_INFO, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
+            for (result, count) in live.requests() {
+                counter(names::REQUESTS, vec![Label::new("result", result)], count);
+            }
+            whole(&shown);
+            for (team, shown) in &shown.teams {
+                of_team(team, shown, now);
+                for task in shown.tasks.keys() {
+                    let is_late = late.contains(&(team, task.as_str()));
+                    if matches!(task, crate::pipeline::schedule::Task::Read(_)) {
+                        gauge(names::STREAM_LATE, of_stream(team, task.as_str()), f64::from(u8::from(is_late)));
+                    }
+                }
+            }
+        });
+        self.recorder.handle().render()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Progress for Metrics {
+    fn committed(&self, _: &TeamId, _: &Flushed, took: Duration) {
+        with_local_recorder(&self.recorder, || {
+            metrics::histogram!(names::COMMIT_SECONDS.name).record(took.as_secs_f64());
+        });
+        // What was recorded is summed up at a scrape; without one it would pile up.
+        self.recorder.handle().run_upkeep();
+    }
+}
+
+fn whole(shown: &Snapshot) {
+    gauge(names::TEAMS, vec![], shown.teams.len() as f64);
+    gauge(names::TEAMS_OPEN, vec![], shown.open_teams as f64);
+    gauge(names::TEAMS_OPEN_BYTES, vec![], shown.open_bytes as f64);
+    gauge(names::TEAMS_LISTED, vec![], f64::from(u8::from(shown.listing_error.is_none())));
+    for target in ["log", "webhook", "command"] {
+        for result in ["delivered", "failed"] {
+            let count = shown.alerts.get(&(target, result)).copied().unwrap_or(0);
+            counter(names::ALERTS, vec![Label::new("target", target), Label::new("result", result)], count);
+        }
+    }
+    if let Some(verified) = &shown.verified {
+        gauge(names::VERIFY_FAULTS, vec![], verified.faults as f64);
+        gauge(names::VERIFY_AT, vec![], verified.at.seconds() as f64);
+    }
+}
+
+fn of_team(team: &TeamId, shown: &TeamLive, now: Instant) {
+    for (task, live) in &shown.tasks {
+        let labels = || vec![label(team), Label::new("task", task.as_str())];
+        gauge(names::TASK_FAILURES, labels(), f64::from(live.standing.failures));
+        gauge(names::TASK_UNFINISHED, labels(), f64::from(u8::from(live.standing.is_unfinished)));
+        if let Some(at) = live.done_at {
+            gauge(names::TASK_DONE_AT, labels(), at.seconds() as f64);
+        }
+        if matches!(task, crate::pipeline::schedule::Task::Read(_)) {
+            for (name, count) in [
+                (names::EVENTS_NEW, live.counts.rows),
+                (names::EVENTS_LATE, live.counts.late),
+                (names::EVENTS_DUPLICATE, live.counts.repeated),
+                (names::EVENTS_QUARANTINED, live.counts.rejects),
+                (names::COMMITS, live.counts.commits),
+                (names::GAPS_RECORDED, live.counts.gaps),
+            ] {
+                counter(name, of_stream(team, task.as_str()), count);
+            }
+        }
+    }
+    let Some(status) = &shown.status else { return };
+    gauge(names::QUARANTINED, vec![label(team)], status.quarantined as f64);
+    gauge(names::ARCHIVE_BYTES, vec![label(team)], status.bytes as f64);
+    gauge(names::LEDGER_SEQ, vec![label(team)], status.ledger_seq as f64);
+    let aged = shown.seen_at.map_or(Duration::ZERO, |at| now.since(at)).as_secs();
+    for stream in &status.streams {
+        of_status(team, stream, aged, now);
+    }
+}
+
+/// `aged`: seconds since the status was taken.
+fn of_status(team: &TeamId, stream: &StreamStatus, aged: u64, now: Instant) {
+    let labels = || of_stream(team, stream.stream.as_str());
+    gauge(names::GAPS, labels(), stream.gaps as f64);
+    if let Some(read_to) = stream.read_to {
+        gauge(names::LAG, labels(), now.since(read_to).as_secs_f64());
+    }
+    if let Some(left) = stream.seconds_to_loss {
+        gauge(names::TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
+    }
+    let age = stream.open_seconds.map_or(0, |age| age + aged);
+    gauge(names::WINDOW_AGE, labels(), age as f64);
+}
+
+fn label(team: &TeamId) -> Label {
+    Label::new("team", team.as_str().to_owned())
+}
+
+fn of_stream(team: &TeamId, stream: &'static str) -> Vec<Label> {
+    vec![label(team), Label::new("stream", stream)]
+}
+
+fn gauge(name: Name, labels: Vec<Label>, value: f64) {
+    debug_assert_eq!(name.kind, Kind::Gauge);
+    metrics::gauge!(name.name, labels).set(value);
+}
+
+fn counter(name: Name, labels: Vec<Label>, value: u64) {
+    debug_assert_eq!(name.kind, Kind::Counter);
+    metrics::counter!(name.name, labels).absolute(value);
+}

@@ -1,0 +1,127 @@
+//! Warnings: that they arrive, once, and again when they did not.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use annals::sandbox::Fault;
+use serde_json::Value;
+
+use super::program::{POLLS, Scene, pause, wait_for};
+
+/// Takes warnings, after it has refused the first few.
+struct Webhook {
+    address: String,
+    taken: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Webhook {
+    fn refusing(mut first: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/hook?key=webhook-secret", listener.local_addr().unwrap());
+        let taken = Arc::<Mutex<Vec<Value>>>::default();
+        let theirs = taken.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut length = 0;
+                for line in reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty()) {
+                    if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = text.trim().parse().unwrap();
+                    }
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                let status = if first > 0 { "500 no" } else { "204 taken" };
+                if first == 0 {
+                    theirs.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+                }
+                first = first.saturating_sub(1);
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        Self { address, taken }
+    }
+
+    fn of(&self, rule: &str) -> Vec<Value> {
+        self.taken.lock().unwrap().iter().filter(|warning| warning["rule"] == rule).cloned().collect()
+    }
+}
+
+#[test]
+fn a_gap_is_warned_of_once_also_when_the_webhook_fails_at_first_and_the_daemon_restarts() {
+    let scene = Scene::new(1);
+    let webhook = Webhook::refusing(1);
+    scene.configure(&format!("{POLLS}[alerts]\nwebhook = \"{}\"\n", webhook.address));
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let team = scene.team(0);
+    let remove = |n: usize| {
+        let device = scene.sandbox.handle.devices(&team)[n].clone();
+        assert!(scene.sandbox.handle.remove_device(&team, &device));
+        device
+    };
+    let device = remove(0);
+    let warning = wait_for("the warning", || webhook.of("gap").first().cloned());
+    assert_eq!((&warning["team"], &warning["stream"]), (&Value::from(team.as_str()), &Value::from("connections")));
+    assert!(warning["message"].as_str().unwrap().contains(device.as_str()), "{warning}");
+    assert!(warning["ledger_seq"].as_u64().unwrap() > 0 && warning["from"].is_string() && warning["text"].is_string());
+    assert!(daemon.metric("annals_alerts_total{target=\"webhook\",result=\"failed\"}") >= Some(1.0));
+    let log = daemon.log.text();
+    daemon.stop();
+    assert!(!log.contains("webhook-secret"), "the address is a secret");
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    pause(Duration::from_secs(5));
+    assert_eq!(webhook.of("gap").len(), 1, "it was told before the restart");
+    remove(1);
+    wait_for("the second gap's warning", || (webhook.of("gap").len() == 2).then_some(()));
+    daemon.stop();
+    assert!(scene.run(&["verify"]).status.success());
+}
+
+#[test]
+fn a_stream_that_is_not_read_is_told_to_a_program_once_until_it_is_read_again() {
+    let scene = Scene::new(1);
+    let told = scene.path("told");
+    let program = format!("cat >> {0}; echo >> {0}; test -z \"$ANNALS_TOKEN\"", told.display());
+    let alerts =
+        format!("[alerts]\nstale = \"3s\"\nrules = [\"stale\"]\ncommand = [\"/bin/sh\", \"-c\", '{program}']\n");
+    scene.configure(&format!("{POLLS}{alerts}"));
+    let daemon = scene.start_with(&[("ANNALS_TOKEN", &scene.sandbox.admin_token)]);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let warnings = || {
+        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        let all: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        all.into_iter().filter(|warning| warning["stream"] == "connections").count()
+    };
+    for count in 1..3 {
+        scene.sandbox.handle.set_faults(Some(Arc::new(|_| Some(Fault::Reset))));
+        wait_for("a warning", || (warnings() == count).then_some(()));
+        pause(Duration::from_secs(4));
+        assert_eq!(warnings(), count, "once an occurrence");
+        scene.sandbox.handle.set_faults(None);
+        wait_for("readiness", || daemon.is_ready().then_some(()));
+        pause(Duration::from_secs(4));
+    }
+    daemon.stop();
+}
+
+#[test]
+fn the_test_verb_says_who_takes_warnings() {
+    let scene = Scene::new(1);
+    assert_eq!(scene.run(&["alerts", "test"]).status.code(), Some(2));
+    let webhook = Webhook::refusing(1);
+    scene.configure(&format!("[alerts]\nwebhook = \"{}\"\ncommand = [\"/bin/true\"]\n", webhook.address));
+    let refused = scene.run(&["alerts", "test"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("status 500") && said.contains("command: it took the test"), "{said}");
+    assert!(!said.contains("webhook-secret"));
+    let taken = scene.run(&["alerts", "test"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", String::from_utf8_lossy(&taken.stderr));
+    assert!(webhook.taken.lock().unwrap()[0]["message"].as_str().unwrap().contains("test"));
+}

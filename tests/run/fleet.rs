@@ -1,0 +1,214 @@
+//! A service of many teams in virtual time: each request takes its turn under a rate limit and then some time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use annals::api::{
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
+};
+use annals::archive::{Archive, MemoryStore};
+use annals::clock::Clock;
+use annals::config::Schedule;
+use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
+use annals::pipeline::{Command, Daemon, Edges, Live, Quiet, Settings, Workers};
+use futures::channel::mpsc;
+
+use super::common::virtual_clock::VirtualClock;
+
+/// How one team answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    Well,
+    /// 401 to everything.
+    Refusing,
+    /// An error, after a minute.
+    Hanging,
+}
+
+pub struct FleetWorld {
+    pub clock: Arc<VirtualClock>,
+    teams: Vec<TeamId>,
+    manners: BTreeMap<TeamId, Manner>,
+    pub plan_spans: Mutex<BTreeMap<TeamId, Duration>>,
+    /// Requests a second that are let through, in order.
+    rate: f64,
+    latency: Duration,
+    /// One connection event of each team in so much time.
+    event_every: Duration,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    next_slot: Duration,
+    longest_wait: Duration,
+    /// When the newest window of a team's stream was asked for.
+    looks: BTreeMap<(TeamId, Stream), Vec<Instant>>,
+    requests: Vec<Duration>,
+}
+
+impl FleetWorld {
+    pub fn new(start: &str, teams: usize, rate: f64) -> Self {
+        Self {
+            clock: VirtualClock::at(start.parse().unwrap()),
+            teams: (0..teams).map(|n| TeamId::new(format!("team-{n:04}"))).collect(),
+            manners: BTreeMap::new(),
+            plan_spans: Mutex::default(),
+            rate,
+            latency: Duration::from_millis(80),
+            event_every: Duration::from_secs(3_600),
+            seen: Mutex::default(),
+        }
+    }
+
+    pub fn behave(&mut self, teams: std::ops::Range<usize>, manner: Manner) {
+        self.manners.extend(self.teams[teams].iter().map(|team| (team.clone(), manner)));
+    }
+
+    pub fn teams(&self) -> &[TeamId] {
+        &self.teams
+    }
+
+    /// When a team's stream was looked at.
+    pub fn looks(&self, team: &TeamId, stream: Stream) -> Vec<Instant> {
+        self.seen.lock().unwrap().looks.get(&(team.clone(), stream)).cloned().unwrap_or_default()
+    }
+
+    pub fn longest_wait(&self) -> Duration {
+        self.seen.lock().unwrap().longest_wait
+    }
+
+    /// The greatest number of requests in any second.
+    pub fn requests_in_a_second(&self) -> usize {
+        let seen = self.seen.lock().unwrap();
+        let in_second = |from: usize| {
+            let end = seen.requests[from] + Duration::from_secs(1);
+            seen.requests[from..].iter().take_while(|at| **at < end).count()
+        };
+        (0..seen.requests.len()).map(in_second).max().unwrap_or(0)
+    }
+
+    /// Runs the daemon over all teams for so long.
+    pub fn run(self: &Arc<Self>, schedule: &Schedule, span: Duration) -> Arc<Live> {
+        let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let since = Some(clock.now().minus(Duration::from_secs(3_600)));
+        let settings = Settings { since, concurrency: 8, ..Settings::default() };
+        let source: Arc<dyn EventSource> = self.clone();
+        let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
+        let live = Arc::new(Live::default());
+        let (commands, told) = mpsc::unbounded();
+        let daemon = Daemon::new(Arc::new(archive), edges, schedule.clone(), live.clone(), 11);
+        let end = async {
+            self.clock.sleep(span).await;
+            commands.unbounded_send(Command::Stop).unwrap();
+        };
+        self.clock.run(async { futures::join!(daemon.run(told), end) });
+        live
+    }
+
+    async fn answer<T>(
+        &self,
+        team: &TeamId,
+        what: &str,
+        body: impl FnOnce(Instant) -> T,
+    ) -> Result<Served<T>, ApiError> {
+        let wait = {
+            let mut seen = self.seen.lock().unwrap();
+            let now = self.clock.monotonic();
+            let slot = seen.next_slot.max(now);
+            seen.next_slot = slot + Duration::from_secs_f64(1.0 / self.rate);
+            seen.longest_wait = seen.longest_wait.max(slot - now);
+            seen.requests.push(slot);
+            slot - now
+        };
+        self.clock.sleep(wait).await;
+        let what = what.to_owned();
+        match self.manners.get(team).unwrap_or(&Manner::Well) {
+            Manner::Well => {}
+            Manner::Refusing => return Err(ApiError::Refused { what, status: 401 }),
+            Manner::Hanging => {
+                self.clock.sleep(Duration::from_secs(60)).await;
+                return Err(ApiError::Unavailable { what, detail: "no answer".into(), retry_after: None });
+            }
+        }
+        self.clock.sleep(self.latency).await;
+        let now = self.clock.now();
+        Ok(Served { body: body(now), at: Some(now.floor_second()) })
+    }
+
+    fn note_look(&self, team: &TeamId, stream: Stream, stop: Option<i64>) {
+        let now = self.clock.now();
+        // The newest window ends in the future; the look ahead begins there.
+        if stop.is_none_or(|stop| stop > now.seconds() && stop < now.seconds() + 2 * 86_400) {
+            let mut seen = self.seen.lock().unwrap();
+            let looks = seen.looks.entry((team.clone(), stream)).or_default();
+            // Several pages of one look count once.
+            if looks.last().is_none_or(|last| now.since(*last) > Duration::from_secs(1)) {
+                looks.push(now);
+            }
+        }
+    }
+
+    fn page_of(&self, team: &TeamId, query: &PageQuery, now: Instant) -> Page {
+        let every = i64::try_from(self.event_every.as_secs()).unwrap();
+        let phase = i64::from(team.as_str().bytes().map(u32::from).sum::<u32>() * 37) % every;
+        let mut events = Vec::new();
+        let mut at = (query.start - phase).div_euclid(every) * every + phase;
+        while at <= query.stop.min(now.seconds()) && query.stream == Stream::Connections {
+            if at >= query.start {
+                let text =
+                    format!(r#"{{"id":"e{at}","timestamp":{at}000,"deviceID":"d1","connectionClosedEvent":{{}}}}"#);
+                let time = ServedTime::At(Instant::from_seconds(at));
+                events.push(RawEvent::new(text.into(), false, Some(EventId::new(format!("e{at}"))), time));
+            }
+            at += every;
+        }
+        let from = usize::try_from(query.offset).unwrap().min(events.len());
+        let to = (from + query.limit as usize).min(events.len());
+        let has_more = Some(to < events.len());
+        Page { has_more, events: events.drain(from..to).collect(), ..Page::default() }
+    }
+}
+
+/// These teams are not looked at.
+impl Directory for FleetWorld {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        Box::pin(self.answer(team, "the users", |_| Unread::default()))
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        Box::pin(self.answer(team, "the SSO users", |_| Unread::default()))
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, Unread> {
+        Box::pin(self.answer(team, "a user", |_| Unread::default()))
+    }
+}
+
+impl EventSource for FleetWorld {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        Box::pin(async { Ok(Served { body: self.teams.clone(), at: Some(self.clock.now()) }) })
+    }
+
+    fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {
+        let plan_span = self.plan_spans.lock().unwrap().get(team).copied();
+        let plan_span = plan_span.or(Some(Duration::from_secs(90 * 86_400)));
+        Box::pin(self.answer(team, "the team", move |_| TeamView { plan_span, ..TeamView::default() }))
+    }
+
+    fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
+        Box::pin(self.answer(team, "the computers", |_| Computers::from(vec![DeviceId::from("d1")])))
+    }
+
+    fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        self.note_look(team, query.stream, Some(query.stop));
+        Box::pin(self.answer(team, "a page", move |now| self.page_of(team, query, now)))
+    }
+
+    fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        self.note_look(team, Stream::Billing, None);
+        Box::pin(self.answer(team, "billing", |_| BillingSnapshot::default()))
+    }
+}

@@ -1,0 +1,11 @@
+//! The daemon's tests.
+
+use super::common;
+
+mod alerts;
+mod fleet;
+mod many;
+mod outside;
+mod port;
+mod program;
+mod virtual_time;

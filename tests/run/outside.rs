@@ -1,0 +1,247 @@
+//! The daemon from outside: polls, signals, failures, health.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::sandbox::{Fault, RequestInfo, SandboxConfig};
+
+use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for};
+
+type Fails = fn(&RequestInfo, &str) -> Option<Fault>;
+
+/// Answers as `fails` says, which also sees `word`.
+fn fail(scene: &Scene, word: String, fails: Fails) {
+    scene.sandbox.handle.set_faults(Some(Arc::new(move |request| fails(request, &word))));
+}
+
+fn unauthorized() -> Option<Fault> {
+    Some(Fault::Status { status: 401, retry_after: None })
+}
+
+#[test]
+fn new_events_can_be_asked_for_within_a_poll() {
+    let scene = Scene::new(2);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    for n in 0..3 {
+        let mark = format!("born-{n}");
+        scene.connect(&scene.team(n % 2), &mark);
+        let born = now();
+        let query = format!("connections where event_id = '{mark}'");
+        wait_for("the event", || (scene.count(&query) == 1).then_some(()));
+        assert!(now() - born < Duration::from_secs(2) + PATIENCE / 6, "{:?}", now() - born);
+    }
+    daemon.stop();
+    scene.holds_the_truth();
+    assert_eq!(scene.count("findings where kind = 'gap'"), 0);
+}
+
+#[test]
+fn a_stop_in_the_middle_leaves_a_whole_archive_and_the_next_run_goes_on() {
+    let config = SandboxConfig { teams: 2, days: 40, sessions_per_day: 400, ..SandboxConfig::default() };
+    let scene = Scene::of(config);
+    fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_millis(20))));
+    for wait in [300, 900, 1_500] {
+        let mut daemon = scene.start();
+        pause(Duration::from_millis(wait));
+        daemon.signal("TERM");
+        let (code, took) = daemon.ends();
+        assert_eq!(code, Some(0), "{}", daemon.log.text());
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        if scene.path("archive/ledger").is_dir() {
+            assert!(scene.run(&["verify"]).status.success(), "after {wait} ms");
+        }
+    }
+    scene.sandbox.handle.set_faults(None);
+    let daemon = scene.start();
+    wait_for("the whole history", || {
+        let total: usize = scene
+            .sandbox
+            .teams
+            .iter()
+            .map(|team| scene.sandbox.handle.truth(team, annals::model::Stream::Connections).count())
+            .sum();
+        (scene.count("connections") == total as u64).then_some(())
+    });
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let scene = Scene::new(1);
+    let mut daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_secs(30))));
+    // Visits that would not end by themselves.
+    pause(Duration::from_secs(4));
+    daemon.signal("TERM");
+    daemon.log.wait(|line| line["message"].as_str().is_some_and(|text| text.starts_with("stopping")));
+    daemon.signal("TERM");
+    let (code, took) = daemon.ends();
+    assert_eq!(code, Some(1));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn a_new_configuration_is_taken_whole_or_not_at_all() {
+    let scene = Scene::new(2);
+    let seldom = POLLS.replace("*/2 * * * * *", "0 0 1 1 *");
+    scene.configure(&seldom);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    scene.connect(&scene.team(0), "unseen");
+    for (wrong, named) in [
+        ("[schedule]\nconnections = \"often\"\n", "schedule.connections"),
+        ("[schedule]\nbilling = \"* * * * 1\"\n", "by name"),
+        ("[sched]\n", "sched"),
+        ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
+        ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
+    ] {
+        scene.configure(&format!("{}{wrong}", if wrong.contains("schedule") { "" } else { POLLS }));
+        daemon.signal("HUP");
+        daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains(named)));
+    }
+    scene.configure(&seldom);
+    assert_eq!(scene.count("connections where event_id = 'unseen'"), 0, "the old schedule is in force");
+    scene.configure(POLLS);
+    daemon.signal("HUP");
+    wait_for("the event", || (scene.count("connections where event_id = 'unseen'") == 1).then_some(()));
+    // One team alone, from now on.
+    let only = scene.team(1);
+    let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
+    put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
+    daemon.signal("HUP");
+    wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
+    daemon.stop();
+}
+
+#[test]
+fn another_token_in_the_file_is_used_without_a_restart() {
+    let scene = Scene::new(1);
+    scene.set_token("expired");
+    let daemon = scene.start();
+    daemon.log.wait(|line| line["message"] == "the service does not list the teams");
+    assert_eq!((daemon.get("/healthz").0, daemon.get("/readyz").0), (200, 503));
+    scene.set_token(&scene.sandbox.read_only_token);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    // Refused in the middle of work, as after a rotation, and waiting for minutes.
+    fail(&scene, "team".into(), |request, word| request.path.contains(word).then(unauthorized).flatten());
+    let team = scene.team(0);
+    let failures = format!("annals_task_failures{{team=\"{team}\",task=\"connections\"}}");
+    wait_for("failures", || daemon.metric(&failures).filter(|count| *count >= 4.0));
+    scene.sandbox.handle.set_faults(None);
+    scene.set_token(&scene.sandbox.admin_token);
+    let replaced = now();
+    wait_for("the end of the failures", || daemon.metric(&failures).filter(|count| *count == 0.0));
+    assert!(now() - replaced < Duration::from_secs(8) + PATIENCE / 6);
+    let log = daemon.log.text();
+    daemon.stop();
+    assert!(!log.contains(&scene.sandbox.admin_token) && !log.contains(&scene.sandbox.read_only_token));
+}
+
+#[test]
+fn one_team_that_is_refused_leaves_the_others_alone() {
+    let scene = Scene::new(3);
+    let (refused, well) = (scene.team(1), scene.team(2));
+    fail(&scene, format!("/team/{refused}"), |request, word| request.path.contains(word).then(unauthorized).flatten());
+    let daemon = scene.start();
+    let late = wait_for("two teams that are well", || {
+        let (status, body) = daemon.get("/readyz");
+        let body: serde_json::Value = serde_json::from_str(&body).ok()?;
+        let late = body["late"].as_array()?.clone();
+        (status == 503 && late.len() == 3).then_some(late)
+    });
+    assert!(late.iter().all(|late| late["team"] == refused.as_str()), "{late:?}");
+    assert!(late[0]["error"].as_str().unwrap().contains("refused the token"), "{late:?}");
+    scene.connect(&well, "well");
+    wait_for("its events", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
+    assert!(daemon.metric(&format!("annals_task_failures{{team=\"{refused}\",task=\"billing\"}}")) >= Some(1.0));
+    assert_eq!(daemon.metric(&format!("annals_stream_late{{team=\"{well}\",stream=\"connections\"}}")), Some(0.0));
+    daemon.stop();
+}
+
+#[test]
+fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can() {
+    let scene = Scene::new(2);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let (stuck, well) = (scene.team(0), scene.team(1));
+    // What a full disk is to a writer: its files cannot be made.
+    let place = scene.path(&format!("archive/staging/team={stuck}"));
+    let _ = std::fs::remove_dir_all(&place);
+    put(&place, "in the way");
+    scene.connect(&stuck, "stuck");
+    scene.connect(&well, "well");
+    wait_for("the other team's event", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
+    let failures = format!("annals_task_failures{{team=\"{stuck}\",task=\"connections\"}}");
+    wait_for("a failure", || daemon.metric(&failures).filter(|count| *count >= 1.0));
+    wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
+    std::fs::remove_file(&place).unwrap();
+    wait_for("the event", || (scene.count("connections where event_id = 'stuck'") == 1).then_some(()));
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+}
+
+#[test]
+fn while_the_service_is_down_the_daemon_lives_and_is_not_ready() {
+    let scene = Scene::new(2);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    fail(&scene, String::new(), |_, _| Some(Fault::Reset));
+    wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
+    assert_eq!(daemon.get("/healthz").0, 200);
+    assert!(daemon.metric("annals_requests_total{result=\"unavailable\"}") > Some(0.0));
+    scene.connect(&scene.team(0), "meanwhile");
+    scene.sandbox.handle.set_faults(None);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    wait_for("the event", || (scene.count("connections where event_id = 'meanwhile'") == 1).then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+    assert_eq!(scene.count("findings where kind = 'gap'"), 0);
+}
+
+#[test]
+fn a_second_daemon_on_the_same_archive_is_refused() {
+    let scene = Scene::new(1);
+    let daemon = scene.start();
+    let second = scene.run(&["run"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("lock of this archive"));
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let sync = scene.run(&["sync"]);
+    assert_eq!(sync.status.code(), Some(1), "a sync beside it is refused, team by team");
+    daemon.stop();
+    assert_eq!(scene.run(&["sync"]).status.code(), Some(0));
+}
+
+#[test]
+fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_of_them() {
+    let scene = Scene::new(1);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let team = scene.team(0);
+    let seq = format!("annals_ledger_seq{{team=\"{team}\"}}");
+    let looked = format!("annals_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
+    wait_for("the look at people and computers", || daemon.metric(&looked));
+    assert!(scene.count("inventory_users") > 0);
+    pause(Duration::from_secs(3));
+    let before = daemon.metric(&seq);
+    let requests = scene.sandbox.handle.requests();
+    wait_for("some polls", || (scene.sandbox.handle.requests() > requests + 30).then_some(()));
+    assert_eq!(daemon.metric(&seq), before, "polls that brought nothing were committed");
+    let device = scene.sandbox.handle.devices(&team)[0].clone();
+    assert!(scene.sandbox.handle.remove_device(&team, &device));
+    let gap = wait_for("the gap", || {
+        let query = format!(
+            "select epoch(to_time - from_time)::int as n from findings where kind = 'gap' and subject = '{device}'"
+        );
+        scene.sql(&query).first().cloned()
+    });
+    assert!(gap["n"].as_u64().unwrap() < 12, "the last quiet poll was seconds before: {gap}");
+    pause(Duration::from_secs(4));
+    assert_eq!(scene.count("findings where kind = 'gap'"), 1, "it is recorded once");
+    daemon.stop();
+}

@@ -1,0 +1,253 @@
+//! The daemon as its own process, beside a sandbox in this one.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant as Moment};
+
+use annals::model::{DeviceId, Instant, Stream, TeamId};
+use annals::sandbox::{InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Nothing here may take longer; the machine may be busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Polls of all streams, in seconds.
+pub const POLLS: &str =
+    "[schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\nbilling = \"*/3 * * * * *\"\n";
+
+/// A sandbox, and a directory with `annals.toml` and `token` that a daemon works in.
+pub struct Scene {
+    pub home: TempDir,
+    pub sandbox: RunningSandbox,
+    _runtime: Runtime,
+}
+
+impl Scene {
+    pub fn new(teams: u32) -> Self {
+        Self::of(SandboxConfig { teams, days: 2, sessions_per_day: 30, ..SandboxConfig::default() })
+    }
+
+    pub fn of(config: SandboxConfig) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let sandbox = runtime.block_on(Sandbox::start(config)).unwrap();
+        let scene = Self { home: tempfile::tempdir().unwrap(), sandbox, _runtime: runtime };
+        scene.set_token(&scene.sandbox.read_only_token);
+        scene.configure(POLLS);
+        scene
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub fn set_token(&self, token: &str) {
+        put(&self.path("token"), token);
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(self.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
+    /// `annals.toml`: the service, no limit, a free port, and `more`.
+    pub fn configure(&self, more: &str) {
+        let listen = if more.contains("[http]") { "" } else { "[http]\nlisten = \"127.0.0.1:0\"\n" };
+        let base_url = &self.sandbox.base_url;
+        let api = format!("[api]\nbase_url = \"{base_url}\"\ntoken_file = \"token\"\nrequests_per_second = 0\n");
+        put(&self.path("annals.toml"), &format!("archive = \"archive\"\n{api}{listen}{more}"));
+    }
+
+    pub fn team(&self, n: usize) -> TeamId {
+        self.sandbox.teams[n].clone()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        command.args(arguments).current_dir(self.home.path()).env_clear();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Starts the daemon and waits until it is ready.
+    pub fn start(&self) -> Running {
+        self.start_with(&[])
+    }
+
+    pub fn start_with(&self, variables: &[(&str, &str)]) -> Running {
+        let mut child = self.command(&["run"]).envs(variables.iter().copied()).spawn().unwrap();
+        let log = Log::of(child.stderr.take().unwrap());
+        let mut running = Running { child, log, address: String::new() };
+        let ready = running.log.wait(|line| line["message"] == "ready");
+        running.address = ready["listen"].as_str().unwrap().to_owned();
+        running
+    }
+
+    /// The rows of a query.
+    pub fn sql(&self, query: &str) -> Vec<Value> {
+        let output = self.run(&["sql", query, "--format", "ndjson"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    pub fn count(&self, of: &str) -> u64 {
+        self.sql(&format!("select count(*)::int as n from {of}"))[0]["n"].as_u64().unwrap()
+    }
+
+    /// A connection event of now that carries `mark` in its id.
+    pub fn connect(&self, team: &TeamId, mark: &str) {
+        let now = self.sandbox.handle.now();
+        let device = self.sandbox.handle.devices(team)[0].clone();
+        let raw = format!(
+            r#"{{"id":"{mark}","timestamp":{},"deviceID":"{device}","connectionClosedEvent":{{}}}}"#,
+            now.nanos() / 1_000_000
+        );
+        assert!(self.sandbox.handle.insert(team, Stream::Connections, inserted(&raw, now, Some(device))));
+    }
+
+    /// `verify` finds nothing, and the archive holds what the service ever had, once.
+    pub fn holds_the_truth(&self) {
+        let verified = self.run(&["verify"]);
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+        for team in &self.sandbox.teams {
+            for (stream, since) in [(Stream::Connections, "connections"), (Stream::Activity, "activity")] {
+                let held = self.count(&format!("{since} where team_id = '{team}'"));
+                let truth = self.sandbox.handle.truth(team, stream).count() as u64;
+                assert_eq!(held, truth, "{team} {stream}");
+            }
+        }
+    }
+}
+
+fn inserted(raw: &str, at: Instant, device: Option<DeviceId>) -> InsertedEvent {
+    InsertedEvent { raw: raw.to_owned().into(), at, device, visible_from: None }
+}
+
+/// A daemon at work. Dropped, it is killed.
+pub struct Running {
+    pub child: Child,
+    pub log: Log,
+    pub address: String,
+}
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Its exit code, and how long it took to end.
+    pub fn ends(&mut self) -> (Option<i32>, Duration) {
+        let began = now();
+        wait_for("the end of the daemon", || self.child.try_wait().unwrap())
+            .code()
+            .map_or((None, now() - began), |code| (Some(code), now() - began))
+    }
+
+    pub fn stop(mut self) {
+        self.signal("TERM");
+        assert_eq!(self.ends().0, Some(0), "{}", self.log.text());
+    }
+
+    /// Status and body of a GET.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        get(&self.address, path, None)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.get("/readyz").0 == 200
+    }
+
+    /// The value of a metric's series; `labels` as they are printed.
+    pub fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.get("/metrics").1;
+        let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')))?;
+        line.rsplit(' ').next().unwrap().parse().ok()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the daemon has said: one JSON object a line.
+#[derive(Clone)]
+pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
+
+impl Log {
+    fn of(from: impl Read + Send + 'static) -> Self {
+        let log = Self(Arc::default());
+        let theirs = log.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(from).lines().map_while(Result::ok) {
+                theirs.0.0.lock().unwrap().push(line);
+                theirs.0.1.notify_all();
+            }
+        });
+        log
+    }
+
+    pub fn text(&self) -> String {
+        self.0.0.lock().unwrap().join("\n")
+    }
+
+    /// The first line that fits, when it comes.
+    pub fn wait(&self, fits: impl Fn(&Value) -> bool) -> Value {
+        let found = |lines: &[String]| {
+            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).find(|line: &Value| fits(line))
+        };
+        let end = now() + PATIENCE;
+        let mut lines = self.0.0.lock().unwrap();
+        loop {
+            if let Some(line) = found(&lines) {
+                return line;
+            }
+            let left = end.checked_duration_since(now()).unwrap_or_else(|| panic!("never said:\n{}", lines.join("\n")));
+            lines = self.0.1.wait_timeout(lines, left).unwrap().0;
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test of another process waits in real time")]
+pub fn now() -> Moment {
+    Moment::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test of another process waits in real time")]
+pub fn pause(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// Asks again and again until there is an answer.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(now() < end, "{what} never came");
+        pause(Duration::from_millis(50));
+    }
+}
+
+pub fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let Ok(mut stream) = std::net::TcpStream::connect(address) else { return (0, String::new()) };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body.to_owned())
+}
+
+pub fn put(path: &Path, text: &str) {
+    std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+}

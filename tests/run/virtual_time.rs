@@ -1,0 +1,126 @@
+//! The daemon in virtual time: many teams, each on time, none held up by others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::config::{Cron, Schedule};
+use annals::model::{Stream, TeamId};
+
+use super::fleet::{FleetWorld, Manner};
+
+const START: &str = "2026-11-20T08:00:00Z";
+const MINUTE: Duration = Duration::from_secs(60);
+/// First readings and their commits come all at once.
+const WARM_UP: Duration = Duration::from_secs(300);
+
+fn schedule() -> Schedule {
+    let cron = |text: &str| text.parse::<Cron>().unwrap();
+    Schedule {
+        connections: cron("* * * * *"),
+        activity: cron("*/5 * * * *"),
+        billing: cron("*/15 * * * *"),
+        inventory: cron("0 3 * * *"),
+        verify: cron("0 4 * * SUN"),
+    }
+}
+
+/// The longest time without a look at a team's stream, after the warm-up, and how many looks there were.
+fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Duration) -> (Duration, usize) {
+    let begin = START.parse::<annals::model::Instant>().unwrap();
+    let (from, to) = (begin.plus(WARM_UP), begin.plus(span));
+    let looks = world.looks(team, stream);
+    let moments: Vec<_> = [from].into_iter().chain(looks.into_iter().filter(|at| *at > from)).chain([to]).collect();
+    let pause = moments.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap();
+    (pause, moments.len() - 2)
+}
+
+/// Bytes that this process holds in memory.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
+}
+
+#[test]
+fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
+    let before = resident_bytes();
+    let world = Arc::new(FleetWorld::new(START, 1_000, 80.0));
+    let span = MINUTE * 40;
+    let live = world.run(&schedule(), span);
+    let mut counts = Vec::new();
+    for team in world.teams() {
+        for (stream, every) in [(Stream::Connections, 60), (Stream::Activity, 300), (Stream::Billing, 900)] {
+            let (pause, looks) = longest_pause(&world, team, stream, span);
+            let allowed = Duration::from_secs(every + every / 4);
+            assert!(pause <= allowed, "{team} {stream}: {pause:?} without a look");
+            if stream == Stream::Connections {
+                counts.push(looks);
+            }
+        }
+    }
+    let (fewest, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(most - fewest <= 2, "between {fewest} and {most} looks");
+    assert!(world.requests_in_a_second() <= 81, "{} requests in a second", world.requests_in_a_second());
+    assert!(world.longest_wait() < Duration::from_secs(2), "requests wait {:?} for their turn", world.longest_wait());
+    let shown = live.snapshot();
+    assert_eq!(shown.open_teams, 1_000);
+    let events: u64 = shown.teams.values().flat_map(|team| team.tasks.values()).map(|task| task.counts.rows).sum();
+    // One an hour of the day so far.
+    assert!((8_000..9_000).contains(&events), "{events} events");
+    // The archive itself is in memory here, and counts.
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 400 * 1024 * 1024, "{} KiB a team", grown / 1_024_000);
+}
+
+#[test]
+fn where_the_limit_is_too_low_for_all_nobody_starves() {
+    // A thousand teams ask for about forty requests a second.
+    let world = Arc::new(FleetWorld::new(START, 300, 6.0));
+    let span = MINUTE * 40;
+    world.run(&schedule(), span);
+    let looks: Vec<usize> =
+        world.teams().iter().map(|team| longest_pause(&world, team, Stream::Connections, span).1).collect();
+    let (fewest, most) = (looks.iter().min().unwrap(), looks.iter().max().unwrap());
+    assert!(*fewest >= 8 && *most <= fewest * 2, "between {fewest} and {most} looks");
+}
+
+#[test]
+fn teams_that_refuse_or_hang_hold_up_nobody() {
+    let mut world = FleetWorld::new(START, 120, 200.0);
+    world.behave(0..20, Manner::Refusing);
+    world.behave(20..60, Manner::Hanging);
+    let world = Arc::new(world);
+    let span = MINUTE * 30;
+    let live = world.run(&schedule(), span);
+    for team in &world.teams()[60..] {
+        let (pause, _) = longest_pause(&world, team, Stream::Connections, span);
+        assert!(pause <= MINUTE + MINUTE / 4, "{team}: {pause:?} without a look");
+    }
+    let shown = live.snapshot();
+    for (n, team) in world.teams().iter().enumerate() {
+        let failing = shown.teams[team].tasks.values().filter(|task| task.error.is_some()).count();
+        assert_eq!(failing > 0, n < 60, "{team}: what fails is visible, and nothing else fails");
+    }
+    let late = live.late(START.parse::<annals::model::Instant>().unwrap().plus(span)).unwrap();
+    assert!(late.iter().all(|late| world.teams()[..60].contains(&late.team)));
+    assert!(late.len() >= 60);
+}
+
+#[test]
+fn midnight_and_a_day_of_quiet_pass_without_a_fault() {
+    let world = Arc::new(FleetWorld::new("2026-11-20T22:30:00Z", 5, 50.0));
+    let live = world.run(&schedule(), Duration::from_secs(4 * 86_400));
+    let shown = live.snapshot();
+    for (team, live) in &shown.teams {
+        let status = live.status.as_ref().unwrap();
+        for stream in &status.streams {
+            assert_eq!((stream.gaps, stream.late), (0, 0), "{team} {}", stream.stream);
+            assert!(stream.lag_seconds.unwrap() <= 1_000, "{team} {}: {:?}", stream.stream, stream.lag_seconds);
+            if stream.stream != Stream::Billing {
+                assert!(stream.sealed_windows >= 1 && stream.open_windows <= 2, "{team} {stream:?}");
+            }
+        }
+        // The hours bring an event each, and read points of the quiet streams little more.
+        assert!(status.ledger_seq < 4 * 24 * 4, "{team}: {} lines", status.ledger_seq);
+        assert_eq!(live.tasks.values().filter(|task| task.error.is_some()).count(), 0);
+    }
+}

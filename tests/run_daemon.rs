@@ -1,0 +1,6 @@
+//! `annals run`: its schedules in virtual time, and the program itself from outside.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+#[path = "run/mod.rs"]
+mod run;

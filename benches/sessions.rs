@@ -21,7 +21,7 @@ use annals::correlate::{SESSION_RULES, session_of};
 use annals::model::{
     ConnectionDetail, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
 };
-use annals::pipeline::{Remembered, correlate};
+use annals::pipeline::{Remembered, catch_up_by, correlate};
 use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for, views_sql};
 use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
@@ -158,8 +158,12 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
             day = WindowGrid::new(DAY).window_of(day.end);
         }
         correlate(&mut draft, &mut writer, &mut remembered, now)?;
-        draft.seal_months.push((Stream::Connections, month));
         let _ = writer.commit(draft, now)?;
+        while writer.state().sessions.is_some_and(|mark| mark.through.is_some()) {
+            let _ = catch_up_by(&mut writer, 1_000_000, now, now)?;
+        }
+        let seal_months = vec![(Stream::Connections, month)];
+        let _ = writer.commit(Draft { seal_months, ..Draft::default() }, now)?;
         month = month_of(month.end);
     }
     Ok(month.start)
@@ -300,7 +304,7 @@ fn sessions_of(month: Range, a_day: u64) -> Vec<SessionRow> {
 }
 
 fn seal_sessions(writer: &mut TeamWriter, month: Range, resting: Vec<SessionRow>, now: Instant) -> Result<(), Failure> {
-    let mark = SessionsMark { rules: SESSION_RULES, through: Some(month.end) };
+    let mark = SessionsMark { rules: SESSION_RULES, through: Some(month.end), until: None };
     let sessions = SessionsDraft { mark, is_anew: false, open: Vec::new(), resting, replaced: BTreeMap::new() };
     let seal_months = vec![(Stream::Connections, month)];
     let _ = writer.commit(Draft { sessions: Some(sessions), seal_months, ..Draft::default() }, now)?;

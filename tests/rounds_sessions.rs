@@ -13,7 +13,7 @@ use annals::archive::{
 };
 use annals::correlate::{connection_of, session_of};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid};
-use annals::pipeline::{Remembered, Settings, correlate};
+use annals::pipeline::{Remembered, Settings, catch_up_by, correlate, put_off};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
@@ -90,14 +90,19 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 /// Connection, kind, hours since September, whether it changes an earlier event, and in which commit it comes.
 type Told = (u64, usize, u64, bool, usize);
 
-fn history() -> impl Strategy<Value = (Vec<Told>, Vec<(bool, bool)>)> {
+/// Of a commit: whether another process makes it, whether its windows become one file each, whether it puts its sessions
+/// off, and how many events' sessions are made up for after it.
+type Ways = (bool, bool, bool, Option<u64>);
+
+fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
     let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
-    (vec(told, 1..60), vec((any::<bool>(), any::<bool>()), 6))
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(1..20u64)), 6))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say.
+    /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say: at once, or,
+    /// where they were put off, when they have caught up.
     #[test]
     fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -105,7 +110,8 @@ proptest! {
         let mut archived: Vec<EventRow> = Vec::new();
         let (archive, mut writer) = open(&store);
         let mut remembered = Remembered::default();
-        for (number, (forget, compact)) in commits.into_iter().enumerate() {
+        let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
+        for (number, (forget, compact, is_put_off, catches_up)) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
             for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
                 if *commit != number {
@@ -123,11 +129,23 @@ proptest! {
                 remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);
-            correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap();
+            match is_put_off {
+                true => put_off(&mut draft, &writer, &mut remembered),
+                false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
+            }
             let _ = writer.commit(draft, at(NOW)).unwrap();
             archived.extend(rows);
-            prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
+            if let Some(events) = catches_up.filter(|_| !is_whole(&writer)) {
+                let _ = catch_up_by(&mut writer, events, at(NOW), at(NOW)).unwrap();
+            }
+            if is_whole(&writer) {
+                prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
+            }
         }
+        while !is_whole(&writer) {
+            let _ = catch_up_by(&mut writer, 7, at(NOW), at(NOW)).unwrap();
+        }
+        prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.faults);
     }

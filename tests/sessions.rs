@@ -6,12 +6,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use annals::archive::{Archive, LocalStore};
+use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
 use annals::sandbox::{InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
-use assert_cmd::Command;
 use common::naive_sessions;
 use serde_json::Value;
 
@@ -47,7 +49,7 @@ impl World {
         &self.sandbox.teams[0]
     }
 
-    async fn annals(&self, arguments: &[&str]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
         command
             .args(arguments)
@@ -56,7 +58,19 @@ impl World {
             .env("ANNALS_BASE_URL", &self.sandbox.base_url)
             .env("ANNALS_TOKEN", &self.sandbox.read_only_token)
             .env("ANNALS_REQUESTS_PER_SECOND", "0");
+        command
+    }
+
+    async fn annals(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    }
+
+    /// What the ledger says so far: its last line, and from when on the sessions are behind.
+    fn stands(&self) -> (u64, Option<Instant>) {
+        let archive = Archive::open(Arc::new(LocalStore::new(self.home.path().join("archive"))));
+        let Ok(team) = archive.and_then(|archive| archive.read(self.team())) else { return (0, None) };
+        (team.state().seq.0, team.state().sessions.and_then(|mark| mark.through))
     }
 
     async fn sync(&self, more: &[&str]) {
@@ -150,6 +164,29 @@ async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
         world.sql("SELECT count(DISTINCT added_seq) AS n FROM archive_files WHERE dataset = 'connections'").await;
     assert!(commits[0]["n"].as_u64() > Some(1), "{commits:?}");
     world.assert_law("a long backfill").await;
+    world.assert_verifies().await;
+}
+
+/// A backfill puts its sessions off: killed in the middle, the next sync makes them all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_that_is_killed_ends_with_the_same_sessions() {
+    let world = World::of(6, 600, 0).await;
+    let clock = SystemClock::new();
+    for _ in 0..3 {
+        let (before, _) = world.stands();
+        let mut sync = world.command(&["sync", "--since", "2026-09-20T00:00:00Z", "--stream", "connections"]);
+        let mut sync = sync.env("ANNALS_REQUESTS_PER_SECOND", "100").stderr(Stdio::null()).spawn().unwrap();
+        // The first line makes up for what the sync before put off.
+        while !matches!(world.stands(), (seq, Some(_)) if seq > before + 1) {
+            assert!(sync.try_wait().unwrap().is_none(), "it ended before it was killed");
+            clock.sleep(Duration::from_millis(5)).await;
+        }
+        sync.kill().unwrap();
+        sync.wait().unwrap();
+        assert!(world.stands().1.is_some(), "nothing is put off");
+    }
+    world.sync(&["--stream", "connections"]).await;
+    world.assert_law("killed three times").await;
     world.assert_verifies().await;
 }
 

@@ -23,6 +23,7 @@ use super::sessions::{HeldSession, Lookup};
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
+use super::table::ConnectionColumns;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry};
 
 /// How a commit ended when nothing went wrong.
@@ -159,6 +160,14 @@ impl TeamWriter {
     /// When a file cannot be read.
     pub fn connection_rows(&self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
         reader::connection_rows(self.store.as_ref(), &self.state, wanted)
+    }
+
+    /// See [`reader::connection_columns`].
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn connection_columns(&self, range: Range) -> Result<Vec<ConnectionColumns>, ArchiveError> {
+        reader::connection_columns(self.store.as_ref(), &self.state, range)
     }
 
     /// See [`reader::event_types_in`].

@@ -87,6 +87,7 @@ pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
+pub use table::ConnectionColumns;
 
 pub use verify::{Counts, FaultCode, TeamReport, Verdict, VerifyFault, VerifyOptions, VerifyReport, verify};
 

@@ -259,7 +259,8 @@ pub fn draft_digest(draft: &Draft) -> Digest {
     let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
     if let Some(sessions) = &draft.sessions {
         let mark = sessions.mark;
-        parts.push(format!("sessions {} {:?} {}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
+        let until = mark.until.map(|until| format!(" until {until}")).unwrap_or_default();
+        parts.push(format!("sessions {} {:?} {}{until}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
     }
     parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
     if !draft.reviews.is_empty() {

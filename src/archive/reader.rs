@@ -13,7 +13,9 @@ use crate::model::{
 use super::path::month_of;
 use super::state::TeamState;
 use super::store::Store;
-use super::table::{Selection, TableReader, column, event_rows, inventory_rows, reject_rows, schema_of};
+use super::table::{
+    ConnectionColumns, Selection, TableReader, column, event_rows, inventory_rows, reject_rows, schema_of,
+};
 use super::{ArchiveError, Dataset, FileEntry};
 
 /// What identifies an archived event.
@@ -137,6 +139,26 @@ pub fn connection_rows(
             found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
         }
     }
+    Ok(found)
+}
+
+/// The archived events of connections whose time lies in `range`, without their text, file by file.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn connection_columns(
+    store: &dyn Store,
+    state: &TeamState,
+    range: Range,
+) -> Result<Vec<ConnectionColumns>, ArchiveError> {
+    let mut found = Vec::new();
+    scan(store, state, Stream::Connections, range, &ConnectionColumns::names(), &mut |path, batch| {
+        let columns = ConnectionColumns::of(&state.team_id, batch, range).map_err(|detail| bad(path, detail))?;
+        if !columns.is_empty() {
+            found.push(columns);
+        }
+        Ok(())
+    })?;
     Ok(found)
 }
 

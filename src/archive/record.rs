@@ -283,9 +283,13 @@ pub struct SessionsRecord {
 pub struct SessionsMark {
     /// The version of the rules.
     pub rules: u32,
-    /// They are being made anew, and say what the events before this say. None: they say what all archived events say.
+    /// They are behind the events: those from this moment on are still to be made sessions of. None: they say what all
+    /// archived events say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Instant>,
+    /// Where they are behind, the moment from which on they are not. None: they are being made anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Instant>,
 }
 
 /// A look at one part of the team's inventory. Times of one part never run backwards.

@@ -5,7 +5,7 @@
 
 mod session;
 
-pub use session::{connection_of, is_at_rest, session_of};
+pub use session::{connection_of, is_at_rest, is_connection, session_from, session_of};
 
 /// The version of the rules. An archive whose sessions were made by others has them made anew.
 pub const SESSION_RULES: u32 = 1;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{ConnectionDetail, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow};
+use crate::model::{ConnectionEvent, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow};
 
 const REQUESTED: &str = "incomingConnectionRequest";
 const ESTABLISHED: &str = "incomingConnectionEvent";
@@ -18,12 +18,25 @@ const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
 
 /// The connection that an event belongs to. One without an id, or with an empty one, belongs to none.
 pub fn connection_of(row: &EventRow) -> Option<&ConnectionId> {
-    detail_of(row)?.connection_id.as_ref().filter(|id| !id.as_str().is_empty())
+    match &row.detail {
+        Detail::Connections(detail) => detail.connection_id.as_ref().filter(|id| is_connection(id.as_str())),
+        Detail::Activity { .. } | Detail::Billing { .. } => None,
+    }
+}
+
+/// Whether a `connectionID` names a connection.
+pub fn is_connection(id: &str) -> bool {
+    !id.is_empty()
 }
 
 /// The session that all events of one connection make, in any order; `raw` is not looked at. None where there is no
 /// event of a connection.
 pub fn session_of(events: &[&EventRow]) -> Option<SessionRow> {
+    session_from(events.iter().map(|row| ConnectionEvent::from(*row)).collect())
+}
+
+/// As [`session_of`].
+pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
     let events = latest(events);
     let (first, last) = (events.first()?, events.last()?);
     let at = |kind: &'static str| events.iter().filter(move |row| row.event_type == kind).map(|row| row.time);
@@ -41,7 +54,7 @@ pub fn session_of(events: &[&EventRow]) -> Option<SessionRow> {
     let (details, conflicts) = details(&events);
     Some(SessionRow {
         team_id: first.team_id.clone(),
-        connection_id: connection_of(first)?.clone(),
+        connection_id: first.connection_id.filter(|id| is_connection(id))?.into(),
         requested_at: at(REQUESTED).next(),
         established_at,
         authenticated_at,
@@ -70,25 +83,24 @@ pub fn is_at_rest(session: &SessionRow, newest: Instant) -> bool {
 }
 
 /// The latest revision of each event, by time and event id.
-fn latest<'a>(events: &[&'a EventRow]) -> Vec<&'a EventRow> {
+fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
     // Where revisions tie (the same id with another time stands in another window), what was seen later counts; what
     // follows that only makes the choice the same in every order. Files keep microseconds of `first_seen_at`.
-    let rank = |row: &'a EventRow| {
-        let detail = detail_of(row).map(|detail| (detail.of_session(), &detail.failure_reason));
-        (row.revision, row.first_seen_at.micros(), row.time, &row.event_type, detail)
-    };
-    let mut latest: Vec<&EventRow> = events.to_vec();
-    latest.sort_unstable_by(|a, b| a.event_id.cmp(&b.event_id).then_with(|| rank(b).cmp(&rank(a))));
+    fn rank<'e>(event: &ConnectionEvent<'e>) -> impl Ord + use<'e> {
+        let ConnectionEvent { revision, first_seen_at, time, event_type, details, failure_reason, .. } = *event;
+        (revision, first_seen_at.micros(), time, event_type, details, failure_reason)
+    }
+    latest.sort_unstable_by(|a, b| a.event_id.cmp(b.event_id).then_with(|| rank(b).cmp(&rank(a))));
     latest.dedup_by(|later, kept| later.event_id == kept.event_id);
-    latest.sort_unstable_by(|a, b| (a.time, &a.event_id).cmp(&(b.time, &b.event_id)));
+    latest.sort_unstable_by(|a, b| (a.time, a.event_id).cmp(&(b.time, b.event_id)));
     latest
 }
 
-fn details(events: &[&EventRow]) -> ([Option<String>; 8], Option<String>) {
+fn details(events: &[ConnectionEvent<'_>]) -> ([Option<String>; 8], Option<String>) {
     let mut found: [Option<&str>; 8] = [None; 8];
     let mut conflicts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for detail in events.iter().filter_map(|row| detail_of(row)) {
-        for (place, value) in detail.of_session().into_iter().enumerate() {
+    for event in events {
+        for (place, value) in event.details.into_iter().enumerate() {
             match (found[place], value) {
                 (None, Some(_)) => found[place] = value,
                 (Some(first), Some(other)) if first != other => {
@@ -102,10 +114,9 @@ fn details(events: &[&EventRow]) -> ([Option<String>; 8], Option<String>) {
     (found.map(|value| value.map(str::to_owned)), conflicts)
 }
 
-fn reasons(events: &[&EventRow]) -> Option<String> {
-    let failed = events.iter().filter(|row| row.event_type == AUTH_FAILED);
-    let reasons: BTreeSet<&str> =
-        failed.filter_map(|row| detail_of(row)).filter_map(|detail| detail.failure_reason.as_deref()).collect();
+fn reasons(events: &[ConnectionEvent<'_>]) -> Option<String> {
+    let failed = events.iter().filter(|event| event.event_type == AUTH_FAILED);
+    let reasons: BTreeSet<&str> = failed.filter_map(|event| event.failure_reason).collect();
     (!reasons.is_empty()).then(|| json(&reasons))
 }
 
@@ -119,11 +130,4 @@ fn milliseconds(from: Instant, to: Instant) -> Option<i64> {
 
 fn count(number: usize) -> i64 {
     i64::try_from(number).expect("BUG: what is in memory can be counted")
-}
-
-fn detail_of(row: &EventRow) -> Option<&ConnectionDetail> {
-    match &row.detail {
-        Detail::Connections(detail) => Some(detail),
-        _ => None,
-    }
 }

@@ -21,7 +21,7 @@ pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use multiset::Multiset;
 pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
-pub use session::{Outcome, SESSION_DETAILS, SessionRow};
+pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
 pub use stream::Stream;
 pub use when::When;
 pub use window::{Range, WindowGrid};

@@ -1,6 +1,6 @@
 //! One connection as a whole: what `correlate` makes of its events and `archive` keeps.
 
-use super::{ConnectionDetail, ConnectionId, DeviceId, Instant, TeamId};
+use super::{ConnectionDetail, ConnectionId, DeviceId, EventRow, Instant, TeamId, row::Detail};
 
 /// How a connection stands, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,6 +67,79 @@ pub struct SessionRow {
     pub event_count: i64,
     /// JSON: of each detail with several values, all of them, sorted.
     pub conflicts: Option<String>,
+}
+
+impl SessionRow {
+    /// Whether `kept`, which comes from a file and so has its times in microseconds, says the same.
+    pub fn is_as_kept(&self, kept: &SessionRow) -> bool {
+        let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
+        let maybe = |at: Option<Instant>| at.map(micros);
+        // The names of all members: a new one is not forgotten here.
+        let Self {
+            team_id,
+            connection_id,
+            requested_at,
+            established_at,
+            authenticated_at,
+            closed_at,
+            first_event_at,
+            last_event_at,
+            duration_ms,
+            outcome,
+            failed_attempts,
+            failure_reasons,
+            details,
+            event_count,
+            conflicts,
+        } = self;
+        let times = [*requested_at, *established_at, *authenticated_at, *closed_at].map(maybe);
+        let texts = (failure_reasons, details, conflicts);
+        (team_id, connection_id, times) == (&kept.team_id, &kept.connection_id, kept.times())
+            && [*first_event_at, *last_event_at].map(micros) == [kept.first_event_at, kept.last_event_at]
+            && (*duration_ms, *outcome) == (kept.duration_ms, kept.outcome)
+            && (*failed_attempts, *event_count) == (kept.failed_attempts, kept.event_count)
+            && texts == (&kept.failure_reasons, &kept.details, &kept.conflicts)
+    }
+
+    fn times(&self) -> [Option<Instant>; 4] {
+        [self.requested_at, self.established_at, self.authenticated_at, self.closed_at]
+    }
+}
+
+/// One connection event as sessions are made of it: its text does not count.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionEvent<'a> {
+    pub team_id: &'a TeamId,
+    pub connection_id: Option<&'a str>,
+    pub event_id: &'a str,
+    pub event_type: &'a str,
+    pub time: Instant,
+    pub revision: u32,
+    pub first_seen_at: Instant,
+    /// In the order of [`SESSION_DETAILS`].
+    pub details: [Option<&'a str>; 8],
+    pub failure_reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
+    /// Of an event of another stream there are no details.
+    fn from(row: &'a EventRow) -> Self {
+        let detail = match &row.detail {
+            Detail::Connections(detail) => Some(detail.as_ref()),
+            Detail::Activity { .. } | Detail::Billing { .. } => None,
+        };
+        Self {
+            team_id: &row.team_id,
+            connection_id: detail.and_then(|detail| detail.connection_id.as_ref()).map(ConnectionId::as_str),
+            event_id: row.event_id.as_str(),
+            event_type: &row.event_type,
+            time: row.time,
+            revision: row.revision,
+            first_seen_at: row.first_seen_at,
+            details: detail.map_or([None; 8], ConnectionDetail::of_session),
+            failure_reason: detail.and_then(|detail| detail.failure_reason.as_deref()),
+        }
+    }
 }
 
 impl ConnectionDetail {

@@ -11,6 +11,7 @@ use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
+use super::catch_up::follow;
 use super::change::{StreamChange, WindowChange, fresh};
 use super::join::{Added, Held, join, no_longer_served};
 use super::ranges::missing;
@@ -70,6 +71,7 @@ pub fn flush(
         Committed::Nothing => {}
         Committed::Committed { .. } | Committed::AlreadyCommitted { .. } => flushed.commits = 1,
     }
+    flushed.commits += u64::from(follow(writer, seen_at, now)?);
     Ok(flushed)
 }
 

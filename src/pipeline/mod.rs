@@ -6,6 +6,7 @@
 
 mod batch;
 mod billing;
+mod catch_up;
 mod change;
 mod computers;
 mod daemon;
@@ -41,6 +42,7 @@ use thiserror::Error;
 use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
+pub use catch_up::catch_up_by;
 pub use context::{TeamContext, Workers, windows_of};
 pub use daemon::{Command, Daemon};
 pub use estimate::{Estimate, estimate};
@@ -50,7 +52,7 @@ pub use live::{Late, Live, Snapshot, TaskLive, TeamLive, Verified};
 pub use looks::{LOOK_AGE, LookRound, looks_planned};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
-pub use sessions::{Remembered, correlate};
+pub use sessions::{Remembered, correlate, put_off};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::{TeamRound, read_team, read_to};

@@ -1,27 +1,27 @@
-//! Sessions follow the events: those that new events touch are made again, in the commit that brings the events.
+//! Sessions follow the events: those that new events touch are made again, in the commit that brings the events. Where a
+//! commit brings many, as those of a backfill do, it says instead from when to when the sessions are behind, and they
+//! [catch up](super::catch_up) with many commits at once: each would write the same files again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::archive::{
-    ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, TeamState,
-    TeamWriter,
+    ArchiveError, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, TeamState, TeamWriter,
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use crate::model::{ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
-
-use super::context::TeamContext;
 
 /// Events of open sessions that are remembered from one commit to the next; what is forgotten is read again.
 const REMEMBERED_EVENTS_MAX: usize = 20_000;
 /// A session without an event for so long is not remembered.
 const REMEMBERED_FOR: Duration = Duration::from_secs(3 * 86_400);
-/// Events that one commit of a rebuild makes sessions of, about.
-const REBUILD_EVENTS_TARGET: u64 = 50_000;
+/// A commit that brings so many connection events leaves their sessions for later.
+const PUT_OFF_EVENTS_MIN: usize = 5_000;
 /// Why such events are a finding.
 pub const NO_CONNECTION_ID: &str = "without a connectionID: of no session";
-const DAY: Duration = Duration::from_secs(86_400);
-const COMPLETE: SessionsMark = SessionsMark { rules: SESSION_RULES, through: None };
+pub const DAY: Duration = Duration::from_secs(86_400);
+/// Of sessions that say what all archived events say.
+pub const COMPLETE: SessionsMark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
 
 /// The events of sessions that more are waited for, without their text. Nothing rests on it but speed.
 #[derive(Debug, Default)]
@@ -65,7 +65,8 @@ pub fn are_behind(state: &TeamState) -> bool {
     }
 }
 
-/// Makes the sessions of the draft's connection events again, as they are with these. `now` is the service's clock.
+/// Makes the sessions of the draft's connection events again, as they are with these, or puts that off. `now` is the
+/// service's clock.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -75,82 +76,47 @@ pub fn correlate(
     remembered: &mut Remembered,
     now: Instant,
 ) -> Result<(), ArchiveError> {
-    let rows = draft.rows.iter().filter(|window| window.stream == Stream::Connections).flat_map(|window| &window.rows);
-    let mut rows = rows.peekable();
-    // A round begins with making up for what is missing, so sessions that are behind stay so only where that failed.
-    if rows.peek().is_some() && !are_behind(writer.state()) {
-        draft.sessions = Some(touched(rows, COMPLETE, false, writer, remembered, now)?);
+    let is_put_off = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
+    if is_put_off || connection_rows(draft).count() >= PUT_OFF_EVENTS_MIN {
+        put_off(draft, writer, remembered);
+    } else if !are_behind(writer.state()) && connection_rows(draft).next().is_some() {
+        draft.sessions = Some(touched(connection_rows(draft), writer, remembered, now)?);
     }
     Ok(())
 }
 
-/// Makes sessions of the events of an archive that has none, or has them by other rules: in as many commits as it takes.
-///
-/// # Errors
-/// When the archive cannot be read or written.
-pub async fn make_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
-    while ctx.with_state(are_behind) {
-        let (service_now, now) = (ctx.service().now(), ctx.clock.now());
-        let done = ctx.with_writer(move |writer| {
-            let draft = rebuild(writer, service_now)?;
-            writer.commit(draft, now)
-        });
-        let Committed::Committed { seq, rows, .. } = done.await? else { break };
-        tracing::info!(team = %ctx.team, %seq, rows, "made sessions of archived events");
-    }
-    Ok(())
-}
-
-/// The next part of a rebuild, as a commit.
-fn rebuild(writer: &mut TeamWriter, now: Instant) -> Result<Draft, ArchiveError> {
-    let state = writer.state();
-    let through = state.sessions.filter(|mark| mark.rules == SESSION_RULES).and_then(|mark| mark.through);
-    let from = through.unwrap_or(Instant::from_nanos(i64::MIN));
-    let to = part_end(state, from);
-    let mut rows: Vec<EventRow> = Vec::new();
-    let range = Range::new(from, to.unwrap_or(Instant::from_nanos(i64::MAX)));
-    writer.rows_in(Stream::Connections, range, &mut |row| {
-        rows.push(EventRow { raw: bytes::Bytes::new(), ..row });
-        Ok(())
-    })?;
-    let mark = SessionsMark { rules: SESSION_RULES, through: to };
-    let mut draft = Draft::default();
-    let strays = rows.iter().filter(|row| connection_of(row).is_none()).count() as u64;
-    draft.findings.extend((strays > 0).then(|| no_connection_id("", strays, now)));
-    draft.sessions = Some(touched(rows.iter(), mark, through.is_none(), writer, &mut Remembered::default(), now)?);
-    Ok(draft)
-}
-
-/// Where the part that begins at `from` ends: on a day's border, with about so many events as one commit should take; none
-/// where it reaches to the last event.
-fn part_end(state: &TeamState, from: Instant) -> Option<Instant> {
-    let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
-    let last = files().map(|(_, last, _)| last).max()?;
-    let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
-    let mut end = first.max(from).floor_to(DAY).plus(DAY);
-    while end <= last {
-        let events: u64 = files().map(|(first, last, rows)| share(Range::new(from, end), first, last, rows)).sum();
-        if events >= REBUILD_EVENTS_TARGET {
-            return Some(end);
+/// Leaves the sessions as they are, and has the commit say that they are behind.
+pub fn put_off(draft: &mut Draft, writer: &TeamWriter, remembered: &mut Remembered) {
+    let times = || connection_rows(draft).map(|row| row.time);
+    let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
+    let after = Instant::from_nanos(last.nanos().saturating_add(1));
+    let (through, until) = match writer.state().sessions {
+        Some(mark) if mark.rules != SESSION_RULES => return,
+        // Being made anew, they reach the last event.
+        Some(SessionsMark { through: Some(through), until: None, .. }) => (through.min(first), None),
+        Some(SessionsMark { through: Some(through), until: Some(until), .. }) => {
+            (through.min(first), Some(until.max(after)))
         }
-        end = end.plus(DAY);
-    }
-    None
+        None if are_behind(writer.state()) => return,
+        Some(SessionsMark { through: None, .. }) | None => (first, Some(after)),
+    };
+    // What is remembered lacks these events.
+    remembered.forget();
+    draft.sessions = Some(no_change(SessionsMark { rules: SESSION_RULES, through: Some(through), until }));
 }
 
-/// How many of a file's rows lie in a range, were they spread evenly.
-fn share(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
-    let inside = range.end.min(last).since(range.start.max(first)).as_nanos();
-    let whole = last.since(first).as_nanos().max(1);
-    let is_apart = range.end <= first || last < range.start;
-    if is_apart { 0 } else { u64::try_from(u128::from(rows) * inside / whole).unwrap_or(rows) }
+/// A change that says no more than how the sessions stand.
+pub fn no_change(mark: SessionsMark) -> SessionsDraft {
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
-/// The sessions that `rows` touch, as they are with these; `is_anew`: and with no others.
+fn connection_rows(draft: &Draft) -> impl Iterator<Item = &EventRow> {
+    draft.rows.iter().filter(|window| window.stream == Stream::Connections).flat_map(|window| &window.rows)
+}
+
+/// The sessions that `rows` touch, as they are with these.
 fn touched<'a>(
     rows: impl Iterator<Item = &'a EventRow>,
-    mark: SessionsMark,
-    is_anew: bool,
     writer: &mut TeamWriter,
     remembered: &mut Remembered,
     now: Instant,
@@ -163,58 +129,81 @@ fn touched<'a>(
             fresh.entry(id).or_default().push(row);
         }
     }
-    let (open, resting) = if is_anew { Default::default() } else { held(writer, &fresh)? };
+    let (open, resting) = held(writer, fresh.keys().map(|id| id.as_str()))?;
     newest = open.iter().map(|held| held.row.last_event_at).fold(newest, Instant::max);
     // Whole days: sessions whose time has come leave together, and a date in the future makes none leave.
     let newest = newest.min(now).floor_to(DAY);
-    let known = known_events(writer, remembered, open.iter().chain(&resting), &fresh)?;
+    let touched = open.iter().chain(&resting).filter(|held| fresh.contains_key(&held.row.connection_id));
+    let known = known_events(writer, remembered, touched)?;
     remembered.forget_before(newest.minus(REMEMBERED_FOR));
-    let replaced = BTreeMap::new();
-    let mut draft = SessionsDraft { mark, is_anew, open: Vec::new(), resting: Vec::new(), replaced };
-    for held in open.into_iter().chain(resting) {
-        if fresh.contains_key(&held.row.connection_id) {
-            draft.replaced.entry(held.path).or_default().push(held.row);
-        } else if is_at_rest(&held.row, newest) {
-            draft.resting.push(held.row.clone());
-            draft.replaced.entry(held.path).or_default().push(held.row);
-        }
-    }
+    let mut made = Vec::with_capacity(fresh.len());
     for (id, rows) in fresh {
         let before = known.get(id).map_or(&[][..], Vec::as_slice);
         let events: Vec<&EventRow> = before.iter().chain(rows).collect();
         let session = session_of(&events).expect("BUG: events of one connection make a session");
-        if is_at_rest(&session, newest) {
-            draft.resting.push(session);
-        } else {
+        if !is_at_rest(&session, newest) {
             remembered.keep(id.clone(), events.into_iter().map(without_text).collect());
-            draft.open.push(session);
+        }
+        made.push(session);
+    }
+    Ok(changed(COMPLETE, made, open, resting, newest))
+}
+
+/// What is to change of the sessions, given those of the touched connections as they were `made` and all that were held of
+/// them, and those that are open. A session that says what it said stays where it is: a file that came out as it was would
+/// be refused.
+pub fn changed(
+    mark: SessionsMark,
+    made: Vec<SessionRow>,
+    open: Vec<HeldSession>,
+    resting: Vec<HeldSession>,
+    newest: Instant,
+) -> SessionsDraft {
+    let mut draft = no_change(mark);
+    let id = |session: SessionRow| (session.connection_id.clone(), session);
+    let mut made: HashMap<ConnectionId, SessionRow, ahash::RandomState> = made.into_iter().map(id).collect();
+    let held = open.into_iter().map(|held| (held, true)).chain(resting.into_iter().map(|held| (held, false)));
+    for (held, is_open) in held {
+        let id = &held.row.connection_id;
+        let stays = |session: &SessionRow| session.is_as_kept(&held.row) && !(is_open && is_at_rest(session, newest));
+        match made.get(id) {
+            Some(session) if stays(session) => drop(made.remove(id)),
+            None if stays(&held.row) => {}
+            None => {
+                draft.resting.push(held.row.clone());
+                draft.replaced.entry(held.path).or_default().push(held.row);
+            }
+            Some(_) => draft.replaced.entry(held.path).or_default().push(held.row),
         }
     }
-    Ok(draft)
+    for session in made.into_values() {
+        let place = if is_at_rest(&session, newest) { &mut draft.resting } else { &mut draft.open };
+        place.push(session);
+    }
+    draft
 }
 
 /// All open sessions, and those of the touched connections among the others.
-fn held(
+pub fn held<'f>(
     writer: &mut TeamWriter,
-    fresh: &HashMap<&ConnectionId, Vec<&EventRow>>,
+    touched: impl Iterator<Item = &'f str>,
 ) -> Result<(Vec<HeldSession>, Vec<HeldSession>), ArchiveError> {
     let open = writer.open_sessions()?;
-    let known: HashSet<&ConnectionId> = open.iter().map(|held| &held.row.connection_id).collect();
-    let others: Vec<&ConnectionId> = fresh.keys().filter(|id| !known.contains(**id)).copied().collect();
-    let resting = writer.resting_sessions(&others)?;
+    let known: HashSet<&str> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
+    let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
+    let resting = writer.resting_sessions(&others.iter().collect::<Vec<_>>())?;
     Ok((open, resting))
 }
 
-/// The archived events of the touched sessions.
-fn known_events<'h>(
+/// The archived events of held sessions.
+pub fn known_events<'h>(
     writer: &TeamWriter,
     remembered: &mut Remembered,
     held: impl Iterator<Item = &'h HeldSession>,
-    fresh: &HashMap<&ConnectionId, Vec<&EventRow>>,
 ) -> Result<HashMap<ConnectionId, Vec<EventRow>>, ArchiveError> {
     let mut known: HashMap<ConnectionId, Vec<EventRow>> = HashMap::new();
     let mut unknown: HashMap<ConnectionId, Range> = HashMap::new();
-    for held in held.filter(|held| fresh.contains_key(&held.row.connection_id)) {
+    for held in held {
         let id = &held.row.connection_id;
         match remembered.take(id) {
             Some(events) => drop(known.insert(id.clone(), events)),

@@ -7,6 +7,7 @@ use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamS
 use crate::model::{Instant, Range, Stream};
 
 use super::RoundError;
+use super::catch_up::catch_up;
 use super::change::StreamChange;
 use super::computers::{ConnectionsRead, note_computers};
 use super::context::TeamContext;
@@ -14,7 +15,6 @@ use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
 use super::looks::{LookRound, look};
 use super::ranges::missing;
-use super::sessions::make_up;
 use super::settings::BACKFILL_DAYS_DEFAULT;
 use super::windowed::read_stream;
 
@@ -63,7 +63,12 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
         round.failures.push((None, error));
     }
     // Whatever was read is worth keeping, also where something else failed.
-    if let Err(error) = ctx.commit().await {
+    let mut kept = ctx.commit().await;
+    let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
+    if kept.is_ok() && is_readable {
+        kept = catch_up(ctx).await;
+    }
+    if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
     round.committed = ctx.totals();
@@ -88,7 +93,7 @@ async fn remember(ctx: &TeamContext, round: &TeamRound) {
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
-    make_up(ctx).await?;
+    catch_up(ctx).await?;
     round.plan_span = plan_span(ctx).await?;
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
@@ -130,6 +135,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         ctx.memory.forget_removals(&waiting);
         ctx.memory.note_look();
     }
+    catch_up(ctx).await?;
     seal_months(ctx).await?;
     round.looks = look(ctx).await;
     Ok(())

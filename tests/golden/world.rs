@@ -145,7 +145,7 @@ fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
     }
     let made = events.values().filter_map(|events| session_of(events));
     let (resting, open) = made.partition(|session| is_at_rest(session, at(READ_TO)));
-    let mark = SessionsMark { rules: SESSION_RULES, through: None };
+    let mark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
     SessionsDraft { mark, is_anew: false, open, resting, replaced: BTreeMap::new() }
 }
 

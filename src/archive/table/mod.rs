@@ -1,6 +1,7 @@
 //! Rows in files: the schema, Parquet written and read, row digests, merging.
 
 mod batch;
+mod connections;
 mod digest;
 mod inventory;
 mod merge;
@@ -14,6 +15,7 @@ mod tuning;
 mod writer;
 
 pub use batch::{event_batch, reject_batch};
+pub use connections::ConnectionColumns;
 pub use digest::{RowsDigest, digest_rows};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};

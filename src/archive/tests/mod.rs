@@ -218,7 +218,7 @@ pub fn session(row: &EventRow) -> SessionRow {
 
 /// A step of the history with its sessions: those of new events are open, those that were open rest.
 pub fn with_sessions(writer: &TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
-    let mark = SessionsMark { rules: 1, through: None };
+    let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
     let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
     for held in writer.open_sessions()? {

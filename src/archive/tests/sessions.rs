@@ -14,7 +14,7 @@ fn sessions(draft: SessionsDraft) -> Draft {
 }
 
 fn change(through: &str) -> SessionsDraft {
-    let mark = SessionsMark { rules: 1, through: Some(at(through)) };
+    let mark = SessionsMark { rules: 1, through: Some(at(through)), until: None };
     SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
@@ -178,7 +178,7 @@ fn sessions_made_anew_replace_all_that_were() {
         ..change("2026-11-04T00:00:00Z")
     };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
-    let mark = SessionsMark { rules: 2, through: None };
+    let mark = SessionsMark { rules: 2, through: None, until: None };
     let anew =
         SessionsDraft { mark, is_anew: true, resting: resting("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
     let _ = commit(&mut writer, sessions(anew)).unwrap();

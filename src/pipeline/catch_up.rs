@@ -1,0 +1,184 @@
+//! Sessions catch up with the events: after a backfill, whose commits put them off, where an earlier program made none or made
+//! them by other rules, and where any of this was interrupted. They are made from the archive alone, part of time by part
+//! of time, each part a commit of its own that says how far it came.
+//!
+//! The events of a part are read whole, and of each session that they touch also those of before the part: what the
+//! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
+
+use std::collections::HashMap;
+
+use crate::archive::{
+    ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, TeamState, TeamWriter,
+    WindowState,
+};
+use crate::correlate::{SESSION_RULES, is_connection, session_from};
+use crate::model::{ConnectionEvent, Instant, Range, Stream};
+
+use super::context::TeamContext;
+use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
+
+/// Events that one commit makes sessions of, about.
+const EVENTS_TARGET: u64 = 100_000;
+
+/// Makes all sessions that are behind, in as many commits as it takes.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    while ctx.with_state(are_behind) {
+        let (service_now, now) = (ctx.service().now(), ctx.clock.now());
+        let done = ctx.with_writer(move |writer| catch_up_by(writer, EVENTS_TARGET, service_now, now)).await?;
+        let Committed::Committed { seq, rows, .. } = done else { break };
+        tracing::info!(team = %ctx.team, %seq, rows, "made sessions of archived events");
+    }
+    Ok(())
+}
+
+/// Makes the sessions of the next part of about so many events, in one commit.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub fn catch_up_by(
+    writer: &mut TeamWriter,
+    events: u64,
+    service_now: Instant,
+    now: Instant,
+) -> Result<Committed, ArchiveError> {
+    let draft = Part::next(writer.state(), events).make(writer, service_now)?;
+    writer.commit(draft, now)
+}
+
+/// Makes the next part of the sessions that a backfill put off, where it has left that part of time behind. Whether it did.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub fn follow(writer: &mut TeamWriter, service_now: Instant, now: Instant) -> Result<bool, ArchiveError> {
+    let Some(SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) }) = writer.state().sessions
+    else {
+        return Ok(false);
+    };
+    let part = Part::next(writer.state(), EVENTS_TARGET);
+    if part.to.is_none_or(|to| !is_left_behind(writer.state(), Range::new(through, to))) {
+        return Ok(false);
+    }
+    let draft = part.make(writer, service_now)?;
+    Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
+}
+
+/// Whether all windows of a range are read whole.
+fn is_left_behind(state: &TeamState, range: Range) -> bool {
+    let before =
+        state.windows.range((Stream::Connections, Instant::from_nanos(i64::MIN))..=(Stream::Connections, range.start));
+    let Some(mut edge) = before.last().map(|((_, start), _)| *start) else { return false };
+    while edge < range.end {
+        match state.windows.get(&(Stream::Connections, edge)) {
+            Some(window) if window.state != WindowState::Provisional => edge = window.range.end,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A part of event time whose events are made sessions of.
+struct Part {
+    from: Instant,
+    /// None where it reaches to the last event that sessions are behind with.
+    to: Option<Instant>,
+    until: Option<Instant>,
+    is_anew: bool,
+}
+
+impl Part {
+    fn next(state: &TeamState, events: u64) -> Self {
+        let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
+        let through = mark.and_then(|mark| mark.through);
+        let until = through.and(mark).and_then(|mark| mark.until);
+        let from = through.unwrap_or(Instant::from_nanos(i64::MIN));
+        let to = part_end(state, from, events).filter(|to| until.is_none_or(|until| *to < until));
+        Self { from, to, until, is_anew: through.is_none() }
+    }
+
+    /// The commit that makes it.
+    fn make(&self, writer: &mut TeamWriter, now: Instant) -> Result<Draft, ArchiveError> {
+        let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
+        let columns = writer.connection_columns(Range::new(self.from, end))?;
+        let mut events = Events::default();
+        for some in &columns {
+            events.add(some);
+        }
+        let mark = match self.to {
+            Some(_) => SessionsMark { rules: SESSION_RULES, through: self.to, until: self.until },
+            None => COMPLETE,
+        };
+        let mut draft = Draft::default();
+        // The commits of a backfill have counted them.
+        let is_uncounted = events.strays > 0 && self.until.is_none();
+        draft.findings.extend(is_uncounted.then(|| no_connection_id("", events.strays, now)));
+        let (open, resting) = if self.is_anew { Default::default() } else { held(writer, events.of.keys().copied())? };
+        let newest = open.iter().map(|held| held.row.last_event_at).fold(events.newest, Instant::max);
+        // Whole days: sessions whose time has come leave together, and a date in the future makes none leave.
+        let newest = newest.min(now).floor_to(DAY);
+        let touched =
+            open.iter().chain(&resting).filter(|held| events.of.contains_key(held.row.connection_id.as_str()));
+        let known = known_events(writer, &mut Remembered::default(), touched)?;
+        let make = |(id, fresh): (&&str, &Vec<(&ConnectionColumns, usize)>)| {
+            let before = known.get(*id).into_iter().flatten().map(ConnectionEvent::from);
+            let session = session_from(before.chain(fresh.iter().map(|(some, at)| some.get(*at))).collect());
+            session.expect("BUG: events of one connection make a session")
+        };
+        let made = events.of.iter().map(make).collect();
+        draft.sessions = Some(SessionsDraft { is_anew: self.is_anew, ..changed(mark, made, open, resting, newest) });
+        Ok(draft)
+    }
+}
+
+/// Events by their connections.
+struct Events<'c> {
+    of: HashMap<&'c str, Vec<(&'c ConnectionColumns, usize)>, ahash::RandomState>,
+    newest: Instant,
+    /// Events of no connection.
+    strays: u64,
+}
+
+impl Default for Events<'_> {
+    fn default() -> Self {
+        Self { of: HashMap::default(), newest: Instant::EARLIEST, strays: 0 }
+    }
+}
+
+impl<'c> Events<'c> {
+    fn add(&mut self, some: &'c ConnectionColumns) {
+        for at in 0..some.len() {
+            self.newest = self.newest.max(some.time(at));
+            match some.connection(at).filter(|id| is_connection(id)) {
+                Some(id) => self.of.entry(id).or_default().push((some, at)),
+                None => self.strays += 1,
+            }
+        }
+    }
+}
+
+/// Where the part that begins at `from` ends: on a day's border, with about so many events; none where it reaches to the
+/// last event.
+fn part_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
+    let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
+    let last = files().map(|(_, last, _)| last).max()?;
+    let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
+    let mut end = first.max(from).floor_to(DAY).plus(DAY);
+    while end <= last {
+        let here: u64 = files().map(|(first, last, rows)| share(Range::new(from, end), first, last, rows)).sum();
+        if here >= events {
+            return Some(end);
+        }
+        end = end.plus(DAY);
+    }
+    None
+}
+
+/// How many of a file's rows lie in a range, were they spread evenly.
+fn share(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
+    let inside = range.end.min(last).since(range.start.max(first)).as_nanos();
+    let whole = last.since(first).as_nanos().max(1);
+    let is_apart = range.end <= first || last < range.start;
+    if is_apart { 0 } else { u64::try_from(u128::from(rows) * inside / whole).unwrap_or(rows) }
+}

@@ -65,15 +65,19 @@ impl Told {
         for (team, seq) in &standing.opened_at {
             self.lines.entry(team.clone()).or_insert(*seq);
         }
-        self.holding.retain(|key| !standing.well.contains(key));
+        self.holding.retain(|key| match key.split_once(':') {
+            // Of a report that could not be run it is not known what still holds.
+            Some((report, _)) => standing.detected.get(report).is_none_or(|detected| detected.contains(key)),
+            None => !standing.well.contains(key),
+        });
         before != (self.lines.len(), self.holding.len())
     }
 
     /// What is still to be told.
-    pub fn untold<'a>(&self, standing: &'a Standing) -> Vec<&'a Occurrence> {
+    pub fn untold(&self, standing: &Standing) -> Vec<Occurrence> {
         let recorded = standing.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
-        let firing = standing.firing.iter().filter(|occurrence| !self.holding.contains(&occurrence.key));
-        recorded.map(|(_, _, occurrence)| occurrence).chain(firing).collect()
+        let firing = standing.firing.iter().filter_map(|occurrence| occurrence.beyond(&self.holding));
+        recorded.map(|(_, _, occurrence)| occurrence.clone()).chain(firing).collect()
     }
 
     /// A team whose first line in memory is not known yet is not opened: nothing of it is new.
@@ -84,7 +88,7 @@ impl Told {
     /// It arrived.
     pub fn note(&mut self, told: &Occurrence, standing: &Standing) {
         if standing.firing.iter().any(|firing| firing.key == told.key) {
-            self.holding.insert(told.key.clone());
+            self.holding.extend(told.keys());
             return;
         }
         self.beyond.insert(told.key.clone());

@@ -80,8 +80,8 @@ impl Watch {
             if self.clock.monotonic() < waiting.not_before {
                 continue;
             }
-            let due: Vec<&Occurrence> = self.memory.of(name).untold(standing).into_iter().take(AT_ONCE_MAX).collect();
-            for occurrence in due {
+            let due: Vec<Occurrence> = self.memory.of(name).untold(standing).into_iter().take(AT_ONCE_MAX).collect();
+            for occurrence in &due {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
                         self.live.count_alert(name, "delivered");

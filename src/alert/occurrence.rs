@@ -1,12 +1,13 @@
 //! What there is to warn of. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::config::{Alerts, Rule};
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
-use crate::pipeline::{Late, Snapshot, TeamLive};
+use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
+use crate::pipeline::{Detected, Late, Snapshot, TeamLive};
 
 /// One thing to warn of. It names teams, streams, computers' ids and times; nothing of persons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,8 +28,18 @@ pub struct Occurrence {
     /// The ledger line that recorded it, where one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_seq: Option<u64>,
+    /// The report that detected it, how grave the gravest is, and how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<u64>,
     /// When it was noticed.
     pub at: Instant,
+    /// Several of a kind, each told once, and told together.
+    #[serde(skip)]
+    pub detected: Option<Arc<Detected>>,
 }
 
 fn rule_name<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error> {
@@ -44,6 +55,8 @@ pub struct Standing {
     pub firing: Vec<Occurrence>,
     /// Keys of conditions that are known not to hold.
     pub well: BTreeSet<String>,
+    /// Of each report that was run: the keys of all that it detects now.
+    pub detected: BTreeMap<String, BTreeSet<String>>,
     /// The ledger line that a team stood at when this process opened it.
     pub opened_at: BTreeMap<TeamId, LedgerSeq>,
 }
@@ -81,6 +94,9 @@ pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, sin
         fault.message =
             format!("the archive does not check against its ledger: {} faults, first {what}", verified.faults);
         standing.condition(fault, verified.faults > 0);
+    }
+    if config.rules.contains(&Rule::Report) {
+        reports(shown, config.severity, since.now, &mut standing);
     }
     standing
 }
@@ -164,6 +180,50 @@ fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, sta
     }
 }
 
+fn reports(shown: &Snapshot, severity: Severity, now: Instant, standing: &mut Standing) {
+    for (report, detected) in &shown.detections.found {
+        let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
+        let subjects: BTreeMap<String, Severity> = subjects.map(|(key, grave)| (key.clone(), *grave)).collect();
+        standing.detected.insert(report.clone(), subjects.keys().cloned().collect());
+        let told = occurrence(Rule::Report, None, None, report, now);
+        standing.firing.extend(told.of(&Detected { subjects, ..Detected::clone(detected) }));
+    }
+}
+
+impl Occurrence {
+    /// The warning of what a report detected; `None` where that is nothing.
+    fn of(mut self, detected: &Detected) -> Option<Self> {
+        let severity = *detected.subjects.values().max()?;
+        let (count, Detected { report, name, title, period, .. }) = (detected.subjects.len(), detected);
+        let (from, to) = (period.start, period.end);
+        self.message = format!(
+            "report {report} ({title}) detects {count} rows not told before, the gravest {severity}: see `annals report run {name} --from {from} --to {to}`"
+        );
+        (self.from, self.to) = (Some(from), Some(to));
+        (self.report, self.severity, self.findings) = (Some(name.clone()), Some(severity), Some(count as u64));
+        self.detected = Some(Arc::new(detected.clone()));
+        Some(self)
+    }
+
+    /// What of it is new to somebody who knows `keys`; `None` where nothing is.
+    pub(super) fn beyond(&self, keys: &BTreeSet<String>) -> Option<Self> {
+        let Some(detected) = &self.detected else {
+            return (!keys.contains(&self.key)).then(|| self.clone());
+        };
+        let new = detected.subjects.iter().filter(|(key, _)| !keys.contains(*key));
+        let subjects = new.map(|(key, severity)| (key.clone(), *severity)).collect();
+        self.clone().of(&Detected { subjects, ..Detected::clone(detected) })
+    }
+
+    /// The keys of all that it tells.
+    pub(super) fn keys(&self) -> Vec<String> {
+        match &self.detected {
+            Some(detected) => detected.subjects.keys().cloned().collect(),
+            None => vec![self.key.clone()],
+        }
+    }
+}
+
 fn occurrence(rule: Rule, team: Option<&TeamId>, stream: Option<&str>, apart: &str, at: Instant) -> Occurrence {
     let team = team.map(ToString::to_string);
     let parts = [rule.as_str(), team.as_deref().unwrap_or(""), stream.unwrap_or(""), apart];
@@ -176,6 +236,10 @@ fn occurrence(rule: Rule, team: Option<&TeamId>, stream: Option<&str>, apart: &s
         from: None,
         to: None,
         ledger_seq: None,
+        report: None,
+        severity: None,
+        findings: None,
         at,
+        detected: None,
     }
 }

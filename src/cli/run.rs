@@ -1,5 +1,7 @@
 //! `annals run`: the daemon.
 
+mod detect;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -18,7 +20,9 @@ use crate::error::{Error, Exit};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
 use crate::web::{Guard, Metrics, Port, Shown};
 
+use super::report::CatalogArgs;
 use super::{Global, global, look, output, reading};
+use detect::Detector;
 
 /// A request of the daemon gives up sooner than one of `sync`: its schedule tries again anyway, and others wait.
 const RETRY_ATTEMPTS: u32 = 4;
@@ -35,14 +39,17 @@ const LOCK: &str = "daemon";
 
 /// The daemon: schedules, re-scans, seals; health and metrics on one port
 #[derive(Debug, Clone, Args)]
-pub struct RunArgs {}
+pub struct RunArgs {
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
 
-pub fn run(global: &Global, _: &RunArgs) -> Result<Exit, Error> {
+pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::io("cannot start the runtime", source))?;
-    let ended = runtime.block_on(serve(global.clone()));
+    let ended = runtime.block_on(serve(global.clone(), args.catalog.clone()));
     // Work on other threads is waited for no longer: a commit that it cuts off is finished or dropped by the next opening.
     runtime.shutdown_timeout(COMMIT_GRACE);
     ended.map(|()| Exit::Done)
@@ -51,6 +58,7 @@ pub fn run(global: &Global, _: &RunArgs) -> Result<Exit, Error> {
 /// What lives as long as the process, whatever is configured anew.
 struct Running {
     global: Global,
+    catalog: CatalogArgs,
     clock: Arc<dyn Clock>,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
@@ -62,10 +70,11 @@ struct Running {
     /// Where it is remembered what was warned of.
     told: PathBuf,
     watch: Option<JoinHandle<()>>,
+    detecting: Option<JoinHandle<()>>,
     commands: UnboundedSender<Command>,
 }
 
-async fn serve(global: Global) -> Result<(), Error> {
+async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
     let config = global.load()?;
     let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
     let clock = reading::clock();
@@ -76,8 +85,21 @@ async fn serve(global: Global) -> Result<(), Error> {
     let token = Arc::new(Mutex::new(config.token_source()?.clone()));
     let root = look::root(&config)?;
     let told = root.join(TOLD);
-    let (port, watch) = (None, None);
-    let mut running = Running { global, clock, live, counts, metrics, config, token, port, told, watch, commands };
+    let mut running = Running {
+        global,
+        catalog,
+        clock,
+        live,
+        counts,
+        metrics,
+        config,
+        token,
+        port: None,
+        told,
+        watch: None,
+        detecting: None,
+        commands,
+    };
     let edges = running.edges(&running.config)?;
     let archive = Arc::new(reading::archive(&root, &running.clock)?);
     let _lock = lock(&archive)?;
@@ -88,6 +110,7 @@ async fn serve(global: Global) -> Result<(), Error> {
     let seed = running.clock.random();
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
+    running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
     running.say_ready(&root.display().to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(feed_watchdog(running.live.clone(), running.clock.clone()));
@@ -126,6 +149,11 @@ impl Running {
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
         let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.told.clone());
         watch.map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    fn detector(&self, config: &Config) -> Detector {
+        let (config, catalog) = (config.clone(), self.catalog.clone());
+        Detector { config, catalog, live: self.live.clone(), clock: self.clock.clone() }
     }
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
@@ -187,6 +215,9 @@ impl Running {
             let _ = watch.await;
         }
         self.watch = Some(tokio::spawn(self.watch(&config)?.run()));
+        if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
+            detecting.abort();
+        }
         config.token_source()?.clone_into(&mut self.token.lock().unwrap_or_else(PoisonError::into_inner));
         let schedule = config.schedule.clone();
         self.config = config;

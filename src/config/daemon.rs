@@ -7,8 +7,14 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
+use crate::model::Severity;
+
 use super::cron::Cron;
 use super::{ConfigError, file, parse_duration};
+
+/// How far reports may look back for warnings.
+const PERIOD_MIN: Duration = Duration::from_secs(3_600);
+const PERIOD_MAX: Duration = Duration::from_secs(92 * 86_400);
 
 /// When the daemon polls. All in UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +25,8 @@ pub struct Schedule {
     pub inventory: Cron,
     /// The whole archive against its ledger.
     pub verify: Cron,
+    /// The reports that detect something, for the warnings.
+    pub reports: Cron,
 }
 
 /// The daemon's port.
@@ -37,10 +45,14 @@ pub struct Alerts {
     /// A program and its arguments; it gets one JSON object on its standard input.
     pub command: Vec<String>,
     pub rules: Vec<Rule>,
-    /// Warn when less than this is left until unread events are lost, or less than half of what there was.
+    /// Warn when less than this is left until unread events are lost, and less than half of what there was.
     pub time_left: Duration,
     /// Warn when a stream has not been read for so long.
     pub stale: Duration,
+    /// Warn of what reports detect from this severity up,
+    pub severity: Severity,
+    /// looking back so far.
+    pub period: Duration,
 }
 
 /// What is worth a warning.
@@ -50,10 +62,11 @@ pub enum Rule {
     TimeLeft,
     Stale,
     Verify,
+    Report,
 }
 
 impl Rule {
-    pub const ALL: [Rule; 4] = [Rule::Gap, Rule::TimeLeft, Rule::Stale, Rule::Verify];
+    pub const ALL: [Rule; 5] = [Rule::Gap, Rule::TimeLeft, Rule::Stale, Rule::Verify, Rule::Report];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,6 +74,7 @@ impl Rule {
             Rule::TimeLeft => "time_left",
             Rule::Stale => "stale",
             Rule::Verify => "verify",
+            Rule::Report => "report",
         }
     }
 }
@@ -77,6 +91,7 @@ pub(super) fn check_schedule(
         billing: cron("schedule.billing", &section.billing)?,
         inventory: cron("schedule.inventory", &section.inventory)?,
         verify: cron("schedule.verify", &section.verify)?,
+        reports: cron("schedule.reports", &section.reports)?,
     })
 }
 
@@ -111,7 +126,13 @@ pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> Stri
     };
     let time_left = parse_duration(&section.time_left).map_err(|message| invalid("alerts.time_left", message))?;
     let stale = parse_duration(&section.stale).map_err(|message| invalid("alerts.stale", message))?;
-    Ok(Alerts { webhook, command: section.command.clone(), rules, time_left, stale })
+    let severity = section.severity.parse().map_err(|message| invalid("alerts.severity", message))?;
+    let period = parse_duration(&section.period).map_err(|message| invalid("alerts.period", message))?;
+    if period < PERIOD_MIN || period > PERIOD_MAX {
+        return Err(invalid("alerts.period", format!("{} is not between 1h and 92d", section.period)));
+    }
+    let command = section.command.clone();
+    Ok(Alerts { webhook, command, rules, time_left, stale, severity, period })
 }
 
 /// The address is never repeated: it is often a secret in itself.

@@ -90,6 +90,7 @@ pub(super) struct Schedule {
     pub billing: String,
     pub inventory: String,
     pub verify: String,
+    pub reports: String,
 }
 
 impl Default for Schedule {
@@ -100,6 +101,7 @@ impl Default for Schedule {
             billing: "*/15 * * * *".into(),
             inventory: "0 3 * * *".into(),
             verify: "0 4 * * SUN".into(),
+            reports: "20 * * * *".into(),
         }
     }
 }
@@ -125,11 +127,21 @@ pub(super) struct Alerts {
     pub rules: Option<Vec<String>>,
     pub time_left: String,
     pub stale: String,
+    pub severity: String,
+    pub period: String,
 }
 
 impl Default for Alerts {
     fn default() -> Self {
-        Self { webhook: None, command: Vec::new(), rules: None, time_left: "3d".into(), stale: "15m".into() }
+        Self {
+            webhook: None,
+            command: Vec::new(),
+            rules: None,
+            time_left: "3d".into(),
+            stale: "15m".into(),
+            severity: "high".into(),
+            period: "1d".into(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod inventory;
 mod multiset;
 mod row;
 mod session;
+mod severity;
 mod stream;
 mod when;
 mod window;
@@ -22,6 +23,7 @@ pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow,
 pub use multiset::Multiset;
 pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
 pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
+pub use severity::Severity;
 pub use stream::Stream;
 pub use when::When;
 pub use window::{Range, WindowGrid};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::RequestCounts;
 use crate::archive::Finding;
 use crate::config::{Cron, Schedule};
-use crate::model::{Instant, LedgerSeq, Stream, TeamId};
+use crate::model::{Instant, LedgerSeq, Range, Severity, Stream, TeamId};
 
 use super::flush::Flushed;
 use super::schedule::{Standing, Task};
@@ -52,6 +52,29 @@ pub struct Verified {
     pub first: Option<String>,
 }
 
+/// What one report detected when it was last run for the warnings. It names nobody: a detection is told from another by a
+/// digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detected {
+    /// The report's id, its name on the command line, and its title.
+    pub report: String,
+    pub name: String,
+    pub title: String,
+    pub period: Range,
+    /// The same detection has the same key in another run.
+    pub subjects: BTreeMap<String, Severity>,
+}
+
+/// What the reports that detect something found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detections {
+    pub at: Option<Instant>,
+    /// By the report's id: those that could be run.
+    pub found: BTreeMap<String, Arc<Detected>>,
+    /// Reports that could not be run, and why.
+    pub failed: BTreeMap<String, String>,
+}
+
 /// A stream that is not read as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
@@ -66,6 +89,7 @@ pub struct Late {
 pub struct Snapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
     pub verified: Option<Verified>,
+    pub detections: Detections,
     /// Why the service's list of teams could not be read, the last time.
     pub listing_error: Option<String>,
     pub open_teams: usize,
@@ -120,6 +144,11 @@ impl Live {
         let mut held = self.held();
         held.is_listed |= error.is_none();
         held.shown.listing_error = error;
+    }
+
+    /// The reports were run for the warnings.
+    pub fn detected(&self, detections: Detections) {
+        self.held().shown.detections = detections;
     }
 
     /// Counts a warning by where it went and how that ended.

@@ -23,6 +23,10 @@ pub struct Zone {
 }
 
 impl Zone {
+    pub fn utc() -> Self {
+        Self { name: "UTC".to_owned(), zone: TimeZone::UTC }
+    }
+
     /// `Europe/Berlin`
     pub fn name(&self) -> &str {
         &self.name

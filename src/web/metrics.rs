@@ -7,7 +7,7 @@ use std::time::Duration;
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use crate::model::{Instant, TeamId};
+use crate::model::{Instant, Severity, TeamId};
 use crate::pipeline::{Flushed, Live, Progress, Snapshot, StreamStatus, TeamLive};
 
 use super::names::{self, Kind, Name};
@@ -92,9 +92,23 @@ fn whole(shown: &Snapshot) {
             counter(names::ALERTS, vec![Label::new("target", target), Label::new("result", result)], count);
         }
     }
+    detections(shown);
     if let Some(verified) = &shown.verified {
         gauge(names::VERIFY_FAULTS, vec![], verified.faults as f64);
         gauge(names::VERIFY_AT, vec![], verified.at.seconds() as f64);
+    }
+}
+
+fn detections(shown: &Snapshot) {
+    let Some(at) = shown.detections.at else { return };
+    gauge(names::REPORTS_AT, vec![], at.seconds() as f64);
+    gauge(names::REPORTS_FAILED, vec![], shown.detections.failed.len() as f64);
+    for (report, detected) in &shown.detections.found {
+        for severity in Severity::ALL {
+            let count = detected.subjects.values().filter(|of| **of == severity).count();
+            let labels = vec![Label::new("report", report.clone()), Label::new("severity", severity.as_str())];
+            gauge(names::DETECTIONS, labels, count as f64);
+        }
     }
 }
 
@@ -138,6 +152,9 @@ fn of_status(team: &TeamId, stream: &StreamStatus, aged: u64, now: Instant) {
     }
     if let Some(left) = stream.seconds_to_loss {
         gauge(names::TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
+    }
+    if let Some(kept) = stream.seconds_kept {
+        gauge(names::KEPT, labels(), kept as f64);
     }
     let age = stream.open_seconds.map_or(0, |age| age + aged);
     gauge(names::WINDOW_AGE, labels(), age as f64);

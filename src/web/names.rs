@@ -43,6 +43,7 @@ names! {
     LAG Gauge "annals_lag_seconds" STREAM, "Seconds from what was read at least once to now";
     WINDOW_AGE Gauge "annals_window_age_seconds" STREAM, "Seconds from the start of the oldest window that is not settled to now";
     TIME_LEFT Gauge "annals_time_left_to_loss_seconds" STREAM, "Seconds until unread events may be lost upstream";
+    KEPT Gauge "annals_kept_seconds" STREAM, "Seconds for which the service shows an event, or that its ten billing entries span at their pace";
     STREAM_LATE Gauge "annals_stream_late" STREAM, "1 when the stream is not within its lag";
     TASK_FAILURES Gauge "annals_task_failures" TASK, "Failures in a row";
     TASK_UNFINISHED Gauge "annals_task_unfinished" TASK, "1 while there is more to read than one visit takes";
@@ -55,6 +56,9 @@ names! {
     TEAMS_OPEN_BYTES Gauge "annals_teams_open_bytes" &[], "Bytes that this state takes, about";
     TEAMS_LISTED Gauge "annals_teams_listed" &[], "1 when the service last listed the teams, or they are configured";
     ALERTS Counter "annals_alerts_total" &["target", "result"], "Warnings by where they went and whether they arrived";
+    DETECTIONS Gauge "annals_report_detections" &["report", "severity"], "What each report that detects something found when it was last run";
+    REPORTS_FAILED Gauge "annals_reports_failed" &[], "Reports that could not be run the last time";
+    REPORTS_AT Gauge "annals_reports_timestamp_seconds" &[], "When the reports were last run for the warnings, in seconds since 1970";
     VERIFY_FAULTS Gauge "annals_verify_faults" &[], "Faults that the last check of the whole archive found";
     VERIFY_AT Gauge "annals_verify_timestamp_seconds" &[], "When that check ended, in seconds since 1970";
 }

@@ -92,6 +92,10 @@ impl FleetWorld {
     /// Runs the daemon over all teams for so long.
     pub fn run(self: &Arc<Self>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
+        self.run_on(Arc::new(archive), schedule, span)
+    }
+
+    pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
         let settings = Settings { since, concurrency: 8, ..Settings::default() };
@@ -99,7 +103,7 @@ impl FleetWorld {
         let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
-        let daemon = Daemon::new(Arc::new(archive), edges, schedule.clone(), live.clone(), 11);
+        let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);
         let end = async {
             self.clock.sleep(span).await;
             commands.unbounded_send(Command::Stop).unwrap();

@@ -15,7 +15,7 @@ fn two_hundred_teams_are_read_by_one_process() {
         SandboxConfig { teams: TEAMS, days: 1, sessions_per_day: 5, computers_per_team: 5, ..SandboxConfig::default() };
     let scene = Scene::of(config);
     scene.configure(
-        "[schedule]\nconnections = \"*/20 * * * * *\"\nactivity = \"*/30 * * * * *\"\nbilling = \"0 * * * * *\"\n",
+        "[schedule]\nconnections = \"*/20 * * * * *\"\nactivity = \"*/30 * * * * *\"\nbilling = \"0 * * * * *\"\nreports = \"0 0 1 1 *\"\n",
     );
     let daemon = scene.start();
     let deadline = Duration::from_secs(150);

@@ -8,4 +8,7 @@ mod many;
 mod outside;
 mod port;
 mod program;
+mod systemd;
+mod trouble;
 mod virtual_time;
+mod weight;

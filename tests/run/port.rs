@@ -23,11 +23,12 @@ fn names_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_metric_is_listed_in_one_place_and_every_listed_one_is_there() {
     let scene = Scene::new(2);
-    let polls = format!("{}verify = \"*/2 * * * * *\"\n", super::program::POLLS);
+    let polls = format!("{}verify = \"*/2 * * * * *\"\nreports = \"*/4 * * * * *\"\n", super::program::POLLS);
     scene.configure(&polls);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("a check of the archive", || daemon.metric(names::VERIFY_AT.name));
+    wait_for("a run of the reports", || daemon.metric(names::REPORTS_AT.name));
     let text = daemon.get("/metrics").1;
     let listed: BTreeSet<String> = names::ALL.iter().map(|name| name.name.to_owned()).collect();
     assert_eq!(names_in(&text), listed);

@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// First readings and their commits come all at once.
 const WARM_UP: Duration = Duration::from_secs(300);
 
-fn schedule() -> Schedule {
+pub fn schedule() -> Schedule {
     let cron = |text: &str| text.parse::<Cron>().unwrap();
     Schedule {
         connections: cron("* * * * *"),
@@ -21,6 +21,7 @@ fn schedule() -> Schedule {
         billing: cron("*/15 * * * *"),
         inventory: cron("0 3 * * *"),
         verify: cron("0 4 * * SUN"),
+        reports: cron("20 * * * *"),
     }
 }
 

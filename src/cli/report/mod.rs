@@ -25,7 +25,7 @@ pub struct ReportArgs {
 }
 
 /// Where reports come from beside those built in.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct CatalogArgs {
     /// A folder of your own .sql reports: one with the id or name of a built-in report replaces it
     #[arg(long, global = true, env = "ANNALS_QUERIES", value_name = "DIR")]

@@ -20,6 +20,7 @@ fn schedule(connections: &str) -> Schedule {
         billing: cron("*/15 * * * *"),
         inventory: cron("0 3 * * *"),
         verify: cron("0 4 * * SUN"),
+        reports: cron("20 * * * *"),
     }
 }
 

@@ -1,0 +1,219 @@
+//! Runs the reports that detect something, as scheduled, for the daemon's warnings.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+
+use crate::clock::Clock;
+use crate::config::{Config, Rule};
+use crate::error::Error;
+use crate::model::{Digest, Instant, Range, Severity};
+use crate::pipeline::{Detected, Detections, Live};
+use crate::report::{
+    Asked, Catalog, Engine, Flow, Interrupter, Report, ReportError, SeverityRule, Sink, ViewData, Zone,
+};
+
+use super::super::report::CatalogArgs;
+use super::super::{limits, look};
+
+/// A machine that slept, or whose clock was set, is noticed so soon.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// Detections of one report that are told apart; a report that detects more needs no more warnings.
+const SUBJECTS_MAX: usize = 1_000;
+
+/// What the detection works with.
+pub struct Detector {
+    pub config: Config,
+    pub catalog: CatalogArgs,
+    pub live: Arc<Live>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Detector {
+    /// Runs the reports as scheduled for ever. Dropped, it stops the query under way.
+    pub async fn run(self) {
+        if !self.config.alerts.rules.contains(&Rule::Report) {
+            return;
+        }
+        let detector = Arc::new(self);
+        let mut next = detector.config.schedule.reports.next_after(detector.clock.now());
+        while let Some(at) = next {
+            let now = detector.clock.now();
+            if now < at {
+                detector.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
+                continue;
+            }
+            detector.detect(now).await;
+            next = detector.config.schedule.reports.next_after(detector.clock.now());
+        }
+    }
+
+    async fn detect(self: &Arc<Self>, now: Instant) {
+        let stop = Arc::new(Stop::default());
+        let _stopped = StopOnDrop(stop.clone());
+        let own = self.clone();
+        let done = tokio::task::spawn_blocking(move || own.look(now, &stop)).await;
+        let detections = match done {
+            Ok(Ok(detections)) => detections,
+            Ok(Err(error)) => {
+                let error = error.render(false);
+                tracing::warn!(error, "the reports could not be run for the warnings");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(%error, "BUG: running the reports broke");
+                return;
+            }
+        };
+        for (report, error) in &detections.failed {
+            // The engine's words may quote what the rows hold.
+            tracing::warn!(report, "a report could not be run for the warnings: `annals report run` says why");
+            tracing::debug!(report, error, "why it could not be run");
+        }
+        self.live.detected(detections);
+    }
+
+    fn look(&self, now: Instant, stop: &Stop) -> Result<Detections, Error> {
+        let catalog = self.catalog.load(&self.config)?;
+        for fault in catalog.faults() {
+            tracing::warn!("{fault}");
+        }
+        look::consistently(&self.config, |data, _| self.look_at(data, &catalog, now, stop))
+    }
+
+    fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {
+        let mut limits = limits::limits(&self.config);
+        // Beside the reading, which goes first.
+        limits.threads = self.config.sql.threads.unwrap_or(1);
+        let engine = Engine::open_in(data, limits, &limits::spill_parent(&self.config))?;
+        let mut engine = engine.confined()?;
+        stop.watch(Some(engine.interrupter()));
+        let least = self.config.alerts.severity;
+        let mut detections = Detections { at: Some(now), ..Detections::default() };
+        for report in catalog.reports().iter().filter(|report| detects(report, least)) {
+            if stop.is_asked() {
+                break;
+            }
+            match self.run_one(&mut engine, report, now) {
+                Ok(detected) => {
+                    detections.found.insert(report.id.clone(), Arc::new(detected));
+                }
+                // A commit took files away meanwhile, maybe: all is looked at again.
+                Err(Error::Report(error @ ReportError::Engine(_))) => return Err(Error::Report(error)),
+                Err(error) => {
+                    detections.failed.insert(report.id.clone(), error.render(false));
+                }
+            }
+        }
+        stop.watch(None);
+        Ok(detections)
+    }
+
+    fn run_one(&self, engine: &mut Engine, report: &Report, now: Instant) -> Result<Detected, Error> {
+        let zone = Zone::utc();
+        let period = Range { start: now.minus(self.config.alerts.period), end: now };
+        let values = report.values(&[], now, zone.rules())?;
+        let asked = Asked { period, team: None, zone, as_of: now, now, values };
+        let run = engine.run(report, &asked)?;
+        let mut subjects = Subjects { report, found: BTreeMap::new() };
+        run.rows(&mut subjects)?;
+        let (report, name, title) = (report.id.clone(), report.name.clone(), report.title.clone());
+        Ok(Detected { report, name, title, period, subjects: subjects.found })
+    }
+}
+
+/// Whether a report may detect something so grave. What `verify` finds is warned of by a rule of its own.
+fn detects(report: &Report, least: Severity) -> bool {
+    let may = match report.severity {
+        None => false,
+        Some(SeverityRule::Every(severity)) => severity >= least,
+        Some(SeverityRule::Column) => true,
+    };
+    may && !report.needs_verify
+}
+
+/// Takes a report's rows for what they detect. A row is told from others by its texts alone: counts and times of the
+/// same detection change from one run to the next.
+struct Subjects<'a> {
+    report: &'a Report,
+    found: BTreeMap<String, Severity>,
+}
+
+impl Subjects<'_> {
+    fn severity(&self, batch: &RecordBatch, row: usize) -> Option<Severity> {
+        match self.report.severity? {
+            SeverityRule::Every(severity) => Some(severity),
+            SeverityRule::Column => {
+                let column = batch.column_by_name("severity")?.as_string_opt::<i32>()?;
+                column.is_valid(row).then(|| column.value(row).parse().ok())?
+            }
+        }
+    }
+}
+
+impl Sink for Subjects<'_> {
+    fn begin(&mut self, _: SchemaRef) -> Result<(), ReportError> {
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let schema = batch.schema();
+        let texts =
+            schema.fields().iter().zip(batch.columns()).filter(|(field, _)| *field.data_type() == DataType::Utf8);
+        let texts: Vec<_> = texts.map(|(field, column)| (field.name(), column.as_string::<i32>())).collect();
+        for row in 0..batch.num_rows() {
+            let Some(severity) = self.severity(batch, row) else { continue };
+            let held = texts.iter().filter(|(_, column)| column.is_valid(row));
+            let parts: Vec<[&str; 2]> = held.map(|(name, column)| [name.as_str(), column.value(row)]).collect();
+            let row = serde_json::json!([self.report.id, parts]).to_string();
+            let key =
+                format!("{}:{}", self.report.id, Digest::with_domain("annals detection\n", &[row.as_bytes()]).short());
+            let held = self.found.entry(key).or_insert(severity);
+            *held = severity.max(*held);
+            if self.found.len() >= SUBJECTS_MAX {
+                return Ok(Flow::Enough);
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
+}
+
+/// Stops the query that runs on another thread.
+#[derive(Default)]
+struct Stop {
+    is_asked: AtomicBool,
+    running: Mutex<Option<Interrupter>>,
+}
+
+impl Stop {
+    fn running(&self) -> MutexGuard<'_, Option<Interrupter>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, interrupter: Option<Interrupter>) {
+        *self.running() = interrupter;
+    }
+
+    fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
+    }
+}
+
+struct StopOnDrop(Arc<Stop>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.is_asked.store(true, Ordering::Relaxed);
+        if let Some(running) = &*self.0.running() {
+            running.interrupt();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Troubles of one team, of a commit, of the archive; and what the log says of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::model::Stream;
+use annals::sandbox::{Fault, SandboxConfig};
+use serde_json::Value;
+
+use super::program::{POLLS, Running, Scene, now, pause, wait_for};
+
+/// Whether a commit is being written: its files stand in the staging directory.
+fn is_committing(scene: &Scene) -> bool {
+    let Ok(teams) = std::fs::read_dir(scene.path("archive/staging")) else { return false };
+    teams.flatten().any(|team| std::fs::read_dir(team.path()).is_ok_and(|mut files| files.next().is_some()))
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_commit_is_obeyed_in_time_and_loses_nothing() {
+    let config = SandboxConfig { teams: 1, days: 30, sessions_per_day: 3_000, ..SandboxConfig::default() };
+    let scene = Scene::of(config);
+    let mut in_commits = 0;
+    for _ in 0..3 {
+        let mut daemon = scene.start();
+        let deadline = now() + Duration::from_secs(20);
+        while now() < deadline && !is_committing(&scene) {
+            std::thread::yield_now();
+        }
+        in_commits += u32::from(is_committing(&scene));
+        daemon.signal("TERM");
+        let (code, took) = daemon.ends();
+        assert_eq!(code, Some(0), "{}", daemon.log.text());
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        assert!(scene.run(&["verify"]).status.success());
+    }
+    assert!(in_commits >= 1, "no stop fell into a commit");
+    let daemon = scene.start();
+    let truth = scene.sandbox.handle.truth(&scene.team(0), Stream::Connections).count() as u64;
+    wait_for("the whole history", || (scene.count("connections") == truth).then_some(()));
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+}
+
+#[test]
+fn one_team_whose_answers_are_nonsense_leaves_the_others_alone() {
+    let scene = Scene::new(3);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let (odd, well) = (scene.team(1), scene.team(2));
+    let word = format!("/team/{odd}");
+    scene.sandbox.handle.set_faults(Some(Arc::new(move |request| {
+        let body = "<html>maintenance</html>";
+        request.path.contains(&word).then_some(Fault::Body { content_type: "text/html", body })
+    })));
+    scene.connect(&odd, "odd");
+    scene.connect(&well, "well");
+    wait_for("the other team's event", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
+    let late = wait_for("its lateness", || {
+        let body: Value = serde_json::from_str(&daemon.get("/readyz").1).ok()?;
+        let late = body["late"].as_array()?.clone();
+        late.iter().any(|late| late["error"].is_string()).then_some(late)
+    });
+    assert!(late.iter().all(|late| late["team"] == odd.as_str()), "{late:?}");
+    assert_eq!(scene.count("connections where event_id = 'odd'"), 0);
+    scene.sandbox.handle.set_faults(None);
+    wait_for("its event", || (scene.count("connections where event_id = 'odd'") == 1).then_some(()));
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+}
+
+/// A program that appends each warning to a file, and the warnings of one rule.
+fn warnings(scene: &Scene, rule: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(scene.path("told")).unwrap_or_default();
+    let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    all.filter(|warning| warning["rule"] == rule).collect()
+}
+
+fn telling(scene: &Scene, schedule: &str, alerts: &str) {
+    let told = scene.path("told");
+    let program = format!("cat >> {0}; echo >> {0}", told.display());
+    scene.configure(&format!("{POLLS}{schedule}[alerts]\n{alerts}command = [\"/bin/sh\", \"-c\", '{program}']\n"));
+}
+
+#[test]
+fn a_fault_of_the_archive_is_warned_of_once() {
+    let scene = Scene::new(1);
+    telling(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    wait_for("a clean check", || (daemon.metric("annals_verify_faults") == Some(0.0)).then_some(()));
+    let files = scene.run(&["files", "connections"]).stdout;
+    let file = String::from_utf8(files).unwrap().lines().next().unwrap().to_owned();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[40] ^= 1;
+    std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
+    let warning = wait_for("the warning", || warnings(&scene, "verify").first().cloned());
+    assert!(warning["message"].as_str().unwrap().contains("does not check"), "{warning}");
+    pause(Duration::from_secs(6));
+    assert_eq!(warnings(&scene, "verify").len(), 1, "once");
+    assert!(daemon.metric("annals_verify_faults") >= Some(1.0));
+    bytes[40] ^= 1;
+    std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
+    wait_for("a clean check", || (daemon.metric("annals_verify_faults") == Some(0.0)).then_some(()));
+    daemon.stop();
+}
+
+const MARKED: &str = "\
+-- id: X01
+-- title: Marked events
+-- question: Was a marked event seen?
+-- severity: high
+SELECT team_id, event_id, event_time FROM connections
+WHERE event_id LIKE 'marked-%' AND event_time >= $from AND event_time < $to;
+";
+
+fn start_with_reports(scene: &Scene) -> Running {
+    let daemon = scene.start_with(&[("ANNALS_QUERIES", "queries")]);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon
+}
+
+#[test]
+fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
+    let scene = Scene::new(1);
+    std::fs::create_dir(scene.path("queries")).unwrap();
+    super::program::put(&scene.path("queries/x01-marked-events.sql"), MARKED);
+    telling(&scene, "reports = \"*/3 * * * * *\"\n", "rules = [\"report\"]\nseverity = \"high\"\n");
+    let marked = || {
+        let all = warnings(&scene, "report").into_iter();
+        all.filter(|warning| warning["report"] == "marked-events").collect::<Vec<_>>()
+    };
+    let daemon = start_with_reports(&scene);
+    wait_for("the first run of the reports", || daemon.metric("annals_reports_timestamp_seconds"));
+    assert_eq!(daemon.metric("annals_reports_failed"), Some(0.0), "{}", daemon.log.text());
+    for n in 1..3 {
+        scene.connect(&scene.team(0), &format!("marked-{n}"));
+        let warning = wait_for("the warning", || marked().get(n - 1).cloned());
+        assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
+        assert!(
+            !warning.to_string().contains(&format!("marked-{n}")),
+            "what was found stays in the archive: {warning}"
+        );
+    }
+    let series = "annals_report_detections{report=\"X01\",severity=\"high\"}";
+    wait_for("the metric", || (daemon.metric(series) == Some(2.0)).then_some(()));
+    let at = daemon.metric("annals_reports_timestamp_seconds");
+    wait_for("another run", || daemon.metric("annals_reports_timestamp_seconds").filter(|now| Some(*now) > at));
+    daemon.stop();
+    let daemon = start_with_reports(&scene);
+    let runs = || daemon.metric("annals_reports_timestamp_seconds");
+    let first = wait_for("a run after the restart", runs);
+    wait_for("another run", || runs().filter(|at| *at > first));
+    pause(Duration::from_secs(3));
+    assert_eq!(marked().len(), 2, "nothing is told twice");
+    daemon.stop();
+}
+
+#[test]
+fn the_log_is_json_and_says_nothing_of_persons() {
+    let scene = Scene::new(2);
+    telling(&scene, "reports = \"*/3 * * * * *\"\nverify = \"*/5 * * * * *\"\n", "severity = \"low\"\n");
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    wait_for("the reports", || daemon.metric("annals_reports_timestamp_seconds"));
+    // A removal, a failure, its end, a refused configuration, a new type of event, an event without a time.
+    let team = scene.team(0);
+    let device = scene.sandbox.handle.devices(&team)[0].clone();
+    assert!(scene.sandbox.handle.remove_device(&team, &device));
+    wait_for("a gap", || (scene.count("findings where kind = 'gap'") > 0).then_some(()));
+    scene.sandbox.handle.set_faults(Some(Arc::new(|_| Some(Fault::Status { status: 500, retry_after: None }))));
+    wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
+    scene.sandbox.handle.set_faults(None);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    scene.configure("[schedule]\nconnections = \"often\"\n");
+    daemon.signal("HUP");
+    daemon.log.wait(|line| line["level"] == "ERROR");
+    let log = daemon.log.text();
+    daemon.stop();
+    scene.configure(POLLS);
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(["timestamp", "level", "message", "target"].iter().all(|key| line[*key].is_string()), "{line}");
+    }
+    let persons = scene.sql(
+        "select distinct unnest([peer_email, peer_ip, direct_ip, local_user_name, computer_host_name]) as word from connections \
+         union select email from inventory_users union select first_name from inventory_users \
+         union select last_name from inventory_users union select name from inventory_computers",
+    );
+    let words: Vec<&str> =
+        persons.iter().filter_map(|row| row["word"].as_str()).filter(|word| word.len() > 3).collect();
+    assert!(words.len() > 10);
+    for word in words {
+        assert!(!log.contains(word), "{word} stands in the log");
+    }
+    for kind in ["committed", "a gap was recorded", "not done", "works again", "ready"] {
+        assert!(log.contains(kind), "{kind}: {log}");
+    }
+}

@@ -123,6 +123,14 @@ impl Config {
         Self::merge(path, file, overrides)
     }
 
+    /// The text of a file that would stand at `path`, checked.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn of_text(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::merge(Some(path.to_owned()), File::parse(path, text)?, Overrides::default())
+    }
+
     fn merge(path: Option<PathBuf>, file: File, overrides: Overrides) -> Result<Self, ConfigError> {
         let place = |key: &str| match &path {
             Some(path) => format!("{}: {key}", path.display()),

@@ -1,6 +1,6 @@
-//! `annals doctor` against a sandbox, and without one.
+//! `annals doctor` and `annals init` against a sandbox, and without one.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 /// A sandbox of its own process, stopped with the test.
@@ -81,4 +81,63 @@ fn what_is_missing_is_named_and_the_rest_is_looked_at() {
     assert_eq!((result(&checks, "token"), result(&checks, "reach"), code), (Some("ok"), Some("failed"), 1));
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN", "hunter2\nx")]);
     assert_eq!((result(&checks, "token"), code), (Some("failed"), 1), "{checks:?}");
+}
+
+/// Code, what was printed and what was said by `annals init` in a directory, with these answers.
+fn init(directory: &std::path::Path, environment: &[(&str, &str)], answers: &str) -> (Option<i32>, String, String) {
+    let mut command = program();
+    command.arg("init").envs(environment.iter().copied()).current_dir(directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    child.stdin.take().expect("ours").write_all(answers.as_bytes()).expect("it listens");
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn init_asks_checks_lists_the_teams_and_writes_a_file_that_works() {
+    use std::os::unix::fs::PermissionsExt;
+    let service = Service::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let answers = format!("{}\n{}\n", service.base_url, service.token);
+    let (code, listed, said) = init(directory.path(), &[], &answers);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!listed.trim().is_empty() && !said.contains(&service.token), "{listed} {said}");
+    let mode = std::fs::metadata(at("annals.token")).expect("the token's file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let text = std::fs::read_to_string(at("annals.toml")).expect("the configuration");
+    assert!(!text.contains(&service.token), "{text}");
+    let doctor = program().arg("doctor").current_dir(directory.path()).output().expect("the program runs");
+    assert_eq!(doctor.status.code(), Some(0), "{}", String::from_utf8_lossy(&doctor.stdout));
+    let (code, _, said) = init(directory.path(), &[], &answers);
+    assert!(code == Some(2) && said.contains("is there already"), "{said}");
+    assert_eq!(std::fs::read_to_string(at("annals.toml")).expect("the configuration"), text);
+}
+
+#[test]
+fn init_writes_nothing_before_the_service_has_taken_the_token() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let refused = format!("{}\nhunter2\n", service.base_url);
+    for (environment, answers, expected) in [
+        (vec![], refused.as_str(), 1),
+        (vec![("ANNALS_BASE_URL", "ftp://service"), ("ANNALS_TOKEN", "hunter2")], "", 2),
+        (vec![("ANNALS_BASE_URL", service.base_url.as_str())], "", 2),
+        (vec![("ANNALS_BASE_URL", service.base_url.as_str()), ("ANNALS_TOKEN_FILE", "nowhere")], "", 2),
+    ] {
+        let (code, listed, said) = init(directory.path(), &environment, answers);
+        assert!(code == Some(expected) && listed.is_empty() && !said.contains("hunter2"), "{code:?} {said}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
+    std::fs::File::create(directory.path().join("secret"))
+        .and_then(|mut file| file.write_all(service.token.as_bytes()))
+        .expect("it can be written");
+    let given = [("ANNALS_BASE_URL", service.base_url.as_str()), ("ANNALS_TOKEN_FILE", "secret")];
+    let (code, _, said) = init(directory.path(), &given, "");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!directory.path().join("annals.token").try_exists().expect("it can be looked at"), "the token stays");
+    let doctor = program().arg("doctor").current_dir(directory.path()).output().expect("the program runs");
+    assert_eq!(doctor.status.code(), Some(0), "{}", String::from_utf8_lossy(&doctor.stdout));
 }

@@ -48,7 +48,7 @@ impl Global {
             archive: self.archive.clone(),
             base_url: self.base_url.clone(),
             requests_per_second: self.requests_per_second,
-            token: token_source(env::var_os("ANNALS_TOKEN"), env::var_os("ANNALS_TOKEN_FILE"))?,
+            token: token_source_of_environment()?,
         })?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
@@ -71,6 +71,14 @@ pub fn http_options(config: &Config) -> Result<HttpOptions, Error> {
         concurrency: config.concurrency,
         ..HttpOptions::new(config.base_url()?.as_str(), token)
     })
+}
+
+/// The token that the environment names, if it does.
+///
+/// # Errors
+/// When a variable is set to nothing, or not to text.
+pub fn token_source_of_environment() -> Result<Option<TokenSource>, Error> {
+    token_source(env::var_os("ANNALS_TOKEN"), env::var_os("ANNALS_TOKEN_FILE"))
 }
 
 fn token_source(token: Option<OsString>, file: Option<OsString>) -> Result<Option<TokenSource>, Error> {

@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod files;
 mod global;
+mod init;
 mod limits;
 mod logging;
 mod look;
@@ -56,6 +57,7 @@ The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in anna
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArgs),
+    Init(init::InitArgs),
     Sync(sync::SyncArgs),
     Run(run::RunArgs),
     Alerts(alerts::AlertsArgs),
@@ -77,6 +79,7 @@ enum Command {
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     match command {
         Command::Demo(args) => block_on(demo::run(global, &args)),
+        Command::Init(args) => init::run(global, &args),
         Command::Sync(args) => block_on(sync::run(global, &args)),
         Command::Run(args) => run::run(global, &args),
         Command::Alerts(args) => alerts::run(global, &args),

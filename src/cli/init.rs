@@ -1,0 +1,194 @@
+//! `annals init`: from an address and a token to an `annals.toml` that works.
+
+use std::io::{IsTerminal, Write, stderr, stdin};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use secrecy::{ExposeSecret, SecretString};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::api::{HttpOptions, TokenSource};
+use crate::config::{Config, DEFAULT_ARCHIVE, DEFAULT_FILE};
+use crate::error::{Error, Exit};
+use crate::model::TeamId;
+use crate::report::printable;
+
+use super::{Global, block_on, global, output, reading};
+
+/// The token's file, beside the configuration.
+const TOKEN_FILE: &str = "annals.token";
+
+/// Ask for address and token, check them, list the teams, and write annals.toml
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The address comes from --base-url or ANNALS_BASE_URL, else it is asked for; the token from ANNALS_TOKEN_FILE or ANNALS_TOKEN, \
+else it is asked for, not shown, and kept in annals.token, which nobody else can read. Nothing is written before the service \
+has taken the token, and no file is ever replaced.")]
+pub struct InitArgs {}
+
+pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
+    let path = global.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+    refuse_to_replace(&path)?;
+    let token_path = path.with_file_name(TOKEN_FILE);
+    let base_url = match &global.base_url {
+        Some(given) => given.clone(),
+        None => ask("Address of the service: ")?,
+    };
+    let (token, typed) = match global::token_source_of_environment()? {
+        Some(given) => (given, None),
+        None => {
+            refuse_to_replace(&token_path)?;
+            let typed = SecretString::from(ask_unseen("Token (it is not shown): ")?);
+            (TokenSource::Fixed(typed.clone()), Some(typed))
+        }
+    };
+    let text = configuration(&base_url, global.archive.as_deref(), &token, typed.is_some())?;
+    let config = Config::of_text(&path, &text)?;
+    for warning in &config.warnings {
+        output::say(&format!("annals: {warning}"));
+    }
+    let teams = teams(HttpOptions::new(config.base_url()?.as_str(), token.clone()))?;
+    if let Some(typed) = &typed {
+        write_new(&token_path, typed.expose_secret(), 0o600)?;
+    }
+    write_new(&path, &text, 0o644)?;
+    let listed: String = teams.iter().map(|team| format!("{}\n", printable(team.as_str()))).collect();
+    output::print(listed.as_bytes())?;
+    say_what_now(&path, teams.len(), &token, typed.is_some());
+    Ok(Exit::Done)
+}
+
+fn refuse_to_replace(path: &Path) -> Result<(), Error> {
+    match path.try_exists() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Error::Usage(format!(
+            "{} is there already, and is not replaced: remove it, or name another with --config",
+            path.display()
+        ))),
+        Err(source) => Err(Error::io(format!("cannot look at {}", path.display()), source)),
+    }
+}
+
+/// What the token sees: the question that shows whether address and token fit.
+fn teams(options: HttpOptions) -> Result<Vec<TeamId>, Error> {
+    let source = reading::source(options, &reading::clock())?;
+    let served = block_on(async { Ok(source.teams().await?) })?;
+    if served.body.is_empty() {
+        output::say("annals: the service takes the token, which sees no team yet");
+    }
+    Ok(served.body)
+}
+
+fn configuration(base_url: &str, archive: Option<&Path>, token: &TokenSource, is_typed: bool) -> Result<String, Error> {
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let path = |path: &Path| {
+        let text = path.to_str().ok_or_else(|| Error::Usage(format!("{}: not a path in UTF-8", path.display())))?;
+        Ok::<_, Error>(quoted(text))
+    };
+    // A path of the file is relative to the file, and what was given to the working directory.
+    let absolute = |given: &Path| {
+        std::path::absolute(given).map_err(|source| Error::io(format!("cannot find {}", given.display()), source))
+    };
+    let archive = match archive {
+        Some(given) => path(&absolute(given)?)?,
+        None => quoted(DEFAULT_ARCHIVE),
+    };
+    let token = match token {
+        TokenSource::File(file) => format!("token_file = {}\n", path(&absolute(file)?)?),
+        TokenSource::Fixed(_) if is_typed => format!("token_file = {}\n", quoted(TOKEN_FILE)),
+        TokenSource::Fixed(_) => {
+            "# The token is expected in ANNALS_TOKEN.\n#token_file = \"annals.token\"\n".to_owned()
+        }
+    };
+    let base_url = quoted(base_url.trim());
+    Ok(format!(
+        "\
+# Made by `annals init`. Every key is explained in deploy/annals.toml; what is not here has its default.
+archive = {archive}
+
+[api]
+base_url = {base_url}
+{token}# None named: all that the token sees.
+teams = []
+"
+    ))
+}
+
+fn say_what_now(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
+    let with = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", path.display()) };
+    output::say(&format!("{} written; the token sees {teams} teams", path.display()));
+    if matches!(token, TokenSource::Fixed(_)) && !is_typed {
+        output::say(
+            "the token stays where it is: ANNALS_TOKEN must be set for every call, or api.token_file name a file",
+        );
+    }
+    output::say(&format!(
+        "next: `annals plan{with}` says what a first reading takes, `annals sync{with}` does it, `annals run{with}` goes on with it"
+    ));
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// One line of standard input.
+fn ask(question: &str) -> Result<String, Error> {
+    let _ = write!(stderr(), "{question}").and_then(|()| stderr().flush());
+    let mut line = String::new();
+    let read = stdin().read_line(&mut line).map_err(|source| Error::io("cannot read the answer", source))?;
+    match line.trim() {
+        "" if read == 0 => Err(Error::Usage(
+            "nobody answers: give --base-url, and the token by ANNALS_TOKEN_FILE or ANNALS_TOKEN".to_owned(),
+        )),
+        "" => Err(Error::Usage("the answer is empty: nothing was written".to_owned())),
+        answer => Ok(answer.to_owned()),
+    }
+}
+
+/// The same, without showing what is typed.
+fn ask_unseen(question: &str) -> Result<String, Error> {
+    let _unseen = stdin().is_terminal().then(Unseen::begin).flatten();
+    let answer = ask(question);
+    if stdin().is_terminal() {
+        output::say("");
+    }
+    answer
+}
+
+/// While it lives, the terminal does not show what is typed. A signal that ends the program shows it again first.
+struct Unseen {
+    before: Termios,
+    signals: Handle,
+}
+
+impl Unseen {
+    fn begin() -> Option<Self> {
+        let before = tcgetattr(stdin()).ok()?;
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO);
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).ok()?;
+        let handle = signals.handle();
+        let shown = before.clone();
+        std::thread::spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                let _ = tcsetattr(stdin(), OptionalActions::Now, &shown);
+                let _ = emulate_default_handler(signal);
+            }
+        });
+        tcsetattr(stdin(), OptionalActions::Flush, &unseen).ok()?;
+        Some(Self { before, signals: handle })
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        self.signals.close();
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A task of a team is due at its cron moments, each shifted by an offset of its own, so that many teams do not start
 //! together. What is late runs once. A team does one thing at a time. Of what is due the task goes first that has the
-//! least time left until something is lost. Failing teams, and teams with much to catch up on, use a part of the slots
-//! alone, so that they hold up nobody's newest events.
+//! least time left until something is lost. Failing teams, teams with much to catch up on, and looks at people and
+//! computers, which take long and can wait, use a part of the slots each, so that they hold up nobody's newest events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -68,6 +68,7 @@ pub enum Outcome {
 pub enum Lane {
     Newest,
     CatchUp,
+    Look,
     Trial,
 }
 
@@ -85,11 +86,12 @@ struct Job {
 }
 
 impl Job {
-    fn lane(&self) -> Lane {
-        match (self.failures, self.is_unfinished) {
-            (1.., _) => Lane::Trial,
-            (0, true) => Lane::CatchUp,
-            (0, false) => Lane::Newest,
+    fn lane(&self, task: Task) -> Lane {
+        match (self.failures, task, self.is_unfinished) {
+            (1.., _, _) => Lane::Trial,
+            (0, Task::Inventory, _) => Lane::Look,
+            (0, Task::Read(_), true) => Lane::CatchUp,
+            (0, Task::Read(_), false) => Lane::Newest,
         }
     }
 }
@@ -171,9 +173,9 @@ impl Timetable {
         let free = self.free_lanes();
         let due = self.jobs.iter().filter(|((team, _), job)| job.due <= now && !self.busy.contains_key(team));
         let first = due
-            .filter(|(_, job)| free.contains(&job.lane()))
+            .filter(|((_, task), job)| free.contains(&job.lane(*task)))
             .min_by_key(|(key, job)| (job.urgency.rank(now), job.due, *key))
-            .map(|((team, task), job)| (team.clone(), *task, job.lane()));
+            .map(|((team, task), job)| (team.clone(), *task, job.lane(*task)));
         if let Some((team, task, lane)) = first {
             self.busy.insert(team.clone(), lane);
             let job = self.jobs.get_mut(&(team.clone(), task)).expect("BUG: it was just found");
@@ -282,7 +284,9 @@ impl Timetable {
         }
         let mut free = vec![Lane::Newest];
         free.extend((used(Lane::CatchUp) < (self.slots / 2).max(1)).then_some(Lane::CatchUp));
-        free.extend((used(Lane::Trial) < (self.slots / 4).max(1)).then_some(Lane::Trial));
+        for lane in [Lane::Look, Lane::Trial] {
+            free.extend((used(lane) < (self.slots / 4).max(1)).then_some(lane));
+        }
         free
     }
 }

@@ -101,6 +101,10 @@ async fn ask_each(
             end = Some(End::Hidden);
         } else if failures >= FAILURES_MAX {
             end = Some(End::Cut);
+        } else if at < last && ctx.is_spent() {
+            // Whoever is left is asked about by the next run: the team's events do not wait for it.
+            ctx.leave_rest();
+            end = Some(End::Cut);
         }
         if answers.len() >= USERS_A_COMMIT {
             round.changes += commit(ctx, std::mem::take(&mut answers), None).await?;

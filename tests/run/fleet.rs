@@ -11,7 +11,7 @@ use annals::archive::{Archive, MemoryStore};
 use annals::clock::Clock;
 use annals::config::Schedule;
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Command, Daemon, Edges, Live, Quiet, Settings, Workers};
+use annals::pipeline::{Command, Daemon, Edges, InventorySettings, Live, Looks, Quiet, Settings, Workers};
 use futures::channel::mpsc;
 
 use super::common::virtual_clock::VirtualClock;
@@ -31,6 +31,8 @@ pub struct FleetWorld {
     teams: Vec<TeamId>,
     manners: BTreeMap<TeamId, Manner>,
     pub plan_spans: Mutex<BTreeMap<TeamId, Duration>>,
+    /// Users of each team, each of whom is asked about.
+    pub people: usize,
     /// Requests a second that are let through, in order.
     rate: f64,
     latency: Duration,
@@ -55,6 +57,7 @@ impl FleetWorld {
             teams: (0..teams).map(|n| TeamId::new(format!("team-{n:04}"))).collect(),
             manners: BTreeMap::new(),
             plan_spans: Mutex::default(),
+            people: 0,
             rate,
             latency: Duration::from_millis(80),
             event_every: Duration::from_secs(3_600),
@@ -98,7 +101,12 @@ impl FleetWorld {
     pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
-        let settings = Settings { since, concurrency: 8, ..Settings::default() };
+        let inventory = InventorySettings {
+            looks: if self.people > 0 { Looks::WhenDue } else { Looks::Never },
+            user_info: true,
+            user_info_pause: Some(Duration::from_millis(500)),
+        };
+        let settings = Settings { since, concurrency: 8, inventory, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
         let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
         let live = Arc::new(Live::default());
@@ -176,14 +184,14 @@ impl FleetWorld {
     }
 }
 
-/// These teams are not looked at.
 impl Directory for FleetWorld {
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
-        Box::pin(self.answer(team, "the users", |_| Unread::default()))
+        let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
+        Box::pin(self.answer(team, "the users", move |_| Unread::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))))
     }
 
     fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
-        Box::pin(self.answer(team, "the SSO users", |_| Unread::default()))
+        Box::pin(self.answer(team, "the SSO users", |_| Unread::new("[]")))
     }
 
     fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, Unread> {
@@ -203,7 +211,10 @@ impl EventSource for FleetWorld {
     }
 
     fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
-        Box::pin(self.answer(team, "the computers", |_| Computers::from(vec![DeviceId::from("d1")])))
+        Box::pin(self.answer(team, "the computers", |_| Computers {
+            ids: vec![DeviceId::from("d1")],
+            whole: Unread::new(r#"{"devices":[{"id":"d1"}]}"#),
+        }))
     }
 
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use annals::config::{Cron, Schedule};
 use annals::model::{Stream, TeamId};
+use annals::pipeline::schedule::Task;
 
 use super::fleet::{FleetWorld, Manner};
 
@@ -104,6 +105,25 @@ fn teams_that_refuse_or_hang_hold_up_nobody() {
     let late = live.late(START.parse::<annals::model::Instant>().unwrap().plus(span)).unwrap();
     assert!(late.iter().all(|late| world.teams()[..60].contains(&late.team)));
     assert!(late.len() >= 60);
+}
+
+#[test]
+fn looks_at_people_take_long_and_hold_up_nobody() {
+    let mut world = FleetWorld::new(START, 150, 200.0);
+    world.people = 60;
+    let world = Arc::new(world);
+    let span = MINUTE * 60;
+    let live = world.run(&schedule(), span);
+    for team in world.teams() {
+        let (pause, _) = longest_pause(&world, team, Stream::Connections, span);
+        assert!(pause <= MINUTE + MINUTE / 2, "{team}: {pause:?} without a look");
+    }
+    let shown = live.snapshot();
+    for (team, live) in &shown.teams {
+        let look = &live.tasks[&Task::Inventory];
+        let is_done = look.done_at.is_some() && !look.standing.is_unfinished;
+        assert!(is_done, "and yet everybody is looked at: {team} {:?} {:?}", look.error, look.standing);
+    }
 }
 
 #[test]

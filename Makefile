@@ -18,6 +18,7 @@ build: ## the optimised program, target/release/annals
 
 test: ## every test but the long ones
 	@scripts/browser.sh install
+	@scripts/promtool.sh install
 	@$(WITH_ENGINE) test --release
 
 lint: ## formatting, and clippy with warnings denied

@@ -140,3 +140,50 @@ fn a_named_file_that_is_not_there_is_an_error() {
     let overrides = Overrides { config: Some("/nowhere/annals.toml".into()), ..Overrides::default() };
     assert!(matches!(Config::load(overrides), Err(ConfigError::Unreadable { .. })));
 }
+
+/// The keys that a table may have, as the parser tells them; the path is empty for the top.
+fn known_keys(table: &str) -> Vec<String> {
+    let header = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
+    let told = File::parse(Path::new("annals.toml"), &format!("{header}unheard_of = 1")).unwrap_err().to_string();
+    let list = told.split_once("expected").expect("it lists what it expects").1;
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+const EXAMPLE: &str = include_str!("../../deploy/annals.toml");
+
+/// The example with every key that it shows behind a `#` in force.
+fn whole_example() -> String {
+    let is_key = |line: &str| {
+        let name = line.strip_prefix('#').and_then(|rest| rest.split_once(" = ")).map_or("", |(name, _)| name);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    EXAMPLE.lines().map(|line| format!("{}\n", if is_key(line) { &line[1..] } else { line })).collect()
+}
+
+#[test]
+fn the_example_file_explains_every_key_and_no_other() {
+    let example: toml::Table = toml::from_str(&whole_example()).unwrap();
+    let mut shown: Vec<String> = example.keys().cloned().collect();
+    let mut known = known_keys("");
+    assert!(known.len() >= 8, "{known:?}");
+    for (section, value) in example.iter().filter_map(|(key, value)| Some((key, value.as_table()?))) {
+        shown.extend(value.keys().map(|key| format!("{section}.{key}")));
+        known.extend(known_keys(section).into_iter().map(|key| format!("{section}.{key}")));
+    }
+    shown.sort();
+    known.sort();
+    assert_eq!(shown, known);
+    let lines: Vec<&str> = EXAMPLE.lines().collect();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" = ") && !line.starts_with("# ")) {
+        let before = lines[..at].iter().rev().find(|line| !line.contains(" = ") || line.starts_with("# "));
+        assert!(before.is_some_and(|line| line.starts_with("# ") || line.starts_with('[')), "{line} is not explained");
+    }
+}
+
+#[test]
+fn the_example_file_shows_the_defaults_and_is_valid_with_every_key_in_force() {
+    let defaults = load("[api]\nbase_url = \"https://service.example/api\"", Overrides::default()).unwrap();
+    let example = load(EXAMPLE, Overrides::default()).unwrap();
+    assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
+    load(&whole_example(), Overrides::default()).unwrap();
+}

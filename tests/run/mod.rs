@@ -3,11 +3,13 @@
 use super::common;
 
 mod alerts;
+mod deploy;
 mod fleet;
 mod many;
 mod outside;
 mod port;
 mod program;
+mod restore;
 mod systemd;
 mod trouble;
 mod virtual_time;

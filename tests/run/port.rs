@@ -7,7 +7,7 @@ use annals::web::names::{self, Kind};
 use super::program::{Scene, get, put, wait_for};
 
 /// Every metric's name that a scrape holds, without the endings of histograms.
-fn names_in(text: &str) -> BTreeSet<String> {
+pub fn names_in(text: &str) -> BTreeSet<String> {
     let samples = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     samples
         .map(|line| {

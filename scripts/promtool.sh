@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# promtool, which checks deploy/prometheus.
+#
+#   scripts/promtool.sh install    takes it out of Debian's package prometheus, into the cache; installs nothing else
+#   scripts/promtool.sh find       prints where it is; fails where it is not
+set -euo pipefail
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/annals/promtool
+
+find_tool() {
+  if command -v promtool; then return 0; fi
+  [ -x "$cache/promtool" ] && printf '%s\n' "$cache/promtool"
+}
+
+install_tool() {
+  find_tool >/dev/null && return 0
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  (cd "$work" && apt-get download prometheus >/dev/null 2>&1) || return 1
+  dpkg-deb -x "$work"/prometheus_*.deb "$work/tree"
+  mkdir -p "$cache"
+  mv -f "$work/tree/usr/bin/promtool" "$cache/promtool"
+}
+
+case ${1:-} in
+  install) install_tool || echo 'promtool: it cannot be had here; the test of deploy/prometheus is skipped' >&2 ;;
+  find) find_tool ;;
+  *) sed -n '2,5p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,71 @@
+//! Back-up and restore, as the operator's guide tells it.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::program::{Scene, wait_for};
+
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+/// A copy that checks by itself. Beside a daemon at work the first one may not.
+fn back_up(scene: &Scene, name: &str) {
+    let place = scene.path(name);
+    wait_for("a copy that checks", || {
+        let _ = std::fs::remove_dir_all(&place);
+        copy(&scene.path("archive"), &place);
+        let _ = std::fs::remove_dir_all(place.join("staging"));
+        scene.run(&["verify", "--archive", name]).status.success().then_some(())
+    });
+}
+
+fn restore(scene: &Scene, name: &str) {
+    std::fs::remove_dir_all(scene.path("archive")).unwrap();
+    copy(&scene.path(name), &scene.path("archive"));
+}
+
+#[test]
+fn an_archive_that_was_lost_goes_on_from_a_copy_without_loss() {
+    let scene = Scene::new(2);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    scene.connect(&scene.team(0), "before-the-copy");
+    wait_for("the event", || (scene.count("connections where event_id = 'before-the-copy'") == 1).then_some(()));
+    back_up(&scene, "copy");
+    for n in 0..2 {
+        scene.connect(&scene.team(n), &format!("after-the-copy-{n}"));
+    }
+    let after = "connections where event_id like 'after-the-copy-%'";
+    wait_for("the events", || (scene.count(after) == 2).then_some(()));
+    daemon.stop();
+    restore(&scene, "copy");
+    assert_eq!(scene.count(after), 0, "the copy is older");
+    assert_eq!(scene.count("connections where event_id = 'before-the-copy'"), 1);
+    // The daemon goes on from the copy, and reads again what it lacks.
+    let daemon = scene.start();
+    wait_for("what the copy lacked", || (scene.count(after) == 2).then_some(()));
+    scene.connect(&scene.team(1), "after-the-restore");
+    wait_for("a new event", || (scene.count("connections where event_id = 'after-the-restore'") == 1).then_some(()));
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+    assert_eq!(scene.count("findings where kind = 'gap'"), 0);
+}
+
+#[test]
+fn a_head_kept_elsewhere_tells_a_restored_archive_from_the_newest() {
+    let scene = Scene::new(1);
+    assert!(scene.run(&["sync"]).status.success());
+    back_up(&scene, "copy");
+    scene.connect(&scene.team(0), "later");
+    assert!(scene.run(&["sync"]).status.success());
+    let seq = "select max(seq)::int as n from ledger";
+    let newest = scene.sql(seq)[0]["n"].as_u64().unwrap();
+    restore(&scene, "copy");
+    assert!(scene.sql(seq)[0]["n"].as_u64().unwrap() < newest);
+    assert!(scene.run(&["sync"]).status.success());
+    assert_eq!(scene.count("connections where event_id = 'later'"), 1);
+    scene.holds_the_truth();
+}

@@ -95,6 +95,11 @@ impl Lookup {
         let look = || verify(archive.store().as_ref(), &VerifyOptions::default()).map_err(|e| e.to_string());
         self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)
     }
+
+    #[cfg(test)]
+    pub fn has_verified(&self) -> bool {
+        self.verified.get().is_some()
+    }
 }
 
 fn line_values(team: &TeamId, line: &LedgerLine) -> Value {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
@@ -45,16 +46,22 @@ pub struct Engine {
     is_whole: Cell<bool>,
     /// Whether nothing but our views can be meant by their names: no statement has made or set anything.
     is_pristine: Cell<bool>,
+    /// Whether somebody wanted the query stopped.
+    is_stop_asked: Arc<AtomicBool>,
     _spill: Spill,
 }
 
 /// Stops the query that an engine runs, from another thread. Does nothing where none runs, or the engine is gone.
 #[derive(Clone)]
-pub struct Interrupter(Arc<InterruptHandle>);
+pub struct Interrupter {
+    handle: Arc<InterruptHandle>,
+    is_asked: Arc<AtomicBool>,
+}
 
 impl Interrupter {
     pub fn interrupt(&self) {
-        self.0.interrupt();
+        self.is_asked.store(true, Ordering::SeqCst);
+        self.handle.interrupt();
     }
 }
 
@@ -113,7 +120,8 @@ impl Engine {
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
         connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
         let is_whole = Cell::new(wanted.len() == View::ALL.len());
-        Ok(Self { connection, data, lookup, is_whole, is_pristine: Cell::new(true), _spill: spill })
+        let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
+        Ok(Self { connection, data, lookup, is_whole, is_pristine, is_stop_asked, _spill: spill })
     }
 
     /// [`Engine::open`], then [`Engine::confined`].
@@ -154,7 +162,7 @@ impl Engine {
     }
 
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter(self.connection.interrupt_handle())
+        Interrupter { handle: self.connection.interrupt_handle(), is_asked: Arc::clone(&self.is_stop_asked) }
     }
 
     /// What the views were made of.
@@ -180,12 +188,23 @@ impl Engine {
         Ok(found.cloned().unwrap_or_default())
     }
 
+    #[cfg(test)]
+    pub(super) fn has_verified(&self) -> bool {
+        self.lookup.get().has_verified()
+    }
+
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
 
     pub(super) fn failed(&self, error: &duckdb::Error) -> ReportError {
-        ReportError::of_engine(error, |text| self.data.names_a_file(text))
+        match ReportError::of_engine(error, |text| self.data.names_a_file(text)) {
+            // Where one thread of the engine fails, it stops the others, and sometimes tells of theirs.
+            ReportError::Interrupted if !self.is_stop_asked.load(Ordering::SeqCst) => {
+                ReportError::Engine("a part of the query failed, and it was not told which; ask again".to_owned())
+            }
+            error => error,
+        }
     }
 
     /// Answers `sql`, streaming the rows into `sink`; of several statements the last one's.
@@ -196,6 +215,7 @@ impl Engine {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
         }
+        self.is_stop_asked.store(false, Ordering::SeqCst);
         let mut statement = self.prepare(sql)?;
         stream_rows(&mut statement, sink, |e| self.failed(e))
     }

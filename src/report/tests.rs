@@ -233,8 +233,11 @@ fn a_wrong_query_is_told_from_a_broken_file() {
 fn an_error_in_the_middle_of_a_result_is_an_error() {
     let sql =
         "SELECT CASE WHEN i = 900000 THEN error('stopped here') ELSE i::VARCHAR END AS v FROM range(1000000) t(i)";
-    let error = ask(&empty_engine(), sql, Format::Ndjson).unwrap_err();
-    assert!(error.to_string().contains("stopped here"), "{error}");
+    let engine = empty_engine();
+    // The engine tells the cause, unless it was slower than the stop that it makes for its other threads.
+    let errors = (0..20).map(|_| ask(&engine, sql, Format::Ndjson).unwrap_err());
+    let errors: Vec<ReportError> = errors.take_while(|error| !error.to_string().contains("stopped here")).collect();
+    assert!(errors.len() < 20 && errors.iter().all(|error| error.to_string().contains("ask again")), "{errors:?}");
 }
 
 #[test]
@@ -286,4 +289,16 @@ fn changes_of_the_inventory_are_shown_as_dated_versions() {
         csv(&engine, "SELECT * FROM inventory_reads"),
         "team_id,part,read_at,visible,entities\nt1,groups,2026-11-06T03:00:00,true,2\n"
     );
+}
+
+#[test]
+fn an_archive_is_verified_when_a_query_asks_for_it_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(crate::archive::LocalStore::new(directory.path()));
+    let archive = crate::archive::Archive::open_or_create(store, || "a".to_owned()).unwrap();
+    let engine = Engine::open(ViewData { archive: Some(archive), ..ViewData::default() }, SMALL).unwrap();
+    assert_eq!(csv(&engine, "SELECT count(*) AS n FROM ledger, archive_files"), "n\n0\n");
+    assert!(!engine.has_verified());
+    assert_eq!(csv(&engine, "SELECT clean FROM verification_verdict"), "clean\ntrue\n");
+    assert!(engine.has_verified());
 }

@@ -35,6 +35,7 @@
 //! **Sessions** are made of the events and may be replaced: a body's `sessions` says how many rows of them are `replaced` and
 //! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
+//! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them.
 //!
 //! **Inventory files** hold changes: a row for each thing that a look (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.

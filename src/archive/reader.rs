@@ -134,7 +134,8 @@ pub fn connection_rows(
         let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.map(|(_, range)| range.end));
         let Some(range) = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end)) else { continue };
         let ids = Arc::new(ids);
-        let selection = Selection { columns: &columns, range: Some(range), connections: Some(&ids), groups: None };
+        let selection =
+            Selection { columns: &columns, range: Some(range), connections: Some(&ids), ..Selection::default() };
         for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
             found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
         }
@@ -151,14 +152,19 @@ pub fn connection_columns(
     state: &TeamState,
     range: Range,
 ) -> Result<Vec<ConnectionColumns>, ArchiveError> {
+    let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
+    let selection =
+        Selection { columns: &columns, range: Some(range), as_dictionaries: &as_dictionaries, ..Selection::default() };
     let mut found = Vec::new();
-    scan(store, state, Stream::Connections, range, &ConnectionColumns::names(), &mut |path, batch| {
-        let columns = ConnectionColumns::of(&state.team_id, batch, range).map_err(|detail| bad(path, detail))?;
-        if !columns.is_empty() {
-            found.push(columns);
+    for file in state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)) {
+        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+            let columns = ConnectionColumns::of(&state.team_id, &batch?, range);
+            let columns = columns.map_err(|detail| bad(&file.path, detail))?;
+            if !columns.is_empty() {
+                found.push(columns);
+            }
         }
-        Ok(())
-    })?;
+    }
     Ok(found)
 }
 

@@ -24,7 +24,7 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 /// Files written at once, at most: each holds a row group in memory.
 const THREADS_MAX: usize = 4;
 /// Fewer rows are not worth a thread.
-const ROWS_A_THREAD_MIN: u64 = 10_000;
+const ROWS_A_THREAD_MIN: u64 = 4_000;
 
 /// Where files are staged: the team, and the number of the line that is going to name them.
 #[derive(Clone, Copy)]
@@ -162,6 +162,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
             let held = change.inputs.iter().map(|file| RowsDigest::from(file.rows_digest));
             meant.digest =
                 held.fold(meant.digest, RowsDigest::plus).less(change.dropped.digest).plus(change.added.digest);
+            meant.rows = change.only_new();
             merge(store, change.into_inputs(), &mut |batch| table.write(batch))?;
         }
     }

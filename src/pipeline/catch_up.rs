@@ -17,8 +17,8 @@ use crate::model::{ConnectionEvent, Instant, Range, Stream};
 use super::context::TeamContext;
 use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
 
-/// Events that one commit makes sessions of, about.
-const EVENTS_TARGET: u64 = 100_000;
+/// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
+const EVENTS_TARGET: u64 = 60_000;
 
 /// Makes all sessions that are behind, in as many commits as it takes.
 ///

@@ -16,6 +16,9 @@ use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, Se
 
 /// Smaller files of a month go up in the next one that the month gains.
 const SMALL_ROWS: u64 = 4096;
+/// Larger files stay what they are when their month is sealed: a question takes longer to read one than to open it, and
+/// making one of them would encode every session of a backfill twice.
+const LARGE_ROWS: u64 = 8_192;
 
 /// Some rows, counted and digested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,6 +55,11 @@ impl SessionsChange {
     pub fn rows(&self) -> u64 {
         let held: u64 = self.inputs.iter().map(|file| file.rows).sum();
         (held + self.added.rows).saturating_sub(self.dropped.rows)
+    }
+
+    /// The rows of the new file, where all of them are new.
+    pub fn only_new(&self) -> Option<Vec<RecordBatch>> {
+        self.inputs.is_empty().then(|| self.batches.clone())
     }
 
     /// What is merged into the new file.
@@ -142,7 +150,8 @@ fn place_of(file: &FileEntry) -> Place {
     }
 }
 
-/// A month that is sealed becomes one file, and what the months before it have gained goes up in theirs.
+/// A month that is sealed becomes one file beside its large ones, and what the months before it have gained goes up in
+/// theirs.
 fn seal<'a>(
     state: &TeamState,
     sealing: &BTreeSet<(Stream, Instant)>,
@@ -159,11 +168,15 @@ fn seal<'a>(
     };
     let months: BTreeSet<Instant> = live.iter().filter_map(|(place, _)| *place).collect();
     for month in months.iter().filter(|month| sealed_now(month) || gained(month)) {
+        let here = live.iter().filter(|(place, file)| *place == Some(*month) && file.rows < LARGE_ROWS);
+        let small: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
+        // One that is sealed already would become itself again.
+        if small.len() < 2 && small.iter().all(|(_, file)| file.role != FileRole::Part) {
+            continue;
+        }
         let changes = places.entry(Some(*month)).or_default();
         changes.is_sealing = true;
-        changes.inputs.extend(
-            live.iter().filter(|(place, _)| *place == Some(*month)).map(|(_, file)| (file.path.as_str(), *file)),
-        );
+        changes.inputs.extend(small);
     }
 }
 

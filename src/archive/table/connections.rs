@@ -8,25 +8,50 @@ use crate::model::{ConnectionEvent, Instant, Range, TeamId};
 
 use super::column::{CONNECTION, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, FIRST_SEEN_AT, REVISION};
 
-/// Some archived events of connections, without their text. About 300 bytes of memory an event.
+/// Some archived events of connections, without their text. About 150 bytes of memory an event.
 #[derive(Debug, Clone)]
 pub struct ConnectionColumns {
     team: TeamId,
     /// The rows that were asked for; the columns may hold more.
     rows: Vec<usize>,
     ids: StringArray,
+    connections: StringArray,
     times: Int64Array,
-    types: StringArray,
     revisions: Int32Array,
     seen: TimestampMicrosecondArray,
-    /// In the order of [`CONNECTION`].
-    details: [StringArray; 10],
+    types: Repeated,
+    /// What [`CONNECTION`] names after the connection, in that order.
+    details: [Repeated; 9],
+}
+
+/// A column of texts of which many are the same.
+#[derive(Debug, Clone)]
+struct Repeated {
+    keys: Int32Array,
+    values: StringArray,
+}
+
+impl Repeated {
+    fn of(column: &dyn Array) -> Option<Self> {
+        let column = column.as_dictionary_opt::<Int32Type>()?;
+        Some(Self { keys: column.keys().clone(), values: column.values().as_string_opt::<i32>()?.clone() })
+    }
+
+    fn get(&self, at: usize) -> Option<&str> {
+        let key = self.keys.is_valid(at).then(|| usize::try_from(self.keys.value(at)).ok())??;
+        self.values.is_valid(key).then(|| self.values.value(key))
+    }
 }
 
 impl ConnectionColumns {
     /// The columns to decode.
     pub fn names() -> Vec<&'static str> {
-        [&[EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, REVISION, FIRST_SEEN_AT], &CONNECTION[..]].concat()
+        [&[EVENT_ID, EVENT_TIME_NS, REVISION, FIRST_SEEN_AT, EVENT_TYPE], &CONNECTION[..]].concat()
+    }
+
+    /// Those of them that come as dictionaries.
+    pub fn dictionaries() -> Vec<&'static str> {
+        [&[EVENT_TYPE], &CONNECTION[1..]].concat()
     }
 
     /// The events of a batch whose time lies in `range`.
@@ -34,7 +59,9 @@ impl ConnectionColumns {
     /// # Errors
     /// A sentence naming the column that is missing or of another type, or a revision that is none.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
+        let column = |name: &str| {
+            batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))
+        };
         let typed = |name: &str| format!("column {name} is of another type");
         let text = |name: &str| column(name)?.as_string_opt::<i32>().cloned().ok_or_else(|| typed(name));
         let times = column(EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or_else(|| typed(EVENT_TIME_NS))?;
@@ -44,13 +71,15 @@ impl ConnectionColumns {
             return Err(format!("revision {odd}"));
         }
         let is_asked = |at: &usize| range.owns(Instant::from_nanos(times.value(*at)));
-        let details = CONNECTION.iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>()?;
+        let repeated = |name: &str| Repeated::of(column(name)?).ok_or_else(|| typed(name));
+        let details = CONNECTION[1..].iter().map(|name| repeated(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             team: team.clone(),
             rows: (0..batch.num_rows()).filter(is_asked).collect(),
             ids: text(EVENT_ID)?,
+            connections: text(CONNECTION[0])?,
             times: times.clone(),
-            types: text(EVENT_TYPE)?,
+            types: repeated(EVENT_TYPE)?,
             revisions: revisions.clone(),
             seen: seen.ok_or_else(|| typed(FIRST_SEEN_AT))?.clone(),
             details: details.try_into().expect("BUG: as many as there are names"),
@@ -67,7 +96,7 @@ impl ConnectionColumns {
 
     /// The connection that the event at `place` names.
     pub fn connection(&self, place: usize) -> Option<&str> {
-        maybe(&self.details[0], self.rows[place])
+        self.named(self.rows[place])
     }
 
     pub fn time(&self, place: usize) -> Instant {
@@ -79,18 +108,18 @@ impl ConnectionColumns {
         let at = self.rows[place];
         ConnectionEvent {
             team_id: &self.team,
-            connection_id: maybe(&self.details[0], at),
+            connection_id: self.named(at),
             event_id: self.ids.value(at),
-            event_type: self.types.value(at),
+            event_type: self.types.get(at).unwrap_or_default(),
             time: Instant::from_nanos(self.times.value(at)),
             revision: u32::try_from(self.revisions.value(at)).expect("BUG: checked when it was read"),
             first_seen_at: Instant::from_nanos(self.seen.value(at).saturating_mul(1_000)),
-            details: std::array::from_fn(|detail| maybe(&self.details[detail + 1], at)),
-            failure_reason: maybe(&self.details[9], at),
+            details: std::array::from_fn(|detail| self.details[detail].get(at)),
+            failure_reason: self.details[8].get(at),
         }
     }
-}
 
-fn maybe(texts: &StringArray, at: usize) -> Option<&str> {
-    texts.is_valid(at).then(|| texts.value(at))
+    fn named(&self, at: usize) -> Option<&str> {
+        self.connections.is_valid(at).then(|| self.connections.value(at))
+    }
 }

@@ -5,12 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use parquet::bloom_filter::Sbbf;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
@@ -32,6 +35,8 @@ pub struct Selection<'a> {
     pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
     /// These row groups, by their numbers; `None`: all.
     pub groups: Option<&'a [usize]>,
+    /// These columns, of texts, come as dictionaries of each batch's distinct values.
+    pub as_dictionaries: &'a [&'a str],
 }
 
 /// The batches of one file, in order.
@@ -59,7 +64,7 @@ impl TableReader {
 
     fn build(path: &str, blob: Blob, dataset: Dataset, selection: Selection<'_>) -> Result<Self, ArchiveError> {
         let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
-        let bytes = blob.size();
+        let (bytes, blob_again) = (blob.size(), blob.clone());
         let builder = ParquetRecordBatchReaderBuilder::try_new(blob).map_err(|e| table(e.to_string()))?;
         if builder.schema().fields() != schema_of(dataset).fields() {
             return Err(table(format!("its columns are not those of {dataset}")));
@@ -67,6 +72,8 @@ impl TableReader {
         if let Some(problem) = misplaced(builder.metadata().row_groups(), bytes) {
             return Err(table(problem));
         }
+        let builder =
+            with_dictionaries(builder, blob_again, selection.as_dictionaries).map_err(|e| table(e.to_string()))?;
         let mut groups = Vec::new();
         for (at, group) in builder.metadata().row_groups().iter().enumerate() {
             let is_asked = selection.groups.is_none_or(|asked| asked.contains(&at));
@@ -135,6 +142,26 @@ impl ConnectionFilters {
     pub fn bytes(&self) -> usize {
         self.0.iter().flatten().map(|filter| filter.num_blocks() * 32).sum()
     }
+}
+
+/// Has some columns of texts decoded to dictionaries: the values that repeat are not copied for each row.
+fn with_dictionaries(
+    builder: ParquetRecordBatchReaderBuilder<Blob>,
+    blob: Blob,
+    columns: &[&str],
+) -> Result<ParquetRecordBatchReaderBuilder<Blob>, ParquetError> {
+    if columns.is_empty() {
+        return Ok(builder);
+    }
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let field = |field: &FieldRef| match columns.contains(&field.name().as_str()) {
+        true => Arc::new(field.as_ref().clone().with_data_type(dictionary.clone())),
+        false => Arc::clone(field),
+    };
+    let fields: Vec<FieldRef> = builder.schema().fields().iter().map(field).collect();
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+    let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options)?;
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(blob, metadata))
 }
 
 /// Decodes of each row group the connection ids first, and of the rest only the rows that are wanted.

@@ -1,6 +1,6 @@
 //! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
 
-use super::super::{FileRole, MemoryStore, StateError};
+use super::super::{FileRole, MemoryStore, StateError, VerifyOptions, verify};
 use super::*;
 use crate::model::ConnectionId;
 
@@ -67,6 +67,35 @@ fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 203)]);
     assert_eq!(sessions_in(&archive).len(), 203);
+}
+
+#[test]
+fn large_files_of_a_month_stay_when_it_is_sealed() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for (n, count) in [(0, 20_000), (20_000, 20_000), (40_000, 300)] {
+        let resting = resting("2026-11-03", n, count);
+        let draft = SessionsDraft { resting, ..change(&format!("2026-11-03T00:00:{:02}Z", n / 1_000)) };
+        let _ = commit(&mut writer, sessions(draft)).unwrap();
+    }
+    let large: Vec<_> = files_of(&writer).into_iter().filter(|(_, rows, _)| *rows == 20_000).collect();
+    // What a sealed month gains goes up with its small file when the next is sealed, and what is alone is left as it is.
+    let months = [("2026-11-01", 300, 2), ("2026-12-01", 302, 3), ("2027-01-01", 305, 0), ("2027-02-01", 305, 0)];
+    for (date, expected, gained) in months {
+        let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
+        let seal = Draft { seal_months, ..Draft::default() };
+        let _ = commit(&mut writer, seal).unwrap();
+        let files = files_of(&writer);
+        assert!(large.iter().all(|file| files.contains(file)), "{files:?}");
+        let small: Vec<u64> = files.iter().map(|(_, rows, _)| *rows).filter(|rows| *rows < 20_000).collect();
+        assert_eq!(small, [expected]);
+        let resting = resting("2026-11-04", expected, gained);
+        let _ =
+            commit(&mut writer, sessions(SessionsDraft { resting, ..change(&format!("{date}T00:00:00Z")) })).unwrap();
+    }
+    assert_eq!(sessions_in(&archive).len(), 40_305);
+    assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow,
 
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
-use super::plan::{draft_digest, plan};
+use super::plan::{draft_digest, plan, row_digests};
 use super::publish::{check_staged, clear_staging, publish};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
@@ -23,7 +23,7 @@ use super::sessions::{HeldSession, Lookup};
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::table::ConnectionColumns;
+use super::table::{ConnectionColumns, RowsDigest};
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry};
 
 /// How a commit ended when nothing went wrong.
@@ -197,7 +197,8 @@ impl TeamWriter {
         if draft.is_empty() {
             return Ok(Committed::Nothing);
         }
-        let digest = draft_digest(&draft);
+        let rows = row_digests(&draft);
+        let digest = draft_digest(&draft, &rows);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }
@@ -205,7 +206,7 @@ impl TeamWriter {
             clear_staging(self.store.as_ref(), &self.key)?;
             self.is_littered = false;
         }
-        let body = self.stage(&mut draft);
+        let body = self.stage(&mut draft, &rows);
         let body = body.inspect_err(|_| self.clean())?;
         if body == Body::default() {
             return Ok(Committed::Nothing);
@@ -219,9 +220,9 @@ impl TeamWriter {
     }
 
     /// Step 1.
-    fn stage(&self, draft: &mut Draft) -> Result<Body, ArchiveError> {
+    fn stage(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
-        let planned = plan(&self.state, draft);
+        let planned = plan(&self.state, draft, rows);
         let (mut outputs, sessions) = planned.map_err(|reason| ArchiveError::Draft { team: team.clone(), reason })?;
         let draft = std::mem::take(draft);
         let mut body = Body {

@@ -7,7 +7,7 @@ use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, Range
 use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
-use super::table::{RowsDigest, Tier};
+use super::table::{RowsDigest, Tier, digest_events};
 use super::{Dataset, Draft, FileEntry, FileRole, SessionsRecord, WindowRows};
 
 /// One file to be written.
@@ -25,6 +25,8 @@ pub enum Content {
         stream: Stream,
         inputs: Vec<FileEntry>,
         rows: Vec<EventRow>,
+        /// Of the new rows.
+        digest: RowsDigest,
     },
     Rejects(Vec<RejectRow>),
     Sessions(SessionsChange),
@@ -78,37 +80,45 @@ impl Output {
 struct Gathered {
     window: Range,
     rows: Vec<EventRow>,
+    digest: RowsDigest,
     compact: bool,
 }
 
 /// The files that a draft becomes, in a fixed order, and what the ledger is to say of the sessions among them. A file
-/// without rows is none: its inputs alone go.
+/// without rows is none: its inputs alone go. `digests` are those of the draft's rows, one for each of their windows.
 ///
 /// # Errors
 /// A sentence about the row that does not belong where the draft puts it.
-pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
-    let windows = gather(&state.team_id, std::mem::take(&mut draft.rows))?;
+pub fn plan(
+    state: &TeamState,
+    draft: &mut Draft,
+    digests: &[RowsDigest],
+) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
+    let windows = gather(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
     let sealing: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
-    let mut into_months: BTreeMap<(Stream, Instant), Vec<EventRow>> = BTreeMap::new();
+    let mut into_months: BTreeMap<(Stream, Instant), (Vec<EventRow>, RowsDigest)> = BTreeMap::new();
     let mut outputs = Vec::new();
     for ((stream, start), mut gathered) in windows {
         let month = (stream, month_of(start).start);
         if sealing.contains(&month) || state.sealed_months.contains(&month) {
-            into_months.entry(month).or_default().append(&mut gathered.rows);
+            let (rows, digest) = into_months.entry(month).or_default();
+            rows.append(&mut gathered.rows);
+            *digest = digest.plus(gathered.digest);
             continue;
         }
         outputs.extend(window_output(state, stream, gathered));
     }
     let months: BTreeSet<(Stream, Instant)> = sealing.iter().chain(into_months.keys()).copied().collect();
     for (stream, start) in months {
-        let rows = sorted(into_months.remove(&(stream, start)).unwrap_or_default())?;
+        let (rows, digest) = into_months.remove(&(stream, start)).unwrap_or_default();
+        let rows = sorted(rows)?;
         let is_new = sealing.contains(&(stream, start));
         let inputs = if is_new { unsealed_of_month(state, stream, start) } else { Vec::new() };
         if inputs.is_empty() && rows.is_empty() {
             continue;
         }
         let role = if is_new { FileRole::Month } else { FileRole::Amendment };
-        outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows } });
+        outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows, digest } });
     }
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
     let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &sealing)?;
@@ -120,10 +130,10 @@ pub fn plan(state: &TeamState, draft: &mut Draft) -> Result<(Vec<Output>, Option
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
-    let Gathered { window, rows, compact } = gathered;
+    let Gathered { window, rows, digest, compact } = gathered;
     let start = window.start;
     if !compact {
-        let content = Content::Events { stream, inputs: Vec::new(), rows };
+        let content = Content::Events { stream, inputs: Vec::new(), rows, digest };
         return Some(Output { role: FileRole::Part, start, content }).filter(|output| output.rows() > 0);
     }
     let inputs: Vec<FileEntry> =
@@ -132,7 +142,7 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
     if rows.is_empty() && is_settled_already {
         return None;
     }
-    Some(Output { role: FileRole::Window, start, content: Content::Events { stream, inputs, rows } })
+    Some(Output { role: FileRole::Window, start, content: Content::Events { stream, inputs, rows, digest } })
 }
 
 /// Live files of a dataset that are not sealed, with their places.
@@ -147,9 +157,13 @@ fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Inst
     live(state, dataset).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
 }
 
-fn gather(team: &TeamId, drafts: Vec<WindowRows>) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
+fn gather(
+    team: &TeamId,
+    drafts: Vec<WindowRows>,
+    digests: &[RowsDigest],
+) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
     let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
-    for WindowRows { stream, window, mut rows, compact } in drafts {
+    for (WindowRows { stream, window, mut rows, compact }, digest) in drafts.into_iter().zip(digests) {
         if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
             return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
         }
@@ -157,11 +171,12 @@ fn gather(team: &TeamId, drafts: Vec<WindowRows>) -> Result<BTreeMap<(Stream, In
             return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
         }
         let entry = windows.entry((stream, window.start));
-        let held = entry.or_insert(Gathered { window, rows: Vec::new(), compact });
+        let held = entry.or_insert(Gathered { window, rows: Vec::new(), digest: RowsDigest::default(), compact });
         if held.window != window {
             return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.window));
         }
         held.rows.append(&mut rows);
+        held.digest = held.digest.plus(*digest);
         held.compact |= compact;
     }
     for gathered in windows.values_mut() {
@@ -241,12 +256,17 @@ fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
     files
 }
 
-/// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count.
-pub fn draft_digest(draft: &Draft) -> Digest {
+/// The digest of the rows of each window of a draft.
+pub fn row_digests(draft: &Draft) -> Vec<RowsDigest> {
+    draft.rows.iter().map(|window| digest_events(&window.rows)).collect()
+}
+
+/// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count;
+/// every value of theirs does. `digests` are [`row_digests`].
+pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     let mut parts: Vec<Vec<u8>> = Vec::new();
-    for WindowRows { stream, window, rows, compact } in &draft.rows {
-        let sum = rows.iter().fold(RowsDigest::default(), |sum, row| sum.plus(row_digest(row).into()));
-        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(sum)).into_bytes());
+    for (WindowRows { stream, window, rows, compact }, digest) in draft.rows.iter().zip(digests) {
+        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(*digest)).into_bytes());
     }
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
@@ -270,11 +290,5 @@ pub fn draft_digest(draft: &Draft) -> Digest {
         parts.push(serde_json::to_vec(&draft.read_points).expect("BUG: points have no map with odd keys"));
     }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::with_domain("annals draft v3\n", &parts)
-}
-
-/// A row is told by its text too: a draft that brings other bytes under a known id is not the one before.
-fn row_digest(row: &EventRow) -> Digest {
-    let numbers = [row.time.nanos(), row.first_seen_at.nanos(), i64::from(row.revision)].map(i64::to_le_bytes).concat();
-    Digest::with_domain("", &[&numbers, row.event_id.as_str().as_bytes(), &[0], &row.raw])
+    Digest::with_domain("annals draft v4\n", &parts)
 }

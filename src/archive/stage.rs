@@ -126,21 +126,22 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
                 table.write(&batch)?;
             }
         }
-        Content::Events { stream, inputs, rows } if inputs.is_empty() => {
+        Content::Events { stream, inputs, rows, digest } if inputs.is_empty() => {
+            meant.digest = digest;
             let mut kept =
                 Some(Vec::new()).filter(|_| rows.iter().map(|row| row.raw.len()).sum::<usize>() <= KEPT_BYTES_MAX);
             let mut rest = rows.as_slice();
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(chunk_rows(rest));
                 let batch = event_batch(stream, now).map_err(bad)?;
-                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
                 kept.iter_mut().for_each(|kept| kept.push(batch.clone()));
                 rest = later;
             }
             meant.rows = kept;
         }
-        Content::Events { stream, inputs, rows } => {
+        Content::Events { stream, inputs, rows, digest } => {
+            meant.digest = digest;
             for run in runs(store, inputs, rows)? {
                 write_run(store, table, stream, run, &mut meant)?;
             }
@@ -189,8 +190,7 @@ fn write_run(
             meant.digest = held.fold(meant.digest, RowsDigest::plus);
             let files = entries.into_iter().map(MergeInput::File);
             let inputs = files.chain([MergeInput::Rows(stream, rows)]).collect();
-            let new = merge(store, inputs, &mut |batch| table.write(batch))?;
-            meant.digest = meant.digest.plus(new);
+            merge(store, inputs, &mut |batch| table.write(batch))?;
         }
     }
     Ok(())

@@ -38,6 +38,12 @@ impl Held {
     }
 }
 
+/// An event that was read.
+type Read = Result<EventRow, Box<RejectRow>>;
+
+/// Fewer events are not worth a thread.
+const READ_AHEAD_EVENTS_MIN: usize = 2_000;
+
 /// The rows that a reading adds.
 #[derive(Debug, Default)]
 pub struct Added {
@@ -60,7 +66,9 @@ pub fn join(
     added: &mut Added,
 ) {
     added.rows.reserve(events.len());
+    let mut ahead = read_ahead(team, stream, events, held, seen_at).into_iter();
     for Counted { event, count } in events {
+        let mut ahead = ahead.next();
         let known = held.occurrences(&event.digest).max(rejects.occurrences(&event.digest));
         for occurrence in known + 1..=*count {
             let revision = match &event.id {
@@ -68,7 +76,9 @@ pub fn join(
                 None => 1,
             };
             added.redacted += u64::from(event.redacted);
-            match normalize(team, stream, event, occurrence, revision, seen_at) {
+            let is_first = (occurrence, revision) == (1, 1);
+            let read = ahead.take().filter(|_| is_first);
+            match read.unwrap_or_else(|| normalize(team, stream, event, occurrence, revision, seen_at)) {
                 Ok(row) => {
                     if revision > 1 {
                         added.changed.push((row.event_id.clone(), row.time));
@@ -90,6 +100,27 @@ pub fn join(
             }
         }
     }
+}
+
+/// The events as what most of them are where nothing is held yet: the first of their id and content. Read by two threads;
+/// empty where that is not worth it.
+fn read_ahead(team: &TeamId, stream: Stream, events: &[Counted], held: &Held, seen_at: Instant) -> Vec<Read> {
+    if events.len() < READ_AHEAD_EVENTS_MIN || !held.occurrences.is_empty() {
+        return Vec::new();
+    }
+    let read = |events: &[Counted]| -> Vec<Read> {
+        events.iter().map(|Counted { event, .. }| normalize(team, stream, event, 1, 1, seen_at)).collect()
+    };
+    let (some, others) = events.split_at(events.len() / 2);
+    std::thread::scope(|scope| {
+        let others = scope.spawn(|| read(others));
+        let mut all = read(some);
+        match others.join() {
+            Ok(others) => all.extend(others),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        all
+    })
 }
 
 /// How many archived events of a range that was read whole are no longer served.
@@ -178,6 +209,37 @@ mod tests {
             let team = TeamId::from("t");
             join(&team, Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects, at(), &mut added);
             assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
+        }
+    }
+
+    #[test]
+    fn many_events_at_once_become_what_they_become_one_by_one() {
+        let unusable = |n: u32| {
+            let time = ServedTime::Unusable("time_missing: none".into());
+            Counted { event: RawEvent::new(format!("{{\"n\":{n}}}").into(), false, None, time), count: 1 }
+        };
+        let of = |n: u32| match n % 10 {
+            0 => unusable(n / 20),
+            1 => connection(&format!("e{}", n - 1), "edited"),
+            2 => connection(&format!("e{}", n - 1), "edited"),
+            3 => connection(&format!("e{}", n / 20), "again"),
+            _ => connection(&format!("e{n}"), "x"),
+        };
+        let connections: Vec<Counted> = (0..5_000).map(of).collect();
+        let activities: Vec<Counted> =
+            (0..5_000).map(|n| activity(&format!("n{}Event", n % 3_000), 1 + n % 3)).collect();
+        for (stream, events) in [(Stream::Connections, connections), (Stream::Activity, activities)] {
+            let (mut held, mut rejects) = (Held::default(), Held::default());
+            let mut together = Added::default();
+            join(&TeamId::from("t"), stream, &events, &mut held, &mut rejects, at(), &mut together);
+            let (mut held, mut rejects) = (Held::default(), Held::default());
+            let mut apart = Added::default();
+            for event in events.chunks(1) {
+                join(&TeamId::from("t"), stream, event, &mut held, &mut rejects, at(), &mut apart);
+            }
+            assert!(!together.rows.is_empty() && together.rows == apart.rows, "{stream}");
+            assert_eq!((together.rejects, together.changed), (apart.rejects, apart.changed), "{stream}");
+            assert_eq!((together.redacted, together.types), (apart.redacted, apart.types), "{stream}");
         }
     }
 

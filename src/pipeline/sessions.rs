@@ -160,25 +160,22 @@ pub fn changed(
     newest: Instant,
 ) -> SessionsDraft {
     let mut draft = no_change(mark);
-    let id = |session: SessionRow| (session.connection_id.clone(), session);
-    let mut made: HashMap<ConnectionId, SessionRow, ahash::RandomState> = made.into_iter().map(id).collect();
     let held = open.into_iter().map(|held| (held, true)).chain(resting.into_iter().map(|held| (held, false)));
-    for (held, is_open) in held {
-        let id = &held.row.connection_id;
-        let stays = |session: &SessionRow| session.is_as_kept(&held.row) && !(is_open && is_at_rest(session, newest));
-        match made.get(id) {
-            Some(session) if stays(session) => drop(made.remove(id)),
-            None if stays(&held.row) => {}
-            None => {
-                draft.resting.push(held.row.clone());
-                draft.replaced.entry(held.path).or_default().push(held.row);
-            }
-            Some(_) => draft.replaced.entry(held.path).or_default().push(held.row),
+    let mut held: HashMap<ConnectionId, (HeldSession, bool), ahash::RandomState> =
+        held.map(|(held, is_open)| (held.row.connection_id.clone(), (held, is_open))).collect();
+    let stays = |session: &SessionRow, is_open: bool| !(is_open && is_at_rest(session, newest));
+    for session in made {
+        match held.remove(&session.connection_id) {
+            Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => continue,
+            Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
+            None => {}
         }
-    }
-    for session in made.into_values() {
         let place = if is_at_rest(&session, newest) { &mut draft.resting } else { &mut draft.open };
         place.push(session);
+    }
+    for (held, _) in held.into_values().filter(|(held, is_open)| !stays(&held.row, *is_open)) {
+        draft.resting.push(held.row.clone());
+        draft.replaced.entry(held.path).or_default().push(held.row);
     }
     draft
 }

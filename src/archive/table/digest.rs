@@ -9,8 +9,10 @@ use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, Strin
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::Digest;
+use crate::model::{ConnectionId, Detail, Digest, EventRow};
 
+/// Fewer rows are not worth a thread.
+const ROWS_A_THREAD_MIN: usize = 4096;
 const ROW_DOMAIN: &[u8] = b"annals row v1\n";
 
 /// A sum of row digests.
@@ -101,20 +103,25 @@ impl<'a> Values<'a> {
             row.push(0);
             return;
         }
-        let mut bytes = |value: &[u8]| {
-            row.push(1);
-            row.extend_from_slice(&(value.len() as u64).to_le_bytes());
-            row.extend_from_slice(value);
-        };
         match self {
-            Values::Text(a) => bytes(a.value(at).as_bytes()),
-            Values::Blob(a) => bytes(a.value(at)),
+            Values::Text(a) => put_bytes(row, a.value(at).as_bytes()),
+            Values::Blob(a) => put_bytes(row, a.value(at)),
             Values::Int(a) => put_int(row, a.value(at)),
             Values::SmallInt(a) => put_int(row, i64::from(a.value(at))),
             Values::Time(a) => put_int(row, a.value(at)),
-            Values::Truth(a) => row.extend_from_slice(&[3, u8::from(a.value(at))]),
+            Values::Truth(a) => put_truth(row, a.value(at)),
         }
     }
+}
+
+fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
+    row.push(1);
+    row.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    row.extend_from_slice(value);
+}
+
+fn put_truth(row: &mut Vec<u8>, value: bool) {
+    row.extend_from_slice(&[3, u8::from(value)]);
 }
 
 fn put_int(row: &mut Vec<u8>, value: i64) {
@@ -140,6 +147,61 @@ pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }
     Ok(sum)
+}
+
+/// The digest of events, as [`digest_rows`] finds it in their columns.
+pub fn digest_events(rows: &[EventRow]) -> RowsDigest {
+    if rows.len() < ROWS_A_THREAD_MIN {
+        return digest_some(rows);
+    }
+    let (some, others) = rows.split_at(rows.len() / 2);
+    std::thread::scope(|scope| {
+        let others = scope.spawn(|| digest_some(others));
+        let sum = digest_some(some);
+        match others.join() {
+            Ok(other) => sum.plus(other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn digest_some(rows: &[EventRow]) -> RowsDigest {
+    let mut values = Vec::with_capacity(1024);
+    rows.iter().fold(RowsDigest::default(), |sum, row| {
+        values.clear();
+        values.extend_from_slice(ROW_DOMAIN);
+        put_event(row, &mut values);
+        sum.plus(Digest(Sha256::digest(&values).into()).into())
+    })
+}
+
+/// The values of an event in the order of its columns.
+fn put_event(row: &EventRow, values: &mut Vec<u8>) {
+    put_bytes(values, row.team_id.as_str().as_bytes());
+    put_bytes(values, row.event_id.as_str().as_bytes());
+    put_int(values, row.time.micros());
+    put_int(values, row.time.nanos());
+    put_bytes(values, row.event_type.as_bytes());
+    put_int(values, i64::from(row.revision));
+    put_int(values, row.first_seen_at.micros());
+    put_truth(values, row.redacted);
+    put_bytes(values, &row.raw);
+    let mut maybe = |text: Option<&str>| match text {
+        Some(text) => put_bytes(values, text.as_bytes()),
+        None => values.push(0),
+    };
+    match &row.detail {
+        Detail::Activity { token_info, payload } => {
+            maybe(token_info.as_deref());
+            maybe(payload.as_deref());
+        }
+        Detail::Billing { payload } => maybe(payload.as_deref()),
+        Detail::Connections(detail) => {
+            maybe(detail.connection_id.as_ref().map(ConnectionId::as_str));
+            detail.of_session().into_iter().for_each(&mut maybe);
+            maybe(detail.failure_reason.as_deref());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::model::{EventRow, Instant, Stream};
 use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
 use super::order::Order;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, RowsDigest, Selection, TableReader, column, digest_rows, event_batch};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, event_batch};
 
 /// One sorted input.
 pub enum MergeInput {
@@ -34,19 +34,13 @@ type Key = (i64, String, i32, usize);
 /// Where merged rows go.
 pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 
-/// Merges the inputs, hands on batches in order, and returns the digest of the new rows among them. A file is opened when its first row's time has come and closed after
+/// Merges the inputs, and hands on batches in order. A file is opened when its first row's time has come and closed after
 /// its last, so files that follow one another in time are simply read one after another.
 ///
 /// # Errors
 /// When an input cannot be read, or `emit` fails.
-pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) -> Result<RowsDigest, ArchiveError> {
-    let mut merger = Merger {
-        store,
-        cursors: Vec::new(),
-        heap: BinaryHeap::new(),
-        picked: Picked::default(),
-        new_rows: RowsDigest::default(),
-    };
+pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
+    let mut merger = Merger { store, cursors: Vec::new(), heap: BinaryHeap::new(), picked: Picked::default() };
     for input in inputs {
         merger.add(input);
     }
@@ -59,8 +53,7 @@ pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) ->
         debug_assert!(merger.cursors[at].key(at) == Some((time, id, revision, at)));
         merger.drain(at, emit)?;
     }
-    merger.flush(emit)?;
-    Ok(merger.new_rows)
+    merger.flush(emit)
 }
 
 struct Merger<'a> {
@@ -68,7 +61,6 @@ struct Merger<'a> {
     cursors: Vec<Cursor>,
     heap: BinaryHeap<Reverse<Key>>,
     picked: Picked,
-    new_rows: RowsDigest,
 }
 
 /// Rows chosen for the next batch: which loaded batch, which row.
@@ -174,13 +166,7 @@ impl Merger<'_> {
         let batch = match &mut cursor.source {
             Source::File(reader, keep) => next_kept(reader, keep.as_deref())?,
             Source::Batches(batches) => batches.next(),
-            Source::Rows(stream, rows) => {
-                let batch = next_rows(*stream, rows)?;
-                if let Some(batch) = &batch {
-                    self.new_rows = self.new_rows.plus(digest_rows(batch).map_err(bad)?);
-                }
-                batch
-            }
+            Source::Rows(stream, rows) => next_rows(*stream, rows)?,
             Source::Waiting(..) | Source::Done => None,
         };
         match batch {

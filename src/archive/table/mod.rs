@@ -16,7 +16,7 @@ mod writer;
 
 pub use batch::{event_batch, reject_batch};
 pub use connections::ConnectionColumns;
-pub use digest::{RowsDigest, digest_rows};
+pub use digest::{RowsDigest, digest_events, digest_rows};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
 pub use reader::{ConnectionFilters, Selection, TableReader};

@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::super::MemoryStore;
-use super::super::table::{digest_rows, event_batch, event_rows, reject_batch, reject_rows};
+use super::super::table::{digest_events, digest_rows, event_batch, event_rows, reject_batch, reject_rows};
 use super::*;
 use crate::model::Digest;
 
@@ -86,6 +86,9 @@ proptest! {
         let mut other = rows.clone();
         other.reverse();
         prop_assert_eq!(digest(&rows), digest(&other));
+        prop_assert_eq!(digest(&rows), Digest::from(digest_events(&rows)));
+        let many: Vec<EventRow> = rows.iter().cycle().take(rows.len() * 300).cloned().collect();
+        prop_assert_eq!(digest(&many), Digest::from(digest_events(&many)));
         if let Some(row) = other.len().checked_sub(1).map(|last| &mut other[at % (last + 1)]) {
             row.event_type.push('x');
             prop_assert_ne!(digest(&rows), digest(&other));

@@ -1,11 +1,11 @@
 //! `annals connect` in Python's duckdb, the stock client: the same views, rows and local times as inside.
 
-use std::path::Path;
 use std::process::Command;
 
 mod common;
 
 use common::asked::Place;
+use common::python::python_with_duckdb;
 
 /// Prints every answer as one line of JSON, times as DuckDB's own text.
 const CLIENT: &str = r#"
@@ -18,18 +18,6 @@ for line in open(sys.argv[2]):
     for row in answer.fetchall():
         print(json.dumps(dict(zip(names, row)), ensure_ascii=False, separators=(",", ":")))
 "#;
-
-/// A Python that has the client, or why there is none.
-fn python() -> Result<String, String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-duckdb.sh");
-    let output = Command::new(&script).output().map_err(|error| format!("{}: {error}", script.display()))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.code() {
-        Some(0) => Ok(text(&output.stdout)),
-        Some(3) => Err(text(&output.stderr)),
-        _ => panic!("{}: {}", script.display(), text(&output.stderr)),
-    }
-}
 
 /// Both hours of each change in four zones of either hemisphere, to the second, and half-hour and historic offsets.
 fn zone_questions() -> Vec<String> {
@@ -57,18 +45,7 @@ fn zone_questions() -> Vec<String> {
 
 #[test]
 fn python_s_duckdb_gives_the_same_answers() {
-    let python = match python() {
-        Ok(python) => python,
-        Err(reason) => {
-            let mut terminal = std::io::stderr().lock();
-            // Not through the test's captured output: this must be seen.
-            let _ = std::io::Write::write_all(
-                &mut terminal,
-                format!("\nSKIPPED: `annals connect` was not compared with Python's duckdb: {reason}\n").as_bytes(),
-            );
-            return;
-        }
-    };
+    let Some(python) = python_with_duckdb("`annals connect` was not compared with Python's duckdb") else { return };
     let place = Place::new();
     let write = |name: &str, text: &str| {
         let path = place.directory.path().join(name);

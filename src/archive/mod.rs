@@ -1,6 +1,7 @@
 //! The only room that writes the lake: store, schema, parquet, ledger, commit, recover, seal, verify.
 //!
 //! # The format, for whoever writes another reader or verifier
+//! `tests/second_verifier.py` is one, written from these lines alone.
 //! ```text
 //! archive.json                                                  {"format": "annals archive", "version": 1, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit

@@ -1,0 +1,22 @@
+//! The Python that some tests hold Annals against.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// A Python that has the stock `duckdb` package; none, and a loud word on `what` was left out, where there is none.
+pub fn python_with_duckdb(what: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-duckdb.sh");
+    let output = Command::new(&script).output().unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.code() {
+        Some(0) => Some(text(&output.stdout)),
+        Some(3) => {
+            let reason = format!("\nSKIPPED: {what}: {}\n", text(&output.stderr));
+            // Not through the test's captured output: this must be seen.
+            let _ = std::io::stderr().lock().write_all(reason.as_bytes());
+            None
+        }
+        _ => panic!("{}: {}", script.display(), text(&output.stderr)),
+    }
+}

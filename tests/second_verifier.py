@@ -1,0 +1,150 @@
+"""Verifies an archive by the description of its format in src/archive/mod.rs alone, using nothing of Annals.
+
+    python3 tests/second_verifier.py ARCHIVE
+
+Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, else 1. Rows are proved too where the
+`duckdb` module can be imported; else their files' bytes alone are, and the last line says so.
+"""
+
+import hashlib
+import json
+import pathlib
+import re
+import sys
+
+try:
+    import duckdb
+except ImportError:
+    duckdb = None
+
+DOMAIN = b"annals ledger line v1\n"
+MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
+TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
+PLACE = re.compile(
+    r"(recent|data)/([a-z0-9_]+)/team=([a-z0-9_.-]+)/(date=\d{4}-\d\d-\d\d|month=\d{4}-\d\d)/"
+    r"\d{8}t\d{6}z-([pwmao])-([0-9a-f]{16})\.parquet"
+)
+faults = []
+
+
+def fault(what, where, detail):
+    faults.append(f"{what} {where}: {detail}")
+
+
+def team_key(team):
+    plain = b"abcdefghijklmnopqrstuvwxyz0123456789_-"
+    key = "".join(chr(b) if b in plain else f".{b:02x}" for b in team.encode())
+    if len(key) > 120:
+        key = f"{key[:80]}..{hashlib.sha256(team.encode()).hexdigest()[:32]}"
+    return key or "."
+
+
+def row_bytes(values):
+    out = [b"annals row v1\n"]
+    for value in values:
+        if value is None:
+            out.append(b"\0")
+        elif isinstance(value, bool):
+            out.append(bytes([3, value]))
+        elif isinstance(value, int):
+            out.append(b"\2" + value.to_bytes(8, "little", signed=True))
+        else:
+            data = value.encode() if isinstance(value, str) else bytes(value)
+            out.append(b"\1" + len(data).to_bytes(8, "little") + data)
+    return b"".join(out)
+
+
+def rows_of(path):
+    """The rows' number and their digest; times as microseconds since the epoch."""
+    columns = duckdb.execute("SELECT name, logical_type FROM parquet_schema(?) WHERE num_children IS NULL", [str(path)])
+    picked = [
+        f'epoch_us("{name}")' if logical and "Timestamp" in logical else f'"{name}"'
+        for name, logical in columns.fetchall()
+    ]
+    query = duckdb.execute(f"SELECT {', '.join(picked)} FROM read_parquet(?, hive_partitioning = false)", [str(path)])
+    rows, total = 0, 0
+    while chunk := query.fetchmany(10_000):
+        rows += len(chunk)
+        total += sum(int.from_bytes(hashlib.sha256(row_bytes(row)).digest(), "big") for row in chunk)
+    return rows, f"{total % 2**256:064x}"
+
+
+def check_line(where, line, archive_id, key, before):
+    """The parsed line, or None where it does not check; `before` is (seq, hash, at) of the line before."""
+    tail = TAIL.search(line)
+    if tail is None:
+        return fault("CHAIN_BREAK", where, "no hash at its end")
+    hashed = line[: tail.start()]
+    if hashlib.sha256(DOMAIN + hashed).hexdigest() != tail[1].decode():
+        return fault("CHAIN_BREAK", where, "its hash is another")
+    parsed = json.loads(hashed + b"}")
+    again = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False).encode()
+    if list(parsed) != MEMBERS or parsed["v"] != 1 or again != hashed + b"}":
+        return fault("CHAIN_BREAK", where, "not in the form of a line")
+    if parsed["seq"] != before[0] + 1:
+        fault("SEQ_GAP", where, f"number {parsed['seq']} after {before[0]}")
+    if parsed["prev"] != before[1]:
+        fault("CHAIN_BREAK", where, "does not follow the line before")
+    if parsed["archive_id"] != archive_id or team_key(parsed["team_id"]) != key:
+        fault("ARCHIVE_ID", where, "of another archive or team")
+    return parsed, tail[1].decode()
+
+
+def check_ledger(folder, archive_id):
+    """The live files by path, and the last line's body with its number."""
+    key, before, live, last = folder.name.removeprefix("team="), (0, "0" * 64), {}, None
+    for path in sorted(folder.glob("*.jsonl")):
+        lines = path.read_bytes().split(b"\n")
+        if lines.pop():
+            fault("TORN_TAIL", path, "bytes behind the last newline")
+        for number, line in enumerate(lines, 1):
+            checked = check_line(f"{path}:{number}", line, archive_id, key, before)
+            if checked is None:
+                return key, live, last
+            parsed, digest = checked
+            before, last = (parsed["seq"], digest), parsed
+            for removed in parsed["body"].get("removes", []):
+                if live.pop(removed, None) is None:
+                    fault("STATE", f"{path}:{number}", f"removes {removed}, which is not live")
+            for added in parsed["body"].get("adds", []):
+                live[added["path"]] = added
+    return key, live, last
+
+
+def check_file(root, entry, staged):
+    path, place = root / entry["path"], PLACE.fullmatch(entry["path"])
+    if place is None or place[2] != entry["dataset"] or place[6] != entry["sha256"][:16]:
+        fault("PATH_MISMATCH", entry["path"], "not the place of this file")
+    path = path if path.is_file() else root / staged.get(entry["path"], entry["path"])
+    if not path.is_file():
+        return fault("FILE_MISSING", entry["path"], f"{entry['rows']} rows")
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != entry["sha256"] or len(data) != entry["bytes"]:
+        return fault("FILE_HASH", entry["path"], "its bytes are not those that were committed")
+    if duckdb and rows_of(path) != (entry["rows"], entry["rows_digest"]):
+        fault("ROW_DIGEST", entry["path"], "its rows are not those that were committed")
+
+
+def main(root):
+    manifest = json.loads((root / "archive.json").read_bytes())
+    if (manifest["format"], manifest["version"]) != ("annals archive", 1):
+        fault("VERSION", "archive.json", f"{manifest}")
+    known = {"archive.json"}
+    for folder in sorted((root / "ledger").glob("team=*")):
+        known.update(str(path.relative_to(root)) for path in folder.iterdir())
+        key, live, last = check_ledger(folder, manifest["id"])
+        adds = last["body"].get("adds", []) if last else []
+        names = [f"staging/team={key}/{last['seq']}-{n}.parquet" for n in range(len(adds))]
+        staged = dict(zip((entry["path"] for entry in adds), names))
+        for entry in live.values():
+            check_file(root, entry, staged)
+        known.update(live, names, last["body"].get("removes", []) if last else [])
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        name = str(path.relative_to(root))
+        if name not in known and not name.startswith(("staging/", "locks/")):
+            fault("ORPHAN_FILE", name, "no ledger names it")
+
+
+main(pathlib.Path(sys.argv[1]))
+print("\n".join(faults) or f"no fault{'' if duckdb else ' (rows not read: no duckdb module)'}")
+sys.exit(bool(faults))

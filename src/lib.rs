@@ -23,7 +23,7 @@
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, its truth kept aside | model, clock, api's wire types |
-//! | `web` | the daemon's port: health, metrics | report, and the state that pipeline shows |
+//! | `web` | the daemon's port: health, metrics, the page, the API | report, and the state that pipeline shows |
 //! | `alert` | what is worth a warning, and whom it goes to | model, clock, config, and the state that pipeline shows |
 //! | `cli` | one file a verb | everything; only `main` uses it |
 //!

@@ -18,10 +18,11 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
-use crate::web::{Guard, Metrics, Port, Shown};
+use crate::report::{Limits, Place};
+use crate::web::{Asking, EngineLimits, Guard, Metrics, Port, Settings, Shown, Visitors};
 
 use super::report::CatalogArgs;
-use super::{Global, global, look, output, reading};
+use super::{Global, global, limits, look, output, reading};
 use detect::Detector;
 
 /// A request of the daemon gives up sooner than one of `sync`: its schedule tries again anyway, and others wait.
@@ -34,10 +35,15 @@ const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(2);
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// Which warnings were sent, beside the locks: like them it is no part of what the archive says.
 const TOLD: &str = "locks/alerts.json";
+/// Memory of each engine that answers the page, where nothing is configured.
+const PAGE_MEMORY_MIB: u32 = 512;
 /// The lock that keeps a second daemon from the archive.
 const LOCK: &str = "daemon";
 
-/// The daemon: schedules, re-scans, seals; health and metrics on one port
+/// The daemon: schedules, re-scans, seals; health, metrics and the page on one port
+///
+/// The page is at http.listen, http://127.0.0.1:9464/ unless configured: how every stream stands, what is covered, sessions,
+/// reports, findings. docs/api.md in the sources describes the JSON API under /api/.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -158,7 +164,17 @@ impl Running {
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
-        let shown = Shown { live, clock, metrics, guard: RwLock::new(guard) };
+        let place = Place::new(look::open(config)?, &look::root(config)?)?;
+        let (settings, limits) = shown_as(config, &self.catalog);
+        let shown = Shown {
+            asking: Asking::new(place, limits, live.clone(), clock.clone()),
+            settings: RwLock::new(settings),
+            visitors: Visitors::default(),
+            guard: RwLock::new(guard),
+            live,
+            clock,
+            metrics,
+        };
         let address = config.http.listen;
         let opened = Port::open(address, Arc::new(shown)).await;
         opened.map_err(|source| Error::io(format!("cannot listen on {address} (http.listen)"), source))
@@ -166,7 +182,8 @@ impl Running {
 
     fn say_ready(&self, root: &str) {
         let address = self.port.as_ref().map(|port| port.address.to_string()).unwrap_or_default();
-        tracing::info!(archive = root, listen = address, "ready");
+        let page = format!("http://{address}/");
+        tracing::info!(archive = root, listen = address, page, "ready");
         notify(&[sd_notify::NotifyState::Ready]);
     }
 
@@ -206,7 +223,10 @@ impl Running {
         let edges = self.edges(&config)?;
         self.watch(&config)?;
         match &self.port {
-            Some(port) if config.http.listen == self.config.http.listen => port.regard(guard),
+            Some(port) if config.http.listen == self.config.http.listen => {
+                let (settings, limits) = shown_as(&config, &self.catalog);
+                port.regard(guard, settings, limits);
+            }
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }
         if let Some(watch) = self.watch.take() {
@@ -224,6 +244,16 @@ impl Running {
         let _ = self.commands.unbounded_send(Command::Reload(Box::new((edges, schedule))));
         Ok(())
     }
+}
+
+/// What the page needs of the configuration.
+fn shown_as(config: &Config, catalog: &CatalogArgs) -> (Settings, EngineLimits) {
+    let spill_parent = limits::spill_parent(config);
+    let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
+    let limits = Limits { memory_mib, ..limits::limits(config) };
+    let queries = catalog.folder(config).cloned();
+    let settings = Settings { queries, sql: config.http.sql, spill_parent: spill_parent.clone() };
+    (settings, EngineLimits { limits, spill_parent })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

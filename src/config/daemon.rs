@@ -35,6 +35,8 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Holds the bearer token that the port demands.
     pub token_file: Option<PathBuf>,
+    /// Whether the page answers SQL.
+    pub sql: bool,
 }
 
 /// Whom to warn, and of what.
@@ -103,7 +105,7 @@ pub(super) fn check_http(
 ) -> Result<Http, ConfigError> {
     let listen = (section.listen.parse())
         .map_err(|_| ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", section.listen)))?;
-    Ok(Http { listen, token_file: section.token_file.as_ref().map(|path| directory.join(path)) })
+    Ok(Http { listen, token_file: section.token_file.as_ref().map(|path| directory.join(path)), sql: section.sql })
 }
 
 pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> String) -> Result<Alerts, ConfigError> {

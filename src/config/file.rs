@@ -111,11 +111,12 @@ impl Default for Schedule {
 pub(super) struct Http {
     pub listen: String,
     pub token_file: Option<PathBuf>,
+    pub sql: bool,
 }
 
 impl Default for Http {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:9464".into(), token_file: None }
+        Self { listen: "127.0.0.1:9464".into(), token_file: None, sql: false }
     }
 }
 

@@ -77,13 +77,14 @@ enum Event {
 impl Daemon {
     /// `seed` spreads the starts of many teams.
     pub fn new(archive: Arc<Archive>, edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
-        let desk = Desk::new(archive.clone(), edges.clock.clone(), edges.workers, DESK_BYTES_MAX);
+        let desk = Arc::new(Desk::new(archive.clone(), edges.clock.clone(), edges.workers, DESK_BYTES_MAX));
+        live.set_desk(desk.clone());
         let now = edges.clock.now();
         let tasks = edges.tasks();
         live.set_schedule(schedule.clone());
         Self {
             archive,
-            desk: Arc::new(desk),
+            desk,
             timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
             checked_next: schedule.verify.next_after(now),
             edges: Arc::new(edges),
@@ -130,11 +131,12 @@ impl Daemon {
                 Vec::new()
             });
             self.assumed.extend(teams.iter().cloned());
-        } else {
-            self.live.listed(None);
         }
         for team in teams {
             self.take_in(&team, now);
+        }
+        if !self.edges.settings.teams.is_empty() {
+            self.live.listed(None);
         }
     }
 
@@ -258,7 +260,6 @@ impl Daemon {
         match listed {
             Ok(teams) => {
                 self.listed_next = now.plus(LISTING_EVERY);
-                self.live.listed(None);
                 let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
                     tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
@@ -270,6 +271,8 @@ impl Daemon {
                     tracing::info!(%team, "a team to read");
                     self.take_in(team, now);
                 }
+                // Last, so that nobody takes teams that are not taken in yet for none.
+                self.live.listed(None);
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");

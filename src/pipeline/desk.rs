@@ -108,6 +108,15 @@ impl Desk {
         }
     }
 
+    /// Lets `look` see the team as its last commit left it, if it is open; else answers false. Waits for a commit under way.
+    pub fn look(&self, team: &TeamId, look: &mut dyn FnMut(&TeamState)) -> bool {
+        let writer = self.held().1.get(team).and_then(|place| place.writer.clone());
+        writer.is_some_and(|writer| {
+            look(lock(&writer).state());
+            true
+        })
+    }
+
     /// Bytes that the open teams take, about, and how many they are.
     pub fn size(&self) -> (usize, usize) {
         let held = self.held();

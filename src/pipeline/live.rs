@@ -1,14 +1,15 @@
 //! What the daemon shows of itself while it works: the state behind its port, its metrics and its warnings.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::api::RequestCounts;
-use crate::archive::Finding;
+use crate::archive::{Finding, TeamState};
 use crate::config::{Cron, Schedule};
 use crate::model::{Instant, LedgerSeq, Range, Severity, Stream, TeamId};
 
+use super::desk::Desk;
 use super::flush::Flushed;
 use super::schedule::{Standing, Task};
 use super::status::TeamStatus;
@@ -111,11 +112,12 @@ struct Held {
 pub struct Live {
     held: Mutex<Held>,
     requests: Arc<RequestCounts>,
+    desk: OnceLock<Arc<Desk>>,
 }
 
 impl Live {
     pub fn new(requests: Arc<RequestCounts>) -> Self {
-        Self { held: Mutex::default(), requests }
+        Self { held: Mutex::default(), requests, desk: OnceLock::new() }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -159,6 +161,23 @@ impl Live {
     /// Why the service's list of teams could not be read, the last time.
     pub fn listing_error(&self) -> Option<String> {
         self.held().shown.listing_error.clone()
+    }
+
+    pub(super) fn set_desk(&self, desk: Arc<Desk>) {
+        let _ = self.desk.set(desk);
+    }
+
+    /// Lets `look` see a team as its last commit left it, without reading its ledger, if the daemon holds it in memory;
+    /// else answers false. Waits for a commit under way: not for threads that must not wait.
+    pub fn look(&self, team: &TeamId, look: &mut dyn FnMut(&TeamState)) -> bool {
+        self.desk.get().is_some_and(|desk| desk.look(team, look))
+    }
+
+    /// The last line of each team's ledger that the daemon knows of.
+    pub fn seqs(&self) -> BTreeMap<TeamId, LedgerSeq> {
+        let held = self.held();
+        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
     }
 
     pub fn snapshot(&self) -> Snapshot {

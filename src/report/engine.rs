@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
-use duckdb::{Config, Connection, InterruptHandle, Statement};
+use duckdb::types::Value;
+use duckdb::{Config, Connection, InterruptHandle, Statement, params_from_iter};
 
 use crate::archive::VerifyReport;
 
@@ -243,13 +244,23 @@ impl Engine {
     }
 }
 
-/// Executes a statement whose parameters are bound, or that has none, and streams the rows into `sink`.
+/// Executes a statement that has no parameters, and streams the rows into `sink`.
 pub(super) fn stream_rows(
     statement: &mut Statement<'_>,
     sink: &mut dyn Sink,
     failed: impl Fn(&duckdb::Error) -> ReportError,
 ) -> Result<(), ReportError> {
-    let schema = statement.stream_arrow([]).map_err(|e| failed(&e))?.get_schema();
+    stream_bound(statement, &[], sink, failed)
+}
+
+/// Executes a statement with its parameters' values, in their order, and streams the rows into `sink`.
+pub(super) fn stream_bound(
+    statement: &mut Statement<'_>,
+    values: &[Value],
+    sink: &mut dyn Sink,
+    failed: impl Fn(&duckdb::Error) -> ReportError,
+) -> Result<(), ReportError> {
+    let schema = statement.stream_arrow(params_from_iter(values)).map_err(|e| failed(&e))?.get_schema();
     sink.begin(schema)?;
     // The iterator of the crate panics where a later batch fails; stepping does not.
     while let Some(rows) = statement.step().map_err(|e| failed(&e))? {

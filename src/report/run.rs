@@ -208,24 +208,26 @@ fn detections(connection: &Connection, report: &Report) -> Result<BTreeMap<Sever
 }
 
 fn check_statement(connection: &Connection, report: &Report, statement: &Statement) -> Result<(), ReportError> {
-    let wrong = |line: usize, message: String| ReportError::Report { path: report.path().to_owned(), line, message };
-    let told =
-        connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [&statement.text], |row| row.get::<_, String>(0));
-    let told = told.map_err(|e| wrong(statement.line, e.to_string()))?;
-    let told: serde_json::Value = serde_json::from_str(&told).map_err(|e| wrong(statement.line, e.to_string()))?;
+    check_select(connection, &statement.text).map_err(|(position, message)| {
+        let before = statement.text.get(..position.unwrap_or(0)).unwrap_or_default();
+        let line = statement.line + before.matches('\n').count();
+        ReportError::Report { path: report.path().to_owned(), line, message }
+    })
+}
+
+/// Whether `sql` is one query; where not, what is wrong, and at which byte where the engine tells it.
+pub(super) fn check_select(connection: &Connection, sql: &str) -> Result<(), (Option<usize>, String)> {
+    let told = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
+    let told = told.map_err(|e| (None, e.to_string()))?;
+    let told: serde_json::Value = serde_json::from_str(&told).map_err(|e| (None, e.to_string()))?;
     let text = |member: &str| told[member].as_str().unwrap_or_default().to_owned();
     match (told["error"].as_bool(), text("error_type").as_str()) {
         (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(()),
-        (_, "not implemented") => Err(wrong(
-            statement.line,
-            "only SELECT is allowed in a report: this statement is something else".to_owned(),
-        )),
-        (Some(true), _) => {
-            let position = text("position").parse::<usize>().unwrap_or(0);
-            let before = statement.text.get(..position).unwrap_or_default();
-            Err(wrong(statement.line + before.matches('\n').count(), text("error_message")))
+        (_, "not implemented") => {
+            Err((None, "only SELECT is allowed in a report: this statement is something else".to_owned()))
         }
-        _ => Err(wrong(statement.line, "not one SELECT".to_owned())),
+        (Some(true), _) => Err((text("position").parse::<usize>().ok(), text("error_message"))),
+        _ => Err((None, "not one SELECT".to_owned())),
     }
 }
 

@@ -5,18 +5,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use thiserror::Error;
 
 use crate::config::Http;
-use crate::model::Digest;
+use crate::model::{Digest, Instant};
 
 use super::Shown;
+use super::input::query;
+use super::problem::Problem;
 
 /// Shorter tokens can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
+/// Holds a browser's sign-in: until when, and a proof that the token was known.
+pub const SESSION_COOKIE: &str = "annals_session";
+/// A browser is asked for the token again after so long.
+pub const SESSION_SECONDS: u64 = 12 * 3_600;
 
 /// Why the port stays closed.
 #[derive(Debug, Error)]
@@ -49,10 +55,70 @@ impl Guard {
         }
     }
 
-    pub fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = self.token else { return true };
+    /// Whether the token must be shown at all.
+    pub fn is_closed(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether whoever sends these headers may look. Without a token, that is whoever has asked for this machine by one of
+    /// its own names: a page of a stranger that had its name point here asks by that name.
+    pub fn admits(&self, headers: &HeaderMap, now: Instant) -> bool {
+        let Some(token) = self.token else { return is_local(headers) };
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
-        shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && digest(shown.trim()) == token)
+        let is_bearer =
+            shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && digest(shown.trim()) == token);
+        is_bearer || cookie(headers, SESSION_COOKIE).is_some_and(|cookie| is_session(token, cookie, now))
+    }
+
+    /// The cookie of a browser whose user knows the token, good until `until`.
+    pub fn session(&self, shown: &str, until: Instant) -> Option<String> {
+        let token = self.token.filter(|token| digest(shown.trim()) == *token)?;
+        Some(session_of(token, until))
+    }
+}
+
+fn session_of(token: Digest, until: Instant) -> String {
+    let until = until.seconds().to_string();
+    // The secret stands on both sides, so that nothing can be appended.
+    let proof = Digest::with_domain("annals port session\n", &[&token.0, until.as_bytes(), &token.0]);
+    format!("{until}.{proof}")
+}
+
+fn is_session(token: Digest, cookie: &str, now: Instant) -> bool {
+    let until = cookie.split_once('.').and_then(|(until, _)| until.parse().ok());
+    let Some(until) = until.filter(|until: &i64| (now.seconds()..=1 << 40).contains(until)) else { return false };
+    // Digests, so that comparing takes the same time for every wrong one.
+    Digest::of(session_of(token, Instant::from_seconds(until)).as_bytes()) == Digest::of(cookie.as_bytes())
+}
+
+/// The value of a cookie.
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let texts = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(held, _)| *held == name).map(|(_, value)| value)
+}
+
+fn is_local(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST) else { return true };
+    let Ok(host) = host.to_str() else { return false };
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.');
+    name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether a form was sent by a page of ours, as far as the browser tells; programs that are none tell nothing.
+pub fn is_own_form(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    match (text("sec-fetch-site"), text("origin"), text("host")) {
+        (Some(site), _, _) => matches!(site, "same-origin" | "none"),
+        (None, Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
+        (None, Some(_), None) => false,
+        (None, None, _) => true,
     }
 }
 
@@ -73,8 +139,28 @@ pub async fn demand(State(shown): State<Arc<Shown>>, request: Request, next: Nex
     if shown.admits(request.headers()) {
         return next.run(request).await;
     }
+    if !shown.is_closed() {
+        return refusal(request.uri(), Problem::forbidden(WRONG_HOST));
+    }
+    let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    let is_browser = request.method() == Method::GET && accepts.is_some_and(|accepts| accepts.contains("text/html"));
+    if is_browser && !request.uri().path().starts_with("/api/") {
+        let back = request.uri().path_and_query().map_or("/", |back| back.as_str());
+        return Redirect::to(&format!("/sign-in{}", query([("back", back)]))).into_response();
+    }
     let demanded = [(header::WWW_AUTHENTICATE, "Bearer realm=\"annals\"")];
-    (StatusCode::UNAUTHORIZED, demanded, "this port demands a bearer token\n").into_response()
+    (demanded, refusal(request.uri(), Problem::unauthorized("this port demands a bearer token"))).into_response()
+}
+
+const WRONG_HOST: &str = "this port has no token and so is for this machine alone: ask for it as 127.0.0.1 or localhost, \
+    or set http.token_file";
+
+/// For programs as JSON, where they ask for that.
+fn refusal(uri: &Uri, problem: Problem) -> Response {
+    match uri.path().starts_with("/api/") {
+        true => problem.as_json(),
+        false => (problem.status, format!("{}\n", problem.message)).into_response(),
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +175,7 @@ mod tests {
             file
         });
         let token_file = file.as_ref().map(|file| file.path().to_owned());
-        (Http { listen: listen.parse().unwrap(), token_file }, file)
+        (Http { listen: listen.parse().unwrap(), token_file, sql: false }, file)
     }
 
     #[test]
@@ -125,7 +211,72 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             shown.map(|shown: &str| headers.insert(header::AUTHORIZATION, shown.parse().unwrap()));
-            assert_eq!(guard.admits(&headers), is_admitted, "{shown:?}");
+            assert_eq!(guard.admits(&headers, Instant::from_seconds(0)), is_admitted, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_sign_in_lasts_for_its_time_and_for_its_token() {
+        let (http, _file) = http("0.0.0.0:1", Some("a-token-of-some-length"));
+        let (guard, until) = (Guard::new(&http).unwrap(), Instant::from_seconds(1_800_000_000));
+        assert_eq!(guard.session("another-token-of-it", until), None);
+        let session = guard.session(" a-token-of-some-length ", until).unwrap();
+        let admits = |guard: &Guard, cookie: &str, now: i64| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::COOKIE, format!("a=b; {SESSION_COOKIE}={cookie}; c=d").parse().unwrap());
+            guard.admits(&headers, Instant::from_seconds(now))
+        };
+        assert!(admits(&guard, &session, 1_799_999_999));
+        assert!(!admits(&guard, &session, 1_800_000_001), "its time is over");
+        let longer = session.replacen("1800000000", "1900000000", 1);
+        for forged in ["", "1800000000", "1800000000.", longer.as_str(), &session[1..], &format!("{session}0")] {
+            assert!(!admits(&guard, forged, 1_799_999_999), "{forged}");
+        }
+        let (http, _file) = self::http("0.0.0.0:1", Some("another-token-of-some-length"));
+        assert!(!admits(&Guard::new(&http).unwrap(), &session, 1_799_999_999), "another token is in force");
+    }
+
+    #[test]
+    fn without_a_token_only_this_machine_s_own_names_open() {
+        let guard = Guard::default();
+        for (host, is_admitted) in [
+            ("127.0.0.1:9464", true),
+            ("127.3.2.1", true),
+            ("localhost:9464", true),
+            ("LOCALHOST", true),
+            ("annals.localhost:1", true),
+            ("[::1]:9464", true),
+            ("[::1]", true),
+            ("evil.example", false),
+            ("evil.example:9464", false),
+            ("127.0.0.1.evil.example:9464", false),
+            ("192.0.2.1:9464", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(guard.admits(&headers, Instant::from_seconds(0)), is_admitted, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_form_of_a_stranger_is_told() {
+        for (site, origin, is_own) in [
+            (Some("same-origin"), None, true),
+            (Some("none"), None, true),
+            (Some("cross-site"), Some("http://127.0.0.1:1"), false),
+            (Some("same-site"), None, false),
+            (None, Some("http://127.0.0.1:1"), true),
+            (None, Some("https://127.0.0.1:1"), true),
+            (None, Some("http://127.0.0.1:2"), false),
+            (None, Some("null"), false),
+            (None, None, true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "127.0.0.1:1".parse().unwrap());
+            site.map(|site: &str| headers.insert("sec-fetch-site", site.parse().unwrap()));
+            origin.map(|origin: &str| headers.insert(header::ORIGIN, origin.parse().unwrap()));
+            assert_eq!(is_own_form(&headers), is_own, "{site:?} {origin:?}");
         }
     }
 }

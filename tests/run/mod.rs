@@ -7,6 +7,7 @@ mod deploy;
 mod fleet;
 mod many;
 mod outside;
+mod page;
 mod port;
 mod program;
 mod restore;

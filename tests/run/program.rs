@@ -181,7 +181,7 @@ impl Drop for Running {
 pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
 
 impl Log {
-    fn of(from: impl Read + Send + 'static) -> Self {
+    pub fn of(from: impl Read + Send + 'static) -> Self {
         let log = Self(Arc::default());
         let theirs = log.clone();
         std::thread::spawn(move || {

@@ -58,9 +58,14 @@ impl CatalogArgs {
     /// When the folder cannot be read.
     pub fn load(&self, config: &Config) -> Result<Catalog, CatalogError> {
         let catalog = Catalog::embedded();
-        match self.queries.as_ref().or(config.queries.as_ref()) {
+        match self.folder(config) {
             Some(folder) => catalog.with_folder(folder),
             None => Ok(catalog),
         }
+    }
+
+    /// The folder of the user's own reports.
+    pub fn folder<'a>(&'a self, config: &'a Config) -> Option<&'a PathBuf> {
+        self.queries.as_ref().or(config.queries.as_ref())
     }
 }

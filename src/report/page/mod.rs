@@ -22,10 +22,10 @@ use super::coverage::{Span, StreamCoverage};
 use super::data::ViewData;
 use super::{About, LedgerHead, ReportError, Run, Severity, Zone, printable};
 
-pub use cells::FirstRows;
+pub use cells::{Cell, ColumnHead, FirstRows};
 pub use plain::HtmlTable;
-pub use section::Section;
-use section::{Figure, counted, said};
+use section::said;
+pub use section::{Figure, Section, counted};
 pub use strip::local;
 use strip::strip;
 use style::Style;

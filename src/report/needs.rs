@@ -1,0 +1,141 @@
+//! What a question needs of an archive. Naming a file in a view costs its footer: what is not needed is left out.
+
+use crate::archive::{Dataset, month_of};
+use crate::model::{InventoryPart, Range};
+
+use super::columns::View;
+use super::data::{LiveFile, ViewData};
+
+/// Words of SQL with which a view may be meant without its name standing there.
+const INDIRECT: [&str; 7] = ["query", "duckdb_", "information_schema", "pragma", "describe", "summarize", "show"];
+
+/// The views that a question reads, and of which time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    views: Vec<View>,
+    period: Option<Range>,
+}
+
+impl Needs {
+    /// These views, whole.
+    pub fn views(views: &[View]) -> Self {
+        Self { views: views.to_vec(), period: None }
+    }
+
+    /// Of events and sessions only what happened in the months that hold `period`. People and computers stay whole.
+    #[must_use]
+    pub fn within(self, period: Range) -> Self {
+        let last = month_of(period.end);
+        let end = if last.start < period.end { last.end } else { last.start };
+        Self { period: Some(Range { start: month_of(period.start).start, end }), ..self }
+    }
+
+    /// The views that `texts` of SQL may mean: those whose names stand in them anywhere, and all where views may be meant
+    /// without their names.
+    pub fn of_sql<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let text = texts.into_iter().collect::<Vec<_>>().join("\n").to_ascii_lowercase();
+        let is_plain = !INDIRECT.iter().any(|word| text.contains(word));
+        let mentioned = View::ALL.into_iter().filter(|view| !is_plain || text.contains(view.as_str()));
+        Self { views: mentioned.collect(), period: None }
+    }
+
+    /// These views as well.
+    #[must_use]
+    pub fn and(mut self, views: &[View]) -> Self {
+        self.views.extend(views);
+        self
+    }
+
+    fn holds(&self, view: View) -> bool {
+        self.views.contains(&view)
+    }
+
+    fn needs_file(&self, dataset: Dataset, file: &LiveFile) -> bool {
+        match (dataset, self.period, file.span) {
+            (Dataset::Inventory(_) | Dataset::Quarantine, _, _) | (_, None, _) | (_, _, None) => true,
+            (_, Some(period), Some((first, last))) => first < period.end && period.start <= last,
+        }
+    }
+}
+
+impl ViewData {
+    /// Without what `needs` does not name: those views have no rows.
+    #[must_use]
+    pub fn narrowed(&self, needs: &Needs) -> Self {
+        let files = self.files.iter().filter(|(dataset, _)| needs.holds(view_of(**dataset)));
+        let files = files.map(|(dataset, files)| {
+            let needed = files.iter().filter(|file| needs.needs_file(*dataset, file));
+            (*dataset, needed.cloned().collect())
+        });
+        let kept = |view: View| needs.holds(view);
+        Self {
+            archive: self.archive.clone(),
+            teams: self.teams.clone(),
+            files: files.collect(),
+            coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },
+            findings: if kept(View::Findings) { self.findings.clone() } else { Vec::new() },
+            inventory_reads: if kept(View::InventoryReads) { self.inventory_reads.clone() } else { Vec::new() },
+            reviews: if kept(View::Reviews) { self.reviews.clone() } else { Vec::new() },
+        }
+    }
+}
+
+fn view_of(dataset: Dataset) -> View {
+    match dataset {
+        Dataset::Activity => View::Activity,
+        Dataset::Connections => View::Connections,
+        Dataset::Billing => View::Billing,
+        Dataset::Sessions => View::Sessions,
+        Dataset::Quarantine => View::Quarantine,
+        Dataset::Inventory(part) => View::Inventory(part),
+    }
+}
+
+/// The computers' names, as they were at any time.
+pub const COMPUTERS: View = View::Inventory(InventoryPart::Computers);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Instant;
+
+    fn at(text: &str) -> Instant {
+        text.parse().unwrap()
+    }
+
+    fn data() -> ViewData {
+        let file = |from: &str, to: &str| LiveFile { path: from.to_owned(), span: Some((at(from), at(to))) };
+        let files = vec![
+            file("2026-01-02T00:00:00Z", "2026-01-30T00:00:00Z"),
+            file("2026-02-02T00:00:00Z", "2026-02-27T00:00:00Z"),
+            file("2026-03-01T00:00:00Z", "2026-03-30T00:00:00Z"),
+            LiveFile { path: "no times".to_owned(), span: None },
+        ];
+        let of = |dataset| (dataset, files.clone());
+        let datasets = [Dataset::Sessions, Dataset::Connections, Dataset::Inventory(InventoryPart::Computers)];
+        ViewData { files: datasets.map(of).into(), ..ViewData::default() }
+    }
+
+    #[test]
+    fn files_of_other_views_and_of_other_months_are_left_out() {
+        let needs = Needs::views(&[View::Sessions, COMPUTERS]);
+        let period = Range { start: at("2026-02-10T00:00:00Z"), end: at("2026-03-01T00:00:00Z") };
+        let narrowed = data().narrowed(&needs.clone().within(period));
+        assert_eq!(narrowed.files[&Dataset::Sessions].len(), 2, "February's, and the one without times");
+        assert_eq!(narrowed.files[&Dataset::Inventory(InventoryPart::Computers)].len(), 4, "whole");
+        assert!(!narrowed.files.contains_key(&Dataset::Connections));
+        let longer = Range { end: at("2026-03-01T00:00:01Z"), ..period };
+        assert_eq!(data().narrowed(&needs.clone().within(longer)).files[&Dataset::Sessions].len(), 3);
+        assert_eq!(data().narrowed(&needs).files[&Dataset::Sessions].len(), 4);
+    }
+
+    #[test]
+    fn a_view_is_needed_when_it_may_be_meant() {
+        let needs = |sql: &str| Needs::of_sql([sql]);
+        assert_eq!(needs("SELECT * FROM Sessions -- billing"), Needs::views(&[View::Billing, View::Sessions]));
+        assert_eq!(needs("SELECT 1"), Needs::views(&[]));
+        for sql in ["FROM query_table('sess' || 'ions')", "SHOW TABLES", "SELECT * FROM duckdb_views()"] {
+            assert_eq!(needs(sql), Needs::views(&View::ALL), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! An archive at its place on this machine, looked at again and again: for whoever serves it for years.
+
+use std::path::Path;
+
+use crate::archive::{Archive, ArchiveError, TeamState};
+use crate::model::TeamId;
+
+use super::ReportError;
+use super::data::ViewData;
+use super::lookup::ARCHIVE_FAILED;
+
+/// Where looks at an archive come from. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Place {
+    archive: Archive,
+    root: String,
+}
+
+impl Place {
+    /// `root` is the archive's directory, absolute.
+    ///
+    /// # Errors
+    /// [`ReportError::Path`] when the engine could not read files there.
+    pub fn new(archive: Archive, root: &Path) -> Result<Self, ReportError> {
+        let root = root.to_str().ok_or_else(|| ReportError::Path { path: root.display().to_string() })?.to_owned();
+        Ok(Self { archive, root })
+    }
+
+    pub fn archive_id(&self) -> &str {
+        self.archive.id()
+    }
+
+    /// The teams that the archive holds.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn teams(&self) -> Result<Vec<TeamId>, ReportError> {
+        self.archive.teams().map_err(failed)
+    }
+
+    /// What the archive holds of some teams now. `known` shows a team to whom it is handed if somebody holds it in memory,
+    /// and answers whether: a long ledger is then not read again.
+    ///
+    /// # Errors
+    /// When the archive cannot be read, or a ledger does not check.
+    pub fn data(
+        &self,
+        teams: &[TeamId],
+        known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
+    ) -> Result<ViewData, ReportError> {
+        let mut data = ViewData { archive: Some(self.archive.clone()), ..ViewData::default() };
+        for team in teams {
+            if !known(team, &mut |state| data.add_state(&self.root, state)) {
+                data.add_state(&self.root, self.archive.read(team).map_err(failed)?.state());
+            }
+        }
+        Ok(data)
+    }
+}
+
+fn failed(error: ArchiveError) -> ReportError {
+    ReportError::Engine(format!("{ARCHIVE_FAILED}{error}"))
+}

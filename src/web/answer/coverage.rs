@@ -1,0 +1,219 @@
+//! What was read of a stream, and what was not: as stretches of time, and as days of a calendar.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::model::{Instant, Range, Stream, TeamId};
+use crate::report::ViewData;
+
+pub const PARAMETERS: [&str; 4] = ["team", "stream", "from", "to"];
+pub const DAY: Duration = Duration::from_secs(86_400);
+
+/// What is known of a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cover {
+    /// Settled or sealed.
+    Complete,
+    /// Out of reach at the very first reading.
+    BeforeArchive,
+    /// Read, and to be confirmed by another reading.
+    Provisional,
+    /// Not read, or not yet.
+    NotFetched,
+    /// Events were, or may have been, lost.
+    Gap,
+}
+
+/// A stretch of time in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Stretch {
+    pub from: Instant,
+    pub to: Instant,
+    pub state: Cover,
+}
+
+/// A recorded gap; without `from` or `to` where it is not known when it began or ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct GapShown {
+    pub from: Option<Instant>,
+    pub to: Option<Instant>,
+    pub subject: String,
+    pub reason: String,
+    pub found_at: Instant,
+    /// The ledger line that records it.
+    pub ledger_seq: u64,
+}
+
+/// One stream of one team.
+#[derive(Debug, Clone, Serialize)]
+pub struct StreamCover {
+    pub team: String,
+    pub stream: Stream,
+    /// Where the archive begins; none before the first reading.
+    pub begins: Option<Instant>,
+    /// From there until now, without holes: complete, provisional or not fetched.
+    pub stretches: Vec<Stretch>,
+    /// The gaps that stand, in the order of time.
+    pub gaps: Vec<GapShown>,
+}
+
+impl StreamCover {
+    pub fn of(data: &ViewData, team: &TeamId, stream: Stream, now: Instant) -> Self {
+        let rows = data.coverage.iter().filter(|row| row.team_id == *team && row.window.stream == stream);
+        let mut windows: Vec<(Range, bool)> =
+            rows.map(|row| (row.window.range, row.window.state.as_str() == "provisional")).collect();
+        windows.sort_unstable();
+        let look = data.teams.iter().find(|look| look.team_id == *team);
+        let begins = look.and_then(|look| look.begins.get(&stream).copied());
+        let begins = begins.or(windows.first().map(|(range, _)| range.start));
+        let mut stretches = Vec::new();
+        if let Some(mut edge) = begins {
+            for (range, is_provisional) in windows {
+                push(&mut stretches, edge, range.start, Cover::NotFetched);
+                let state = if is_provisional { Cover::Provisional } else { Cover::Complete };
+                push(&mut stretches, range.start.max(edge), range.end, state);
+                edge = edge.max(range.end);
+            }
+            push(&mut stretches, edge, now, Cover::NotFetched);
+        }
+        Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
+    }
+
+    /// The worst that is so anywhere in `day`; none where it lies ahead, or nothing was read yet.
+    pub fn state_of(&self, day: Range, now: Instant) -> Option<Cover> {
+        let begins = self.begins?;
+        if day.start >= now {
+            return None;
+        }
+        if self.gaps.iter().any(|gap| gap.touches(day, begins)) {
+            return Some(Cover::Gap);
+        }
+        let first = self.stretches.partition_point(|stretch| stretch.to <= day.start);
+        let here = self.stretches[first..].iter().take_while(|stretch| stretch.from < day.end);
+        let worst = here.map(|stretch| stretch.state).max();
+        worst.or((day.end <= begins).then_some(Cover::BeforeArchive)).or(Some(Cover::NotFetched))
+    }
+
+    /// Without what lies outside of `period`.
+    pub fn within(mut self, period: Range) -> Self {
+        let begins = self.begins.unwrap_or(period.start);
+        self.gaps.retain(|gap| gap.touches(period, begins));
+        self.stretches.retain_mut(|stretch| {
+            (stretch.from, stretch.to) = (stretch.from.max(period.start), stretch.to.min(period.end));
+            stretch.from < stretch.to
+        });
+        self
+    }
+}
+
+impl GapShown {
+    /// Whether it lies, or may lie, in a part of `range`. It began with the archive at the earliest, and ended when it was
+    /// found at the latest.
+    pub fn touches(&self, range: Range, begins: Instant) -> bool {
+        let (from, to) = (self.from.unwrap_or(begins), self.to.unwrap_or(self.found_at));
+        from < range.end && range.start < to || from == to && range.owns(from)
+    }
+}
+
+fn push(stretches: &mut Vec<Stretch>, from: Instant, to: Instant, state: Cover) {
+    if from >= to {
+        return;
+    }
+    match stretches.last_mut() {
+        Some(last) if last.state == state && last.to == from => last.to = to,
+        _ => stretches.push(Stretch { from, to, state }),
+    }
+}
+
+fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapShown> {
+    let of_team = || data.findings.iter().filter(|row| row.team_id == *team);
+    let standing = of_team().filter(|row| {
+        let gap = &row.finding;
+        let is_ours = gap.kind.as_str() == "gap" && gap.stream == Some(stream);
+        is_ours && !of_team().any(|other| other.finding.closes(gap))
+    });
+    let mut found: Vec<GapShown> = standing
+        .map(|row| GapShown {
+            from: row.finding.from,
+            to: row.finding.to,
+            subject: row.finding.subject.clone(),
+            reason: row.finding.reason.clone(),
+            found_at: row.finding.found_at,
+            ledger_seq: row.ledger_seq.0,
+        })
+        .collect();
+    found.sort_by_key(|gap| (gap.from, gap.to, gap.ledger_seq));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Instant {
+        text.parse().unwrap()
+    }
+
+    fn day(text: &str) -> Range {
+        let start = at(&format!("{text}T00:00:00Z"));
+        Range { start, end: start.plus(DAY) }
+    }
+
+    #[test]
+    fn a_day_shows_the_worst_that_is_so_in_it() {
+        let mut stretches = Vec::new();
+        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-03T00:00:00Z"), Cover::Complete);
+        push(&mut stretches, at("2026-11-03T00:00:00Z"), at("2026-11-05T00:00:00Z"), Cover::Complete);
+        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-05T06:00:00Z"), Cover::Provisional);
+        push(&mut stretches, at("2026-11-05T06:00:00Z"), at("2026-11-06T08:00:00Z"), Cover::NotFetched);
+        assert_eq!(stretches.len(), 3, "equal neighbours are one");
+        let gap = |from: Option<&str>, to: Option<&str>| GapShown {
+            from: from.map(at),
+            to: to.map(at),
+            subject: String::new(),
+            reason: String::new(),
+            found_at: at("2026-11-04T10:00:00Z"),
+            ledger_seq: 1,
+        };
+        let (team, now) = ("t".to_owned(), at("2026-11-06T08:00:00Z"));
+        let begins = Some(at("2026-11-02T00:00:00Z"));
+        let mut cover = StreamCover { team, stream: Stream::Activity, begins, stretches, gaps: Vec::new() };
+        let states = |cover: &StreamCover| {
+            ["2026-11-01", "2026-11-02", "2026-11-04", "2026-11-05", "2026-11-06", "2026-11-07"]
+                .map(|text| cover.state_of(day(text), now))
+        };
+        let expected = [
+            Some(Cover::BeforeArchive),
+            Some(Cover::Complete),
+            Some(Cover::Complete),
+            Some(Cover::NotFetched),
+            Some(Cover::NotFetched),
+            None,
+        ];
+        assert_eq!(states(&cover), expected);
+        cover.gaps = vec![gap(Some("2026-11-04T09:00:00Z"), None)];
+        assert_eq!(states(&cover)[2], Some(Cover::Gap), "until it was found");
+        assert_eq!(states(&cover)[1], Some(Cover::Complete));
+        cover.gaps = vec![gap(None, Some("2026-11-02T09:00:00Z"))];
+        assert_eq!(states(&cover)[..3], [Some(Cover::BeforeArchive), Some(Cover::Gap), Some(Cover::Complete)]);
+        let moment = Some("2026-11-03T00:00:00Z");
+        cover.gaps = vec![gap(moment, moment)];
+        assert_eq!(cover.state_of(day("2026-11-03"), now), Some(Cover::Gap), "a gap of one moment");
+        assert_eq!(cover.state_of(day("2026-11-02"), now), Some(Cover::Complete));
+    }
+
+    #[test]
+    fn stretches_are_cut_to_a_period() {
+        let mut stretches = Vec::new();
+        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-05T00:00:00Z"), Cover::Complete);
+        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-06T00:00:00Z"), Cover::Provisional);
+        let cover =
+            StreamCover { team: "t".into(), stream: Stream::Activity, begins: None, stretches, gaps: Vec::new() };
+        let cut = cover.within(Range { start: at("2026-11-03T00:00:00Z"), end: at("2026-11-04T00:00:00Z") });
+        let expected =
+            Stretch { from: at("2026-11-03T00:00:00Z"), to: at("2026-11-04T00:00:00Z"), state: Cover::Complete };
+        assert_eq!(cut.stretches, [expected]);
+    }
+}

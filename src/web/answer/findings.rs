@@ -1,0 +1,105 @@
+//! Findings: what was noticed, newest first.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Instant, Stream, TeamId};
+use crate::report::{Engine, Needs, ParamValue, View};
+
+use super::super::Shown;
+use super::super::input::{Input, cursor, place};
+use super::super::problem::Problem;
+use super::sessions::Found;
+use super::{TIME_MAX, maybe_moment, moment};
+
+pub const PARAMETERS: [&str; 6] = ["team", "kind", "stream", "seq", "limit", "after"];
+
+/// One finding. Where `from_time` or `to_time` is missing, it is not known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FindingShown {
+    pub team_id: String,
+    pub stream: Option<String>,
+    pub kind: String,
+    pub subject: String,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub from_time: Option<Instant>,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub to_time: Option<Instant>,
+    pub reason: String,
+    pub count: u64,
+    #[serde(deserialize_with = "moment")]
+    pub found_at: Instant,
+    /// The ledger line that records it.
+    pub ledger_seq: u64,
+    #[serde(skip_serializing)]
+    nth: u64,
+}
+
+/// The last row of a part: when it was found, its team, and its place among the team's findings.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Last(i64, String, u64);
+
+/// The findings that `input` asks for.
+///
+/// # Errors
+/// When `input` asks for what there cannot be, and those of asking.
+pub async fn find(
+    shown: &Shown,
+    input: &Input,
+    teams: Vec<TeamId>,
+    limit: usize,
+) -> Result<Found<FindingShown>, Problem> {
+    let (mut conditions, mut values) = (vec!["true"], BTreeMap::new());
+    if let Some(kind) = input.get("kind") {
+        conditions.push("kind = $kind");
+        values.insert("kind", ParamValue::Text(kind.to_owned()));
+    }
+    if let Some(stream) = input.parsed::<Stream>("stream")? {
+        conditions.push("stream = $stream");
+        values.insert("stream", ParamValue::Text(stream.to_string()));
+    }
+    if let Some(seq) = input.parsed::<i64>("seq")? {
+        conditions.push("ledger_seq = $seq");
+        values.insert("seq", ParamValue::Integer(seq));
+    }
+    if let Some(Last(micros, team, nth)) = place(input)? {
+        conditions.push("(epoch_us(found_at), team_id, nth) < ($micros, $team, $nth)");
+        values.insert("micros", ParamValue::Integer(micros));
+        values.insert("team", ParamValue::Text(team));
+        values.insert("nth", ParamValue::Integer(i64::try_from(nth).unwrap_or(i64::MAX)));
+    }
+    // A team's findings have no key of their own: they are numbered in the order in which the ledger tells them.
+    let sql = format!(
+        "WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY team_id ORDER BY ledger_seq, kind, stream, subject, \
+         from_time, to_time, reason) AS nth FROM findings) \
+         SELECT team_id, stream, kind, subject, epoch_us(from_time) AS from_time, epoch_us(to_time) AS to_time, reason, \
+         count, epoch_us(found_at) AS found_at, ledger_seq, nth FROM numbered WHERE {} \
+         ORDER BY found_at DESC, team_id DESC, nth DESC LIMIT {}",
+        conditions.join(" AND "),
+        limit + 1
+    );
+    let ask = move |engine: &mut Engine| engine.rows::<FindingShown>(&sql, &values);
+    let mut rows = shown.asking.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more);
+    let next = next.map(|last| cursor(&Last(last.found_at.micros(), last.team_id.clone(), last.nth)));
+    Ok(Found { rows, next })
+}
+
+/// The kinds that occur, and how often.
+///
+/// # Errors
+/// Those of asking.
+pub async fn kinds(shown: &Shown, teams: Vec<TeamId>) -> Result<Vec<(String, u64)>, Problem> {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
+        n: u64,
+    }
+    let sql = "SELECT kind, count(*) AS n FROM findings GROUP BY kind ORDER BY kind";
+    let ask = move |engine: &mut Engine| engine.rows::<Kind>(sql, &BTreeMap::new());
+    let rows = shown.asking.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
+    Ok(rows.into_iter().map(|row| (row.kind, row.n)).collect())
+}

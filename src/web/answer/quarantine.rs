@@ -1,0 +1,83 @@
+//! The quarantine: events that could not become rows, kept as they were served.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Instant, Stream, TeamId};
+use crate::report::{Engine, Needs, ParamValue, View};
+
+use super::super::Shown;
+use super::super::input::{Input, cursor, place};
+use super::super::problem::Problem;
+use super::sessions::Found;
+use super::{TIME_MAX, maybe_moment, moment};
+
+pub const PARAMETERS: [&str; 5] = ["team", "stream", "reason", "limit", "after"];
+/// Characters of an event's text that are shown.
+pub const RAW_CHARS_MAX: usize = 20_000;
+
+/// One event that could not become a row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Quarantined {
+    pub team_id: String,
+    pub stream: String,
+    pub event_id: String,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub event_time: Option<Instant>,
+    pub reason: String,
+    pub detail: Option<String>,
+    #[serde(deserialize_with = "moment")]
+    pub first_seen_at: Instant,
+    pub redacted: bool,
+    /// The text as served, its beginning where it is long.
+    pub raw: Option<String>,
+    pub raw_chars: Option<u64>,
+}
+
+/// The last row of a part: when it was first seen, its team, stream and id.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Last(i64, String, String, String);
+
+/// The quarantined events that `input` asks for, newest first.
+///
+/// # Errors
+/// When `input` asks for what there cannot be, and those of asking.
+pub async fn find(
+    shown: &Shown,
+    input: &Input,
+    teams: Vec<TeamId>,
+    limit: usize,
+) -> Result<Found<Quarantined>, Problem> {
+    let (mut conditions, mut values) = (vec!["true"], BTreeMap::new());
+    if let Some(stream) = input.parsed::<Stream>("stream")? {
+        conditions.push("stream = $stream");
+        values.insert("stream", ParamValue::Text(stream.to_string()));
+    }
+    if let Some(reason) = input.get("reason") {
+        conditions.push("reason = $reason");
+        values.insert("reason", ParamValue::Text(reason.to_owned()));
+    }
+    if let Some(Last(micros, team, stream, id)) = place(input)? {
+        conditions.push("(epoch_us(first_seen_at), team_id, stream, event_id) < ($micros, $team, $last_stream, $id)");
+        values.insert("micros", ParamValue::Integer(micros));
+        values.insert("team", ParamValue::Text(team));
+        values.insert("last_stream", ParamValue::Text(stream));
+        values.insert("id", ParamValue::Text(id));
+    }
+    let sql = format!(
+        "SELECT team_id, stream, event_id, epoch_us(event_time) AS event_time, reason, detail, \
+         epoch_us(first_seen_at) AS first_seen_at, redacted, left(raw, {RAW_CHARS_MAX}) AS raw, length(raw) AS raw_chars \
+         FROM quarantine WHERE {} ORDER BY first_seen_at DESC, team_id DESC, stream DESC, event_id DESC LIMIT {}",
+        conditions.join(" AND "),
+        limit + 1
+    );
+    let ask = move |engine: &mut Engine| engine.rows::<Quarantined>(&sql, &values);
+    let mut rows = shown.asking.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(|last| {
+        cursor(&Last(last.first_seen_at.micros(), last.team_id.clone(), last.stream.clone(), last.event_id.clone()))
+    });
+    Ok(Found { rows, next })
+}

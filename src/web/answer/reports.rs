@@ -1,0 +1,185 @@
+//! Reports: what there is, and what one of them answers.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures::stream::try_unfold;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::config::When;
+use crate::model::TeamId;
+use crate::report::{
+    About, Asked, Catalog, Engine, FirstRows, Format, JsonRows, Look, Needs, Report, Section, View, Zone, write_report,
+};
+
+use super::super::Shown;
+use super::super::input::Input;
+use super::super::problem::Problem;
+use super::{asked_teams, period};
+
+/// Names of the parameters that every report knows; its own begin with `param.`.
+pub const PARAMETERS: [&str; 7] = ["team", "from", "to", "tz", "as_of", "limit", "run"];
+/// A report is answered within this, or not.
+pub const REPORT_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of a file that is made for being taken away.
+const FILE_BYTES_MAX: u64 = 512 << 20;
+/// Bytes of a report's rows, as JSON.
+const JSON_BYTES_MAX: usize = 32 << 20;
+/// Rows of a report that are given as JSON when nobody says.
+pub const JSON_ROWS: usize = 1_000;
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The reports that there are now: a user's own may change at any time.
+///
+/// # Errors
+/// When the folder of a user's own cannot be read.
+pub async fn catalog(shown: &Shown) -> Result<Catalog, Problem> {
+    let folder: Option<PathBuf> = shown.settings().queries;
+    let load = move || match folder {
+        Some(folder) => Catalog::embedded().with_folder(&folder),
+        None => Ok(Catalog::embedded()),
+    };
+    Ok(tokio::task::spawn_blocking(load).await.map_err(|_| Problem::failed("the catalog broke"))??)
+}
+
+/// A report, and what is asked of it.
+#[derive(Clone)]
+pub struct Question {
+    pub report: Report,
+    pub asked: Asked,
+    pub teams: Vec<TeamId>,
+}
+
+impl Question {
+    /// What `input` asks of `report`.
+    ///
+    /// # Errors
+    /// When a parameter, a date or the team is none.
+    pub async fn of(shown: &Shown, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
+        let now = shown.clock.now();
+        let period = period(input, now, &zone)?;
+        let as_of = input.parsed::<When>("as_of")?.map_or(period.end, |at| at.resolve_in(now, zone.rules()));
+        let values = report.values(&input.under("param."), now, zone.rules())?;
+        let (team, teams) = asked_teams(shown, input).await?;
+        Ok(Self { report, asked: Asked { period, team, zone, as_of, now, values }, teams })
+    }
+
+    /// The report as a section of a page, with its first rows. `links` name files with all of them.
+    ///
+    /// # Errors
+    /// Those of asking.
+    pub async fn section(
+        self,
+        shown: &Shown,
+        rows_max: usize,
+        links: Vec<(String, String)>,
+    ) -> Result<(Section, About), Problem> {
+        let Self { report, asked, teams } = self;
+        let needs = needs(&report);
+        let ask = move |engine: &mut Engine| {
+            let run = engine.run(&report, &asked)?;
+            let mut rows = FirstRows::new(rows_max);
+            run.rows(&mut rows)?;
+            Ok((Section::of(&run, rows, links.clone())?, run.about().clone()))
+        };
+        shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
+    }
+
+    /// The report's rows as JSON, at most so many, and what is said about it.
+    ///
+    /// # Errors
+    /// Those of asking.
+    pub async fn rows(self, shown: &Shown, rows_max: usize) -> Result<Answered, Problem> {
+        let Self { report, asked, teams } = self;
+        let needs = needs(&report);
+        let ask = move |engine: &mut Engine| {
+            let run = engine.run(&report, &asked)?;
+            let mut rows = JsonRows::new(rows_max, JSON_BYTES_MAX);
+            run.rows(&mut rows)?;
+            Ok(Answered { about: run.about().clone(), columns: rows.columns, rows: rows.rows, truncated: rows.is_cut })
+        };
+        shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
+    }
+
+    /// The report whole, as a file that is sent when it is made: who takes it slowly holds up nobody.
+    ///
+    /// # Errors
+    /// Those of asking, and when the file would be too large.
+    pub async fn file(self, shown: &Shown, format: Format) -> Result<Body, Problem> {
+        let Self { report, asked, teams } = self;
+        let needs = needs(&report);
+        let spill = shown.settings().spill_parent;
+        let ask = move |engine: &mut Engine| {
+            let run = engine.run(&report, &asked)?;
+            let mut file = Bounded { file: tempfile::tempfile_in(&spill)?, left: FILE_BYTES_MAX };
+            write_report(&run, format, &mut file, Look::default(), false)?;
+            file.file.seek(SeekFrom::Start(0))?;
+            Ok(file.file)
+        };
+        Ok(sent(shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
+    }
+}
+
+/// What a report reads; what is said about it needs the coverage and the findings as well.
+fn needs(report: &Report) -> Needs {
+    let texts = [&report.rows].into_iter().chain(&report.chart_rows).map(|statement| statement.text.as_str());
+    Needs::of_sql(texts).and(&[View::Coverage, View::Findings])
+}
+
+/// A report's rows, and what is said about them.
+#[derive(Serialize)]
+pub struct Answered {
+    pub about: About,
+    pub columns: Vec<String>,
+    pub rows: Vec<Box<RawValue>>,
+    /// The report has more rows than these.
+    pub truncated: bool,
+}
+
+/// A file that does not outgrow its bound.
+struct Bounded {
+    file: std::fs::File,
+    left: u64,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = bytes.len() as u64;
+        self.left = self.left.checked_sub(count).ok_or_else(|| {
+            let message = format!("the file is larger than {FILE_BYTES_MAX} bytes: `annals report run` has no bound");
+            std::io::Error::other(message)
+        })?;
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn sent(file: std::fs::File) -> Body {
+    Body::from_stream(try_unfold(file, |mut file| async move {
+        let read = tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let count = file.read(&mut chunk)?;
+            chunk.truncate(count);
+            Ok::<_, std::io::Error>((chunk, file))
+        });
+        let (chunk, file) = read.await.map_err(std::io::Error::other)??;
+        Ok::<_, std::io::Error>((!chunk.is_empty()).then_some((Bytes::from(chunk), file)))
+    }))
+}
+
+/// Refuses names that no report knows.
+///
+/// # Errors
+/// The first of them.
+pub fn check_parameters(input: &Input) -> Result<(), Problem> {
+    let own = input.under("param.").into_iter().map(|(name, _)| format!("param.{name}")).collect::<Vec<_>>();
+    let known: Vec<&str> = PARAMETERS.into_iter().chain(own.iter().map(String::as_str)).collect();
+    input.only(&known)
+}

@@ -1,0 +1,253 @@
+//! Sessions: searched, and one of them with all its events.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Instant, Range, TeamId};
+use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View};
+
+use super::super::Shown;
+use super::super::input::{Input, cursor, place};
+use super::super::problem::Problem;
+use super::{TIME_MAX, literal, maybe_moment, moment};
+
+pub const OUTCOMES: [&str; 5] = ["ended", "open", "auth_failed", "requested_only", "closed_only"];
+/// Names of the parameters that a search knows.
+pub const PARAMETERS: [&str; 11] =
+    ["team", "from", "to", "tz", "user", "computer", "address", "outcome", "limit", "after", "by"];
+/// Events of one session that are shown at most.
+pub const EVENTS_MAX: usize = 500;
+/// Sessions that begin this long before a day are looked for on it.
+const BEGUN_BEFORE_DAYS: u64 = 31;
+/// Sessions of a day that are drawn at most.
+pub const DAY_MAX: usize = 2_000;
+
+/// One session. Times are UTC, to the microsecond.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Session {
+    pub team_id: String,
+    pub connection_id: String,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub requested_at: Option<Instant>,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub established_at: Option<Instant>,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub authenticated_at: Option<Instant>,
+    #[serde(deserialize_with = "maybe_moment")]
+    pub closed_at: Option<Instant>,
+    #[serde(deserialize_with = "moment")]
+    pub first_event_at: Instant,
+    #[serde(deserialize_with = "moment")]
+    pub last_event_at: Instant,
+    pub duration_ms: Option<i64>,
+    pub outcome: String,
+    pub failed_attempts: u64,
+    pub failure_reasons: Option<String>,
+    pub device_id: Option<String>,
+    pub computer_host_name: Option<String>,
+    pub tunnel_id: Option<String>,
+    pub source_type: Option<String>,
+    pub peer_email: Option<String>,
+    pub peer_ip: Option<String>,
+    pub direct_ip: Option<String>,
+    pub local_user_name: Option<String>,
+    pub event_count: u64,
+    pub conflicts: Option<String>,
+}
+
+/// One event of a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Event {
+    pub event_id: String,
+    #[serde(deserialize_with = "moment")]
+    pub event_time: Instant,
+    pub event_time_ns: i64,
+    pub event_type: String,
+    pub revision: i32,
+    #[serde(deserialize_with = "moment")]
+    pub first_seen_at: Instant,
+    pub redacted: bool,
+    /// The event's JSON text, exactly as served.
+    pub raw: String,
+}
+
+/// A part of a list, and where it goes on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found<T> {
+    pub rows: Vec<T>,
+    /// What to give as `after` for the rows that follow; none at the end.
+    pub next: Option<String>,
+}
+
+/// What sessions are looked for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    pub teams: Vec<TeamId>,
+    /// When a session's first event happened; half-open.
+    pub period: Range,
+    conditions: Vec<&'static str>,
+    values: BTreeMap<&'static str, ParamValue>,
+}
+
+/// The last row of a part: its first event, connection and team.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Last(i64, String, String);
+
+impl Search {
+    /// What `input` asks for.
+    ///
+    /// # Errors
+    /// When the outcome is none.
+    pub fn of(input: &Input, teams: Vec<TeamId>, period: Range) -> Result<Self, Problem> {
+        let mut search = Self { teams, period, conditions: Vec::new(), values: BTreeMap::new() };
+        let folded = |name: &str| input.get(name).map(str::to_lowercase);
+        if let Some(user) = folded("user") {
+            let condition = "(contains(lower(peer_email), $user) OR contains(lower(local_user_name), $user))";
+            search.narrow(condition, "user", user);
+        }
+        if let Some(computer) = folded("computer") {
+            let condition = "(contains(lower(computer_host_name), $computer) OR lower(device_id) = $computer \
+                OR (team_id, device_id) IN (SELECT (team_id, device_id) FROM inventory_computers \
+                WHERE contains(lower(name), $computer)))";
+            search.narrow(condition, "computer", computer);
+        }
+        if let Some(address) = folded("address") {
+            let condition = "(starts_with(lower(peer_ip), $address) OR starts_with(lower(direct_ip), $address))";
+            search.narrow(condition, "address", address);
+        }
+        if let Some(outcome) = input.get("outcome") {
+            if !OUTCOMES.contains(&outcome) {
+                return Err(Problem::bad(format!("outcome: it may be {}", OUTCOMES.join(", "))));
+            }
+            search.narrow("outcome = $outcome", "outcome", outcome.to_owned());
+        }
+        Ok(search)
+    }
+
+    fn narrow(&mut self, condition: &'static str, name: &'static str, value: String) {
+        self.conditions.push(condition);
+        self.values.insert(name, ParamValue::Text(value));
+    }
+
+    /// Whether anything beside the period is asked.
+    pub fn is_narrow(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// The sessions, newest first, from where `input` says.
+    ///
+    /// # Errors
+    /// When `input` names no place, and those of asking.
+    pub async fn find(&self, shown: &Shown, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
+        let last: Option<Last> = place(input)?;
+        let mut values = self.values.clone();
+        let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
+        let (from, to) = (literal(self.period.start), literal(self.period.end));
+        conditions.push(format!("first_event_at >= {from} AND first_event_at < {to}"));
+        if let Some(Last(micros, connection, team)) = last {
+            let at = format!("make_timestamp({micros})");
+            conditions.push(format!(
+                "first_event_at <= {at} AND (first_event_at < {at} OR (connection_id, team_id) < ($connection, $team))"
+            ));
+            values.insert("connection", ParamValue::Text(connection));
+            values.insert("team", ParamValue::Text(team));
+        }
+        let sql = select(&conditions, "first_event_at DESC, connection_id DESC, team_id DESC", limit + 1);
+        let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &values);
+        let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(self.period);
+        let mut rows = shown.asking.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows
+            .last()
+            .filter(|_| has_more)
+            .map(|last| cursor(&Last(last.first_event_at.micros(), last.connection_id.clone(), last.team_id.clone())));
+        Ok(Found { rows, next })
+    }
+
+    /// The sessions that were going on at some time of the period, in the order of their beginnings; at most [`DAY_MAX`]
+    /// and one more.
+    ///
+    /// # Errors
+    /// Those of asking.
+    pub async fn going_on(&self, shown: &Shown) -> Result<Vec<Session>, Problem> {
+        let Range { start, end } = self.period;
+        let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
+        let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
+        conditions.push(format!(
+            "first_event_at >= {} AND first_event_at < {} AND coalesce(closed_at, last_event_at) >= {}",
+            literal(since),
+            literal(end),
+            literal(start)
+        ));
+        let sql = select(&conditions, "first_event_at, connection_id, team_id", DAY_MAX + 1);
+        let values = self.values.clone();
+        let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(Range { start: since, end });
+        shown.asking.ask(self.teams.clone(), needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+    }
+}
+
+/// The beginning of the newest session, whatever the period.
+///
+/// # Errors
+/// Those of asking.
+pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
+    #[derive(Deserialize)]
+    struct Newest {
+        #[serde(deserialize_with = "maybe_moment")]
+        at: Option<Instant>,
+    }
+    let sql = "SELECT epoch_us(max(first_event_at)) AS at FROM sessions";
+    let needs = Needs::views(&[View::Sessions]);
+    let ask = move |engine: &mut Engine| engine.rows::<Newest>(sql, &BTreeMap::new());
+    let rows = shown.asking.ask(teams, needs, TIME_MAX, ask).await?;
+    Ok(rows.into_iter().find_map(|row| row.at))
+}
+
+/// A session with its events, in the order in which they happened; at most [`EVENTS_MAX`] of them.
+///
+/// # Errors
+/// When there is no such session, and those of asking.
+pub async fn session(shown: &Shown, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
+    let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
+    let sql = select(&["connection_id = $connection".to_owned()], "team_id", 1);
+    let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));
+    let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &theirs);
+    let found = shown.asking.ask(teams.clone(), needs, TIME_MAX, ask).await?;
+    let missing = || Problem::missing("no session of this id is in the archive");
+    let session = found.into_iter().next().ok_or_else(missing)?;
+    let events = events(shown, teams, &session, values).await?;
+    Ok((session, events))
+}
+
+async fn events(
+    shown: &Shown,
+    teams: Vec<TeamId>,
+    session: &Session,
+    mut values: BTreeMap<&'static str, ParamValue>,
+) -> Result<Vec<Event>, Problem> {
+    values.insert("team", ParamValue::Text(session.team_id.clone()));
+    let (first, last) = (literal(session.first_event_at), literal(session.last_event_at));
+    let sql = format!(
+        "SELECT event_id, epoch_us(event_time) AS event_time, event_time_ns, event_type, revision, \
+         epoch_us(first_seen_at) AS first_seen_at, redacted, raw FROM connections \
+         WHERE connection_id = $connection AND team_id = $team AND event_time BETWEEN {first} AND {last} \
+         ORDER BY event_time_ns, event_id, revision LIMIT {EVENTS_MAX}"
+    );
+    let period = Range { start: session.first_event_at, end: session.last_event_at.plus(Duration::from_secs(1)) };
+    let needs = Needs::views(&[View::Connections]).within(period);
+    shown.asking.ask(teams, needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+}
+
+fn select(conditions: &[String], order: &str, limit: usize) -> String {
+    format!(
+        "SELECT team_id, connection_id, epoch_us(requested_at) AS requested_at, epoch_us(established_at) AS established_at, \
+         epoch_us(authenticated_at) AS authenticated_at, epoch_us(closed_at) AS closed_at, \
+         epoch_us(first_event_at) AS first_event_at, epoch_us(last_event_at) AS last_event_at, duration_ms, outcome, \
+         failed_attempts, failure_reasons, device_id, computer_host_name, tunnel_id, source_type, peer_email, peer_ip, \
+         direct_ip, local_user_name, event_count, conflicts FROM sessions WHERE {} ORDER BY {order} LIMIT {limit}",
+        conditions.join(" AND ")
+    )
+}

@@ -1,0 +1,214 @@
+//! Where reading stands, from what the daemon itself knows: no file is opened for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::model::{Instant, Stream, TeamId};
+use crate::pipeline::schedule::Task;
+use crate::pipeline::{InventoryStatus, Live, Snapshot, StreamStatus, TaskLive, TeamLive};
+use crate::report::printable;
+
+/// How a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Not read within its lag.
+    Late,
+    /// The first reading is still to come.
+    Waiting,
+    /// Read within its lag.
+    Fresh,
+}
+
+/// One stream of one team.
+#[derive(Debug, Clone, Serialize)]
+pub struct StreamStanding {
+    pub stream: Stream,
+    pub health: Health,
+    /// When it last went well, by this machine's clock, since the daemon started.
+    pub last_read_at: Option<Instant>,
+    /// Why it did not, the last time.
+    pub error: Option<String>,
+    pub failures: u32,
+    pub next_due_at: Instant,
+    pub begins: Option<Instant>,
+    pub read_to: Option<Instant>,
+    pub settled_to: Option<Instant>,
+    pub lag_seconds: Option<u64>,
+    pub seconds_to_loss: Option<u64>,
+    pub seconds_kept: Option<u64>,
+    pub windows: u64,
+    pub open_windows: u64,
+    pub unstable: Vec<String>,
+    pub events: u64,
+    pub late_events: u64,
+    pub gaps: u64,
+    pub deprecated_history: bool,
+}
+
+/// One team.
+#[derive(Debug, Clone, Serialize)]
+pub struct TeamStanding {
+    pub team: String,
+    /// When this was so.
+    pub seen_at: Option<Instant>,
+    /// The number of the ledger's last line.
+    pub ledger_seq: Option<u64>,
+    /// Its hash.
+    pub ledger_head: Option<String>,
+    pub committed_at: Option<Instant>,
+    pub bytes: Option<u64>,
+    pub quarantined: Option<u64>,
+    pub streams: Vec<StreamStanding>,
+    pub inventory: Option<InventoryStatus>,
+}
+
+/// What the last check of the archive against its ledger found.
+#[derive(Debug, Clone, Serialize)]
+pub struct VerifyStanding {
+    pub at: Instant,
+    pub faults: usize,
+    pub first: Option<String>,
+}
+
+/// Everything, at one moment.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    pub at: Instant,
+    pub teams: Vec<TeamStanding>,
+    pub verified: Option<VerifyStanding>,
+    /// Why the service's list of teams could not be read, the last time.
+    pub teams_error: Option<String>,
+}
+
+/// The sum of all streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    pub teams: u64,
+    pub streams: u64,
+    pub fresh: u64,
+    pub late: u64,
+    pub waiting: u64,
+    pub gaps: u64,
+    pub quarantined: u64,
+    pub events: u64,
+    pub bytes: u64,
+    /// The least of all.
+    pub seconds_to_loss: Option<u64>,
+}
+
+impl Standing {
+    pub fn of(live: &Live, now: Instant) -> Self {
+        let late = live.late(now).unwrap_or_default();
+        let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
+        let Snapshot { teams, verified, listing_error, .. } = live.snapshot();
+        let teams = teams.iter().map(|(team, shown)| of_team(team, shown, &late, now)).collect();
+        let verified = verified.map(|found| VerifyStanding { at: found.at, faults: found.faults, first: found.first });
+        Self { at: now, teams, verified, teams_error: listing_error }
+    }
+
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals { teams: self.teams.len() as u64, ..Totals::default() };
+        for team in &self.teams {
+            totals.quarantined += team.quarantined.unwrap_or(0);
+            totals.bytes += team.bytes.unwrap_or(0);
+            for stream in &team.streams {
+                totals.streams += 1;
+                match stream.health {
+                    Health::Fresh => totals.fresh += 1,
+                    Health::Late => totals.late += 1,
+                    Health::Waiting => totals.waiting += 1,
+                }
+                totals.gaps += stream.gaps;
+                totals.events += stream.events;
+                let both = totals.seconds_to_loss.into_iter().chain(stream.seconds_to_loss);
+                totals.seconds_to_loss = both.min();
+            }
+        }
+        totals
+    }
+
+    /// The teams that need somebody first, then by name.
+    pub fn worst_first(&mut self) {
+        self.teams.sort_by(|a, b| (a.worry(), &a.team).cmp(&(b.worry(), &b.team)));
+    }
+
+    /// The errors of streams that could not be read the last time, each with the number of streams that have it.
+    pub fn errors(&self) -> BTreeMap<String, usize> {
+        let mut found = BTreeMap::new();
+        for error in self.teams.iter().flat_map(|team| &team.streams).filter_map(|stream| stream.error.as_ref()) {
+            *found.entry(error.clone()).or_default() += 1;
+        }
+        found
+    }
+}
+
+impl TeamStanding {
+    /// The smaller, the sooner somebody should look.
+    fn worry(&self) -> Health {
+        self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
+    }
+}
+
+fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, now: Instant) -> TeamStanding {
+    let status = shown.status.as_ref();
+    let aged = shown.seen_at.map_or(0, |at| now.since(at).as_secs());
+    let tasks = shown.tasks.iter().filter_map(|(task, live)| match task {
+        Task::Read(stream) => Some((*stream, live)),
+        Task::Inventory => None,
+    });
+    let streams = tasks.map(|(stream, live)| {
+        let held = status.and_then(|status| status.streams.iter().find(|held| held.stream == stream));
+        of_stream(stream, live, held, late.contains(&(team.clone(), stream)), (aged, now))
+    });
+    TeamStanding {
+        team: team.to_string(),
+        seen_at: shown.seen_at,
+        ledger_seq: status.map(|status| status.ledger_seq),
+        ledger_head: status.map(|status| status.ledger_head.clone()),
+        committed_at: status.and_then(|status| status.committed_at),
+        bytes: status.map(|status| status.bytes),
+        quarantined: status.map(|status| status.quarantined),
+        streams: streams.collect(),
+        inventory: status.map(|status| status.inventory.clone()),
+    }
+}
+
+/// `aged`: seconds since the status was taken.
+fn of_stream(
+    stream: Stream,
+    live: &TaskLive,
+    held: Option<&StreamStatus>,
+    is_late: bool,
+    (aged, now): (u64, Instant),
+) -> StreamStanding {
+    // Before its first reading a stream is late for whoever probes the port, and on its way for people.
+    let health = match (live.done_at, is_late, &live.error) {
+        (None, _, None) => Health::Waiting,
+        (_, true, _) | (None, false, Some(_)) => Health::Late,
+        (Some(_), false, _) => Health::Fresh,
+    };
+    let read_to = held.and_then(|held| held.read_to);
+    StreamStanding {
+        stream,
+        health,
+        last_read_at: live.done_at,
+        error: live.error.as_deref().map(printable),
+        failures: live.standing.failures,
+        next_due_at: live.standing.due,
+        begins: held.and_then(|held| held.begins),
+        read_to,
+        settled_to: held.and_then(|held| held.settled_to),
+        lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),
+        seconds_to_loss: held.and_then(|held| held.seconds_to_loss).map(|left| left.saturating_sub(aged)),
+        seconds_kept: held.and_then(|held| held.seconds_kept),
+        windows: held.map_or(0, |held| held.windows),
+        open_windows: held.map_or(0, |held| held.open_windows),
+        unstable: held.map_or_else(Vec::new, |held| held.unstable.clone()),
+        events: held.map_or(0, |held| held.events),
+        late_events: held.map_or(0, |held| held.late),
+        gaps: held.map_or(0, |held| held.gaps),
+        deprecated_history: held.is_some_and(|held| held.deprecated_history),
+    }
+}

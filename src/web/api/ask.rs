@@ -1,0 +1,142 @@
+//! What is asked of the archive.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::{HeaderMap, Uri};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::report::{ParamDefault, Report, SeverityRule, Zone};
+
+use super::super::Shown;
+use super::super::answer::reports::{self, Question, catalog, check_parameters};
+use super::super::answer::{
+    asked_teams, findings as found, period, quarantine as kept, sessions as search, sql as asked, zone,
+};
+use super::super::input::Input;
+use super::super::page::visitor;
+use super::super::problem::Problem;
+use super::{Answer, ROWS, ROWS_MAX, answered};
+
+/// Rows of a report at most.
+const REPORT_ROWS_MAX: usize = 100_000;
+
+fn utc() -> Zone {
+    "UTC".parse().expect("BUG: the time-zone database has UTC")
+}
+
+/// Sessions, newest first.
+pub async fn sessions(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&search::PARAMETERS)?;
+    let zone = zone(&input, utc())?;
+    let period = period(&input, shown.clock.now(), &zone)?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let limit = input.limit(ROWS, ROWS_MAX)?;
+    let found = search::Search::of(&input, teams, period)?.find(&shown, &input, limit).await?;
+    answered(&json!({
+        "from": period.start,
+        "to": period.end,
+        "sessions": found.rows,
+        "next": found.next,
+    }))
+}
+
+/// One session with its events.
+pub async fn session(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&["team", "id"])?;
+    let id = input.get("id").ok_or_else(|| Problem::bad("id: the connection's id is missing"))?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let (session, events) = search::session(&shown, teams, id).await?;
+    let truncated = (events.len() as u64) < session.event_count;
+    answered(&json!({"session": session, "events": events, "truncated": truncated}))
+}
+
+/// Findings, newest first.
+pub async fn findings(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&found::PARAMETERS)?;
+    let limit = input.limit(ROWS, ROWS_MAX)?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let part = found::find(&shown, &input, teams, limit).await?;
+    answered(&json!({"findings": part.rows, "next": part.next}))
+}
+
+/// Events that could not become rows, newest first.
+pub async fn quarantine(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&kept::PARAMETERS)?;
+    let limit = input.limit(ROWS, ROWS_MAX)?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let part = kept::find(&shown, &input, teams, limit).await?;
+    answered(&json!({"quarantine": part.rows, "next": part.next}))
+}
+
+/// The reports that there are, and what they may be asked with.
+pub async fn reports(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    Input::of(uri.query())?.only(&[])?;
+    let catalog = catalog(&shown).await?;
+    let listed: Vec<Value> = catalog.reports().iter().map(described).collect();
+    let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
+    answered(&json!({"reports": listed, "faults": faults}))
+}
+
+fn described(report: &Report) -> Value {
+    let params = report.params.iter().map(|param| {
+        let (required, default) = match &param.default {
+            ParamDefault::Required => (true, None),
+            ParamDefault::Null => (false, None),
+            ParamDefault::Text(text) => (false, Some(text)),
+        };
+        let (name, kind, about) = (&param.name, param.kind.as_str(), &param.about);
+        json!({"name": name, "type": kind, "required": required, "default": default, "about": about})
+    });
+    json!({
+        "id": report.id,
+        "name": report.name,
+        "title": report.title,
+        "question": report.question,
+        "controls": report.controls,
+        "params": params.collect::<Vec<_>>(),
+        "severity": report.severity.map(SeverityRule::as_str),
+        "notes": report.notes,
+    })
+}
+
+/// One report over a period.
+pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    check_parameters(&input)?;
+    let limit = input.limit(reports::JSON_ROWS, REPORT_ROWS_MAX)?;
+    let report = catalog(&shown).await?.find(&name)?.clone();
+    let zone = zone(&input, utc())?;
+    let question = Question::of(&shown, report, &input, zone).await?;
+    answered(&question.rows(&shown, limit).await?)
+}
+
+/// A query's text.
+#[derive(Deserialize)]
+struct Query {
+    query: String,
+    team: Option<String>,
+}
+
+/// The rows of one SELECT, where the configuration allows it.
+pub async fn sql(
+    State(shown): State<Arc<Shown>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Answer {
+    asked::check_allowed(&shown, &headers)?;
+    let wrong = |e: serde_json::Error| Problem::bad(format!("the body is not {{\"query\": …}}: {e}"));
+    let Query { query, team } = serde_json::from_str(&body).map_err(wrong)?;
+    let team = team.map(|team| vec![("team".to_owned(), team)]).unwrap_or_default();
+    let (_, teams) = asked_teams(&shown, &Input::from(team)).await?;
+    let visit = shown.visitors.enter(visitor(&headers, peer))?;
+    let rows = asked::json(&shown, teams, query, visit).await?;
+    answered(&json!({"columns": rows.columns, "rows": rows.rows, "truncated": rows.is_cut}))
+}

@@ -1,0 +1,99 @@
+//! What is answered from what the daemon knows by itself, or from the ledger.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use serde_json::json;
+
+use crate::config::When;
+use crate::model::{Range, Stream};
+
+use super::super::Shown;
+use super::super::answer::asked_teams;
+use super::super::answer::coverage::{self, StreamCover};
+use super::super::answer::standing::Standing;
+use super::super::input::{Input, cursor, place};
+use super::super::problem::Problem;
+use super::{Answer, ROWS, ROWS_MAX, answered};
+
+/// Where everything is.
+pub async fn index(State(shown): State<Arc<Shown>>) -> Answer {
+    let places =
+        ["status", "coverage", "ledger", "sessions", "session", "findings", "quarantine", "reports", "reports/{name}"];
+    let sql = shown.settings().sql.then_some("sql");
+    let places: Vec<String> = places.into_iter().chain(sql).map(|place| format!("/api/{place}")).collect();
+    answered(&json!({"annals_version": env!("CARGO_PKG_VERSION"), "places": places}))
+}
+
+/// How every stream of every team stands.
+pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&["team", "limit", "after"])?;
+    let limit = input.limit(ROWS, ROWS_MAX)?;
+    let after: Option<String> = place(&input)?;
+    let mut standing = Standing::of(&shown.live, shown.clock.now());
+    let totals = standing.totals();
+    if let Some(asked) = input.get("team") {
+        standing.teams.retain(|team| team.team == asked);
+        if standing.teams.is_empty() {
+            return Err(Problem::missing("this team is not read by the daemon").into());
+        }
+    }
+    standing.teams.retain(|team| after.as_ref().is_none_or(|after| team.team > *after));
+    let has_more = standing.teams.len() > limit;
+    standing.teams.truncate(limit);
+    let next = standing.teams.last().filter(|_| has_more).map(|team| cursor(&team.team));
+    answered(&json!({
+        "annals_version": env!("CARGO_PKG_VERSION"),
+        "archive_id": shown.asking.archive_id(),
+        "at": standing.at,
+        "healthy": totals.late == 0 && totals.waiting == 0 && standing.teams_error.is_none(),
+        "totals": totals,
+        "teams_error": standing.teams_error,
+        "verify": standing.verified,
+        "teams": standing.teams,
+        "next": next,
+    }))
+}
+
+/// What was read of a team's streams.
+pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&coverage::PARAMETERS)?;
+    let now = shown.clock.now();
+    let at = |name: &str| Ok::<_, Problem>(input.parsed::<When>(name)?.map(|when| when.resolve(now)));
+    let period = match (at("from")?, at("to")?) {
+        (None, None) => None,
+        (from, to) => Some(Range {
+            start: from.unwrap_or(crate::model::Instant::EARLIEST),
+            end: to.unwrap_or(crate::model::Instant::LATEST),
+        }),
+    };
+    let stream = input.parsed::<Stream>("stream")?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let data = shown.asking.look(teams.clone()).await?;
+    let streams = Stream::ALL.into_iter().filter(|held| stream.is_none_or(|asked| asked == *held));
+    let covers = teams.iter().flat_map(|team| streams.clone().map(move |stream| (team, stream)));
+    let covers = covers.map(|(team, stream)| {
+        let cover = StreamCover::of(&data, team, stream, now);
+        match period {
+            Some(period) => cover.within(period),
+            None => cover,
+        }
+    });
+    answered(&json!({"at": now, "streams": covers.collect::<Vec<_>>()}))
+}
+
+/// The ledgers' heads, and the last check of the archive against them.
+pub async fn ledger(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    let input = Input::of(uri.query())?;
+    input.only(&["team"])?;
+    let (_, teams) = asked_teams(&shown, &input).await?;
+    let data = shown.asking.look(teams).await?;
+    let heads: Vec<_> = (data.teams.iter())
+        .map(|look| json!({"team": look.team_id.as_str(), "seq": look.seq.0, "sha256": look.head}))
+        .collect();
+    let verified = Standing::of(&shown.live, shown.clock.now()).verified;
+    answered(&json!({"archive_id": shown.asking.archive_id(), "heads": heads, "verify": verified}))
+}

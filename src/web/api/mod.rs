@@ -1,0 +1,78 @@
+//! The read-only JSON API. `docs/api.md` describes it; names and shapes stay.
+
+mod ask;
+mod look;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Serialize;
+
+use super::Shown;
+use super::problem::Problem;
+
+/// A value, or why there is none.
+pub type Answer = Result<Response, Refused>;
+
+/// Rows of a list that are given when nobody says, and at most.
+const ROWS: usize = 100;
+const ROWS_MAX: usize = 1_000;
+
+pub fn routes() -> Router<Arc<Shown>> {
+    Router::new()
+        .route("/status", get(look::status))
+        .route("/coverage", get(look::coverage))
+        .route("/ledger", get(look::ledger))
+        .route("/sessions", get(ask::sessions))
+        .route("/session", get(ask::session))
+        .route("/findings", get(ask::findings))
+        .route("/quarantine", get(ask::quarantine))
+        .route("/reports", get(ask::reports))
+        .route("/reports/{name}", get(ask::report))
+        .route("/sql", post(ask::sql))
+        .fallback(unknown)
+        .layer(middleware::from_fn(wrong_method))
+}
+
+pub use look::index;
+
+/// A refusal, as JSON.
+pub struct Refused(Problem);
+
+impl<P: Into<Problem>> From<P> for Refused {
+    fn from(problem: P) -> Self {
+        Self(problem.into())
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        self.0.as_json()
+    }
+}
+
+fn answered(value: &impl Serialize) -> Answer {
+    Ok(Json(value).into_response())
+}
+
+async fn unknown(State(_): State<Arc<Shown>>) -> Refused {
+    Refused(Problem::missing("there is no such place: /api/ lists those that there are"))
+}
+
+/// A method that is not answered is refused as JSON too.
+async fn wrong_method(request: Request, next: Next) -> Response {
+    let answer = next.run(request).await;
+    if answer.status() == axum::http::StatusCode::METHOD_NOT_ALLOWED {
+        let allow = answer.headers().get(axum::http::header::ALLOW).cloned();
+        let mut refused = Problem::method("this place is not asked by that method").as_json();
+        if let Some(allow) = allow {
+            refused.headers_mut().insert(axum::http::header::ALLOW, allow);
+        }
+        return refused;
+    }
+    answer
+}

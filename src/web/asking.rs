@@ -1,0 +1,335 @@
+//! Questions to the archive while it grows: a few at a time, off the threads that answer requests, each in one consistent
+//! look, stopped when it takes too long or nobody waits for it any more.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::clock::Clock;
+use crate::model::TeamId;
+use crate::pipeline::Live;
+use crate::report::{Engine, Interrupter, Limits, Needs, Place, ReportError, ViewData};
+
+use super::problem::Problem;
+
+/// Questions that are answered at once, and that wait for their turn.
+const AT_ONCE: usize = 2;
+const WAITING_MAX: usize = 32;
+/// Looks at the archive that are kept, and engines of each that nobody uses now.
+const LOOKS_KEPT_MAX: usize = 4;
+const IDLE_MAX: usize = 4;
+/// A look is taken anew after so long, whatever the daemon knows: `review sign` commits beside it.
+const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
+/// A commit may replace files between our look at the ledger and the engine's look at the files: then we look again.
+const LOOKS_MAX: u32 = 5;
+/// A stop that falls between two statements of a question is lost: it is repeated.
+const STOP_EVERY: Duration = Duration::from_millis(100);
+/// More teams than this are not asked together.
+pub const TEAMS_TOGETHER_MAX: usize = 16;
+
+/// What the engine may use, as configured.
+#[derive(Debug, Clone)]
+pub struct EngineLimits {
+    pub limits: Limits,
+    pub spill_parent: PathBuf,
+}
+
+/// The archive, for whoever asks.
+pub struct Asking {
+    shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+    permits: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+}
+
+struct Shared {
+    place: Place,
+    engine: Mutex<EngineLimits>,
+    live: Arc<Live>,
+    clock: Arc<dyn Clock>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    teams: Option<(Duration, Vec<TeamId>)>,
+    looks: Vec<Look>,
+}
+
+/// One look at some teams, with engines that nobody uses now.
+struct Look {
+    teams: Vec<TeamId>,
+    at: Duration,
+    data: Arc<ViewData>,
+    /// Each over a part of the look.
+    idle: Vec<(Needs, Engine)>,
+}
+
+impl Asking {
+    pub fn new(place: Place, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
+        let (engine, kept) = (Mutex::new(engine), Mutex::default());
+        let shared = Shared { place, engine, live, clock: clock.clone(), kept };
+        Self { shared: Arc::new(shared), clock, permits: Arc::new(Semaphore::new(AT_ONCE)), waiting: Arc::default() }
+    }
+
+    /// From now on engines may use something else.
+    pub fn limit(&self, engine: EngineLimits) {
+        *lock(&self.shared.engine) = engine;
+        lock(&self.shared.kept).looks.clear();
+    }
+
+    pub fn archive_id(&self) -> &str {
+        self.shared.place.archive_id()
+    }
+
+    /// The teams that the archive holds.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn teams(&self) -> Result<Vec<TeamId>, Problem> {
+        let shared = self.shared.clone();
+        let found = tokio::task::spawn_blocking(move || shared.teams()).await;
+        Ok(found.map_err(|_| broken())??)
+    }
+
+    /// What the archive holds of `teams` now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or too many teams are asked together.
+    pub async fn look(&self, teams: Vec<TeamId>) -> Result<Arc<ViewData>, Problem> {
+        check_together(&teams)?;
+        let shared = self.shared.clone();
+        Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
+    }
+
+    /// Answers `question`, which needs no more than `needs`, over `teams` within `time`.
+    ///
+    /// # Errors
+    /// When too many ask at once, when it takes too long, and those of the question.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        teams: Vec<TeamId>,
+        needs: Needs,
+        time: Duration,
+        question: impl Fn(&mut Engine) -> Result<T, ReportError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        check_together(&teams)?;
+        let line = Line::enter(&self.waiting)?;
+        let asked = self.clock.monotonic();
+        let permit = tokio::select! {
+            permit = self.permits.clone().acquire_owned() => permit.map_err(|_| broken())?,
+            () = self.clock.sleep(time) => {
+                return Err(Problem::busy("others are asking: try again in a moment"));
+            }
+        };
+        drop(line);
+        let left = time.saturating_sub(self.clock.monotonic().saturating_sub(asked)).max(Duration::from_secs(1));
+        let stop = StopOnDrop { stop: Arc::default(), clock: self.clock.clone() };
+        let (shared, theirs) = (self.shared.clone(), stop.stop.clone());
+        let job = tokio::task::spawn_blocking(move || {
+            let _ending = Ending { stop: &theirs, _permit: permit };
+            shared.answer((&teams, &needs), &theirs, &question)
+        });
+        tokio::select! {
+            answer = job => Ok(answer.map_err(|_| broken())??),
+            () = self.clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
+        }
+    }
+}
+
+fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
+    let (held, max) = (teams.len(), TEAMS_TOGETHER_MAX);
+    if held > max {
+        return Err(Problem::bad(format!("{held} teams are more than the {max} that are asked together: name a team")));
+    }
+    Ok(())
+}
+
+fn broken() -> Problem {
+    tracing::error!("BUG: a question broke");
+    Problem::failed("the question broke: the log says more")
+}
+
+impl Shared {
+    fn teams(&self) -> Result<Vec<TeamId>, ReportError> {
+        let now = self.clock.monotonic();
+        if let Some((at, teams)) = &lock(&self.kept).teams
+            && now.saturating_sub(*at) < LOOK_AGE_MAX
+            && self.live.seqs().iter().all(|(team, seq)| seq.0 == 0 || teams.contains(team))
+        {
+            return Ok(teams.clone());
+        }
+        let teams = self.place.teams()?;
+        lock(&self.kept).teams = Some((now, teams.clone()));
+        Ok(teams)
+    }
+
+    fn answer<T>(
+        &self,
+        (teams, needs): (&[TeamId], &Needs),
+        stop: &Stop,
+        question: &impl Fn(&mut Engine) -> Result<T, ReportError>,
+    ) -> Result<T, ReportError> {
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let data = self.look(teams)?;
+            let mut engine = match self.engine(teams, needs, &data) {
+                Err(ReportError::Engine(_)) if looks < LOOKS_MAX && self.has_changed(teams, &data)? => continue,
+                other => other?,
+            };
+            stop.watch(engine.interrupter());
+            if stop.is_asked() {
+                return Err(ReportError::Interrupted);
+            }
+            match question(&mut engine) {
+                Err(ReportError::Engine(_)) if looks < LOOKS_MAX && self.has_changed(teams, &data)? => {}
+                Ok(answer) => {
+                    self.put_back(teams, needs, &data, engine);
+                    return Ok(answer);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A look that is not older than what the daemon has committed.
+    fn look(&self, teams: &[TeamId]) -> Result<Arc<ViewData>, ReportError> {
+        let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
+        let is_current = |look: &Look| {
+            now.saturating_sub(look.at) < LOOK_AGE_MAX
+                && look.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
+        };
+        {
+            let mut kept = lock(&self.kept);
+            kept.looks.retain(is_current);
+            if let Some(look) = kept.looks.iter().find(|look| look.teams == teams) {
+                return Ok(look.data.clone());
+            }
+        }
+        let data = Arc::new(self.read(teams)?);
+        let mut kept = lock(&self.kept);
+        kept.looks.retain(|look| look.teams != teams);
+        if kept.looks.len() >= LOOKS_KEPT_MAX {
+            kept.looks.remove(0);
+        }
+        kept.looks.push(Look { teams: teams.to_vec(), at: now, data: data.clone(), idle: Vec::new() });
+        Ok(data)
+    }
+
+    fn read(&self, teams: &[TeamId]) -> Result<ViewData, ReportError> {
+        self.place.data(teams, |team, look| self.live.look(team, look))
+    }
+
+    fn engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>) -> Result<Engine, ReportError> {
+        if let Some(look) = lock(&self.kept).of(teams, data)
+            && let Some(at) = look.idle.iter().position(|(held, _)| held == needs)
+        {
+            return Ok(look.idle.swap_remove(at).1);
+        }
+        let EngineLimits { limits, spill_parent } = lock(&self.engine).clone();
+        Engine::open_in(data.narrowed(needs), limits, &spill_parent)?.confined()
+    }
+
+    fn put_back(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {
+        if let Some(look) = lock(&self.kept).of(teams, data) {
+            if look.idle.len() >= IDLE_MAX {
+                look.idle.remove(0);
+            }
+            look.idle.push((needs.clone(), engine));
+        }
+    }
+
+    /// Whether a commit has replaced files since that look, which is then forgotten.
+    fn has_changed(&self, teams: &[TeamId], data: &Arc<ViewData>) -> Result<bool, ReportError> {
+        lock(&self.kept).looks.retain(|look| !Arc::ptr_eq(&look.data, data));
+        Ok(self.read(teams)?.files != data.files)
+    }
+}
+
+impl Kept {
+    fn of(&mut self, teams: &[TeamId], data: &Arc<ViewData>) -> Option<&mut Look> {
+        self.looks.iter_mut().find(|look| look.teams == teams && Arc::ptr_eq(&look.data, data))
+    }
+}
+
+/// A place in the line of those who wait.
+struct Line(Arc<AtomicUsize>);
+
+impl Line {
+    fn enter(waiting: &Arc<AtomicUsize>) -> Result<Self, Problem> {
+        let line = Self(waiting.clone());
+        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
+            return Err(Problem::busy("too many ask at once: try again in a moment"));
+        }
+        Ok(line)
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells a question to end.
+#[derive(Default)]
+struct Stop {
+    asked: AtomicBool,
+    ended: AtomicBool,
+    interrupter: Mutex<Option<Interrupter>>,
+}
+
+impl Stop {
+    fn watch(&self, interrupter: Interrupter) {
+        *lock(&self.interrupter) = Some(interrupter);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+}
+
+/// However a question ends, it has ended, and another may begin.
+struct Ending<'a> {
+    stop: &'a Stop,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.stop.ended.store(true, Ordering::Release);
+    }
+}
+
+/// Whoever asked has gone, or has waited long enough.
+struct StopOnDrop {
+    stop: Arc<Stop>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if self.stop.ended.load(Ordering::Acquire) {
+            return;
+        }
+        self.stop.asked.store(true, Ordering::Release);
+        let (stop, clock) = (self.stop.clone(), self.clock.clone());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            while !stop.ended.load(Ordering::Acquire) {
+                if let Some(interrupter) = &*lock(&stop.interrupter) {
+                    interrupter.interrupt();
+                }
+                clock.sleep(STOP_EVERY).await;
+            }
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,162 @@
+//! What a request asks for, checked: the parameters of its address, or the fields of its form.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::form_urlencoded;
+
+use crate::report::printable;
+
+use super::problem::Problem;
+
+/// Parameters that are looked at, and characters of each.
+const PAIRS_MAX: usize = 64;
+const VALUE_CHARS_MAX: usize = 1_000;
+
+/// Names and values, decoded. An empty value is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Input(Vec<(String, String)>);
+
+impl Input {
+    /// # Errors
+    /// When there is more than anybody has to ask for.
+    pub fn of(text: Option<&str>) -> Result<Self, Problem> {
+        let mut pairs = Vec::new();
+        for (name, value) in form_urlencoded::parse(text.unwrap_or_default().as_bytes()) {
+            if pairs.len() >= PAIRS_MAX {
+                return Err(Problem::bad(format!("more than {PAIRS_MAX} parameters are given")));
+            }
+            if value.chars().count() > VALUE_CHARS_MAX {
+                let name = printable(&name);
+                return Err(Problem::bad(format!("parameter {name} has more than {VALUE_CHARS_MAX} characters")));
+            }
+            let value = value.trim();
+            if !value.is_empty() {
+                pairs.push((name.into_owned(), value.to_owned()));
+            }
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The first value of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a field that is shown again; empty where there is none.
+    pub fn shown(&self, name: &str) -> String {
+        printable(self.get(name).unwrap_or_default())
+    }
+
+    /// The value, as its type.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let wrong = |error: T::Err| Problem::bad(printable(&format!("{name}: {error}")));
+        self.get(name).map(str::parse).transpose().map_err(wrong)
+    }
+
+    /// A whole number from 1 to `max`, or what it is when nobody says.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn limit(&self, otherwise: usize, max: usize) -> Result<usize, Problem> {
+        let Some(text) = self.get("limit") else { return Ok(otherwise) };
+        let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+        number.ok_or_else(|| Problem::bad(format!("limit: {:?} is not in 1 to {max}", printable(text))))
+    }
+
+    /// Only these names are known: a misspelled filter must not be taken for none.
+    ///
+    /// # Errors
+    /// The first other one.
+    pub fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name = printable(name);
+                Err(Problem::bad(format!("unknown parameter {name:?}: it may be {}", known.join(", "))))
+            }
+        }
+    }
+
+    /// All whose name begins with `prefix`, without it.
+    pub fn under(&self, prefix: &str) -> Vec<(String, String)> {
+        let pairs = self.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value)));
+        pairs.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    }
+
+    /// The same parameters with some of them set anew, or taken away where the value is empty, as the end of an address:
+    /// `?a=1&b=2`, or nothing.
+    pub fn with(&self, changes: &[(&str, &str)]) -> String {
+        let kept = self.0.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        let kept = kept.map(|(name, value)| (name.as_str(), value.as_str()));
+        query(kept.chain(changes.iter().copied()))
+    }
+}
+
+impl From<Vec<(String, String)>> for Input {
+    fn from(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
+    }
+}
+
+/// Names and values as the end of an address, without those that are empty.
+pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    if text.is_empty() { text } else { format!("?{text}") }
+}
+
+/// Where a page goes on: opaque to whoever hands it back.
+pub fn cursor(place: &impl Serialize) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("BUG: a place in a list is plain data"))
+}
+
+/// What [`cursor`] made.
+///
+/// # Errors
+/// When it is anything else.
+pub fn place<T: DeserializeOwned>(input: &Input) -> Result<Option<T>, Problem> {
+    let Some(text) = input.get("after") else { return Ok(None) };
+    let decoded = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    decoded.map(Some).ok_or_else(|| Problem::bad("after: this is no place in this list: begin without it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_checked_and_carried_on() {
+        let input = Input::of(Some("user=a%40b.c&empty=&limit=20&after=x&param.n=3")).unwrap();
+        assert_eq!(input.get("user"), Some("a@b.c"));
+        assert_eq!(input.get("empty"), None);
+        assert_eq!(input.limit(10, 100), Ok(20));
+        assert_eq!(input.under("param."), [("n".to_owned(), "3".to_owned())]);
+        assert_eq!(
+            input.with(&[("after", ""), ("limit", "5"), ("to", "é&")]),
+            "?user=a%40b.c&param.n=3&limit=5&to=%C3%A9%26"
+        );
+        assert!(input.only(&["user", "limit"]).unwrap_err().message.contains("after"));
+        for wrong in ["limit=0", "limit=101", "limit=x"] {
+            assert!(Input::of(Some(wrong)).unwrap().limit(10, 100).is_err(), "{wrong}");
+        }
+        assert!(Input::of(Some(&format!("a={}", "x".repeat(1_001)))).is_err());
+        assert!(Input::of(Some(&"a=1&".repeat(65))).is_err());
+    }
+
+    #[test]
+    fn a_place_comes_back_as_it_went() {
+        let after = cursor(&(17_i64, "c'\u{202e}"));
+        assert!(after.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
+        let input = Input::of(Some(&format!("after={after}"))).unwrap();
+        assert_eq!(place::<(i64, String)>(&input), Ok(Some((17, "c'\u{202e}".to_owned()))));
+        assert!(place::<(i64, String)>(&Input::of(Some("after=nothing")).unwrap()).is_err());
+    }
+}

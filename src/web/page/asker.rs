@@ -1,0 +1,141 @@
+//! Who asks for a page, about which team, and what stands around every page.
+
+use axum::http::{HeaderMap, Uri};
+
+use crate::model::{Instant, TeamId};
+use crate::report::{Zone, printable};
+
+use super::super::Shown;
+use super::super::answer::asked_teams;
+use super::super::asking::TEAMS_TOGETHER_MAX;
+use super::super::guard::cookie;
+use super::super::human::{Time, time};
+use super::super::input::{Input, query};
+use super::super::problem::Problem;
+use super::assets;
+
+/// Holds the zone in which a browser's user wants to see times.
+pub const ZONE_COOKIE: &str = "annals_zone";
+
+/// A place of the page, for the list of all.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    pub href: String,
+    pub label: &'static str,
+    pub is_here: bool,
+}
+
+/// What stands around every page.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    pub title: String,
+    pub places: Vec<Place>,
+    pub teams: Vec<String>,
+    pub team: String,
+    /// All teams of the archive may be looked at together.
+    pub has_all: bool,
+    pub zone: String,
+    pub version: &'static str,
+    pub now: Option<Time>,
+    /// There is a session to end.
+    pub is_closed: bool,
+    pub here: String,
+    pub style: &'static str,
+    pub script: &'static str,
+}
+
+const PLACES: [(&str, &str); 7] = [
+    ("/", "Overview"),
+    ("/coverage", "Coverage"),
+    ("/sessions", "Sessions"),
+    ("/reports", "Reports"),
+    ("/findings", "Findings"),
+    ("/quarantine", "Quarantine"),
+    ("/sql", "SQL"),
+];
+
+impl Frame {
+    /// Around a page that knows of nothing.
+    pub fn none() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION"), style: assets::style(), script: assets::script(), ..Self::default() }
+    }
+
+    /// Around a page that knows of no team.
+    pub fn bare(shown: &Shown, headers: &HeaderMap, uri: &Uri) -> Self {
+        let zone = zone_of(headers);
+        let has_sql = shown.settings().sql;
+        let is_under = |href: &str| uri.path() == href || uri.path().starts_with(&format!("{href}/"));
+        let places = PLACES.iter().filter(|(href, _)| has_sql || *href != "/sql").map(|(href, label)| Place {
+            href: (*href).to_owned(),
+            label,
+            is_here: is_under(href) || *href == "/sessions" && (is_under("/session") || is_under("/day")),
+        });
+        Self {
+            title: String::new(),
+            places: places.collect(),
+            zone: zone.name().to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            now: Some(time(shown.clock.now(), &zone)),
+            is_closed: shown.is_closed(),
+            here: uri.path_and_query().map_or_else(|| "/".to_owned(), |here| here.as_str().to_owned()),
+            style: assets::style(),
+            script: assets::script(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A request for a page.
+pub struct Asker {
+    pub input: Input,
+    pub zone: Zone,
+    pub now: Instant,
+    /// The team that the page is about; `None` for all.
+    pub team: Option<TeamId>,
+    /// The teams that the page is about.
+    pub teams: Vec<TeamId>,
+    pub frame: Frame,
+}
+
+impl Asker {
+    /// # Errors
+    /// When the archive cannot be read, or does not hold the team.
+    pub async fn of(shown: &Shown, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
+        let refused = |problem: Problem| super::Refused::here(shown, headers, uri, problem);
+        let input = Input::of(uri.query()).map_err(refused)?;
+        let held = shown.asking.teams().await.map_err(refused)?;
+        let (mut team, mut teams) = asked_teams(shown, &input).await.map_err(refused)?;
+        let has_all = held.len() <= TEAMS_TOGETHER_MAX;
+        if team.is_none() && (!has_all || held.len() == 1) {
+            team = held.first().cloned();
+            teams = team.iter().cloned().collect();
+        }
+        let mut frame = Frame::bare(shown, headers, uri);
+        frame.title = title.to_owned();
+        frame.teams = held.iter().map(ToString::to_string).collect();
+        frame.team = team.as_ref().map(ToString::to_string).unwrap_or_default();
+        frame.has_all = has_all;
+        if held.len() > 1 {
+            for place in frame.places.iter_mut().filter(|place| place.href != "/") {
+                place.href.push_str(&query([("team", frame.team.as_str())]));
+            }
+        }
+        Ok(Self { input, zone: zone_of(headers), now: shown.clock.now(), team, teams, frame })
+    }
+
+    /// The end of an address that names the team, where there is more than one.
+    pub fn team_query(&self) -> String {
+        if self.frame.teams.len() > 1 { self.frame.team.clone() } else { String::new() }
+    }
+
+    pub fn time(&self, at: Instant) -> Time {
+        time(at, &self.zone)
+    }
+}
+
+/// The zone that the browser's user has chosen.
+pub fn zone_of(headers: &HeaderMap) -> Zone {
+    let chosen = cookie(headers, ZONE_COOKIE).map(|text| text.replace("%2F", "/"));
+    let chosen = chosen.and_then(|text| printable(&text).parse().ok());
+    chosen.unwrap_or_else(|| "UTC".parse().expect("BUG: the time-zone database has UTC"))
+}

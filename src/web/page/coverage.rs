@@ -1,0 +1,324 @@
+//! The calendar: what is covered of a stream, a year a block, a day a cell.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use crate::model::{Instant, Range, Stream, TeamId};
+use crate::report::printable;
+
+use super::super::Shown;
+use super::super::answer::coverage::{Cover, DAY, StreamCover};
+use super::super::human::{Time, plural};
+use super::super::input::query;
+use super::asker::{Asker, Frame};
+use super::{Page, shown_page};
+
+/// Years that are drawn; older ones are on further pages.
+const YEARS_SHOWN: usize = 10;
+/// Gaps that are named.
+const GAPS_SHOWN: usize = 200;
+/// Edge of a cell with the space after it, and of the cell alone, in units of the drawing.
+const STEP: i32 = 14;
+const CELL: i32 = 12;
+/// Room for the names of months, and of weekdays.
+const TOP: i32 = 18;
+const LEFT: i32 = 30;
+
+/// Days of one month in one state, drawn as one shape.
+struct Shape {
+    class: &'static str,
+    path: String,
+}
+
+struct Month {
+    title: String,
+    shapes: Vec<Shape>,
+    name: &'static str,
+    x: i32,
+}
+
+/// A day that leads somewhere.
+struct Linked {
+    x: i32,
+    y: i32,
+    class: &'static str,
+    href: String,
+    title: String,
+    cross: String,
+}
+
+struct Year {
+    year: i16,
+    months: Vec<Month>,
+    linked: Vec<Linked>,
+    width: i32,
+    height: i32,
+    summary: String,
+}
+
+struct Gap {
+    period: String,
+    subject: String,
+    reason: String,
+    href: String,
+    found: Time,
+}
+
+struct Tab {
+    label: &'static str,
+    href: String,
+    is_here: bool,
+}
+
+struct Open {
+    period: String,
+    state: &'static str,
+    class: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "web/coverage.html")]
+struct Coverage {
+    frame: Frame,
+    tabs: Vec<Tab>,
+    stream: &'static str,
+    begins: Option<Time>,
+    years: Vec<Year>,
+    older: Option<String>,
+    newer: Option<String>,
+    legend: Vec<(&'static str, &'static str)>,
+    gaps: Vec<Gap>,
+    gaps_left: usize,
+    open: Vec<Open>,
+    cell: i32,
+    needs_team: bool,
+}
+
+pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let mut asker = Asker::of(&shown, &headers, &uri, "Coverage").await?;
+    // A calendar is one team's: the first, where none is named.
+    if asker.team.is_none() {
+        asker.team = asker.teams.first().cloned();
+        asker.frame.team = asker.team.as_ref().map(ToString::to_string).unwrap_or_default();
+    }
+    asker.frame.has_all = false;
+    let stream = asker.input.parsed::<Stream>("stream")?.unwrap_or(Stream::Connections);
+    let Some(team) = asker.team.clone() else {
+        return shown_page(&empty(asker, stream));
+    };
+    let data = shown.asking.look(vec![team.clone()]).await?;
+    let cover = StreamCover::of(&data, &team, stream, asker.now);
+    let now = asker.now;
+    let today = day_of(now);
+    let first = cover.begins.map_or(today.year(), |begins| day_of(begins).year());
+    let last = asker.input.parsed::<i16>("until")?.unwrap_or(today.year()).clamp(first, today.year());
+    let oldest = first.max(last.saturating_sub(i16::try_from(YEARS_SHOWN).unwrap_or(10) - 1));
+    let years = (oldest..=last).rev().map(|year| year_of(&cover, &team, year, now)).collect();
+    let turned = |until: i16| format!("/coverage{}", asker.input.with(&[("until", &until.to_string())]));
+    let document = Coverage {
+        tabs: tabs(&asker, stream),
+        stream: stream.as_str(),
+        begins: cover.begins.map(|at| asker.time(at)),
+        years,
+        older: (oldest > first).then(|| turned(oldest - 1)),
+        newer: (last < today.year()).then(|| turned(last.saturating_add(10).min(today.year()))),
+        legend: legend(),
+        gaps: gaps(&asker, &cover, &team),
+        gaps_left: cover.gaps.len().saturating_sub(GAPS_SHOWN),
+        open: open(&asker, &cover),
+        cell: CELL,
+        needs_team: false,
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+fn empty(asker: Asker, stream: Stream) -> Coverage {
+    Coverage {
+        tabs: tabs(&asker, stream),
+        stream: stream.as_str(),
+        begins: None,
+        years: Vec::new(),
+        older: None,
+        newer: None,
+        legend: legend(),
+        gaps: Vec::new(),
+        gaps_left: 0,
+        open: Vec::new(),
+        cell: CELL,
+        needs_team: true,
+        frame: asker.frame,
+    }
+}
+
+fn tabs(asker: &Asker, stream: Stream) -> Vec<Tab> {
+    let tabs = [Stream::Connections, Stream::Activity, Stream::Billing].map(|tab| Tab {
+        label: tab.as_str(),
+        href: format!("/coverage{}", query([("team", asker.team_query().as_str()), ("stream", tab.as_str())])),
+        is_here: tab == stream,
+    });
+    tabs.into()
+}
+
+fn legend() -> Vec<(&'static str, &'static str)> {
+    [Cover::Complete, Cover::Provisional, Cover::Gap, Cover::NotFetched, Cover::BeforeArchive]
+        .map(|state| (class_of(state), words(state)))
+        .into()
+}
+
+fn words(state: Cover) -> &'static str {
+    match state {
+        Cover::Complete => "complete",
+        Cover::Provisional => "provisional: read, to be confirmed",
+        Cover::Gap => "gap: events were, or may have been, lost",
+        Cover::NotFetched => "not fetched",
+        Cover::BeforeArchive => "before the archive begins",
+    }
+}
+
+fn short(state: Cover) -> &'static str {
+    words(state).split(':').next().unwrap_or_default()
+}
+
+fn class_of(state: Cover) -> &'static str {
+    match state {
+        Cover::Complete => "complete",
+        Cover::Provisional => "provisional",
+        Cover::Gap => "gap",
+        Cover::NotFetched => "missing",
+        Cover::BeforeArchive => "before",
+    }
+}
+
+fn day_of(at: Instant) -> Date {
+    at.day().parse().expect("BUG: a day is a date")
+}
+
+fn begin_of(day: Date) -> Instant {
+    let midnight = format!("{day}T00:00:00Z");
+    midnight.parse().unwrap_or(Instant::EARLIEST)
+}
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+fn year_of(cover: &StreamCover, team: &TeamId, year: i16, now: Instant) -> Year {
+    let first = jiff::civil::date(year, 1, 1);
+    let offset = i32::from(first.weekday().to_monday_zero_offset());
+    let mut counts = [0_u64; 5];
+    let (mut months, mut linked) = (Vec::new(), Vec::new());
+    for month in 1..=12_i8 {
+        let (mut shapes, mut of_month): (Vec<Shape>, [u64; 5]) = (Vec::new(), [0; 5]);
+        let begins = jiff::civil::date(year, month, 1);
+        let mut day = begins;
+        while day.month() == month && day.year() == year {
+            let start = begin_of(day);
+            let nth = i32::from(day.day_of_year()) - 1 + offset;
+            let (x, y) = (LEFT + nth / 7 * STEP, TOP + nth % 7 * STEP);
+            let range = Range { start, end: start.plus(DAY) };
+            if let Some(state) = cover.state_of(range, now) {
+                of_month[state as usize] += 1;
+                match linked_of(cover, team, day, range, state, (x, y)) {
+                    Some(link) => linked.push(link),
+                    None => push_cell(&mut shapes, class_of(state), (x, y)),
+                }
+            }
+            day = day.checked_add(1.day()).unwrap_or(Date::MAX);
+        }
+        let nth = i32::from(begins.day_of_year()) - 1 + offset;
+        let name = MONTHS[usize::try_from(month - 1).unwrap_or(0)];
+        let said = said(of_month);
+        let title = if said.is_empty() { String::new() } else { format!("{name} {year}: {said}") };
+        months.push(Month { title, shapes, name, x: LEFT + (nth + 6) / 7 * STEP });
+        counts.iter_mut().zip(of_month).for_each(|(sum, count)| *sum += count);
+    }
+    let weeks = (offset + i32::from(first.days_in_year()) + 6) / 7;
+    let summary = said(counts);
+    let summary = if summary.is_empty() { "nothing yet".to_owned() } else { summary };
+    Year { year, months, linked, width: LEFT + weeks * STEP, height: TOP + 7 * STEP, summary }
+}
+
+fn push_cell(shapes: &mut Vec<Shape>, class: &'static str, (x, y): (i32, i32)) {
+    let cell = format!("M{x} {y}h{CELL}v{CELL}h-{CELL}z");
+    match shapes.iter_mut().find(|shape| shape.class == class) {
+        Some(shape) => shape.path.push_str(&cell),
+        None => shapes.push(Shape { class, path: cell }),
+    }
+}
+
+/// `29 days complete, 2 days provisional`
+fn said(counts: [u64; 5]) -> String {
+    let states = [Cover::Complete, Cover::Provisional, Cover::Gap, Cover::NotFetched, Cover::BeforeArchive];
+    let parts = states.into_iter().filter(|state| counts[*state as usize] > 0).map(|state| match state {
+        Cover::Gap => format!("{} with a gap", plural(counts[state as usize], "day")),
+        state => format!("{} {}", plural(counts[state as usize], "day"), short(state)),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Days with a gap lead to its record.
+fn linked_of(
+    cover: &StreamCover,
+    team: &TeamId,
+    day: Date,
+    range: Range,
+    state: Cover,
+    (x, y): (i32, i32),
+) -> Option<Linked> {
+    if state != Cover::Gap {
+        return None;
+    }
+    let begins = cover.begins?;
+    let gap = cover.gaps.iter().find(|gap| gap.touches(range, begins))?;
+    let (near, far) = (3, CELL - 3);
+    Some(Linked {
+        x,
+        y,
+        class: class_of(state),
+        href: record_of(team, gap.ledger_seq),
+        title: format!("{day}: a gap is recorded"),
+        cross: format!(
+            "M{} {}L{} {}M{} {}L{} {}",
+            x + near,
+            y + near,
+            x + far,
+            y + far,
+            x + far,
+            y + near,
+            x + near,
+            y + far
+        ),
+    })
+}
+
+fn record_of(team: &TeamId, seq: u64) -> String {
+    format!("/findings{}", query([("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())]))
+}
+
+fn gaps(asker: &Asker, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
+    let text = |at: Option<Instant>, unknown: &str| at.map_or_else(|| unknown.to_owned(), |at| asker.time(at).text);
+    let newest = cover.gaps.iter().rev().take(GAPS_SHOWN);
+    let gaps = newest.map(|gap| Gap {
+        period: format!("{} to {}", text(gap.from, "an unknown time"), text(gap.to, "an unknown time")),
+        subject: printable(&gap.subject),
+        reason: printable(&gap.reason),
+        href: record_of(team, gap.ledger_seq),
+        found: asker.time(gap.found_at),
+    });
+    gaps.collect()
+}
+
+/// What is not complete, the newest first.
+fn open(asker: &Asker, cover: &StreamCover) -> Vec<Open> {
+    let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != Cover::Complete);
+    let open = stretches.take(GAPS_SHOWN).map(|stretch| Open {
+        period: format!("{} to {}", asker.time(stretch.from).text, asker.time(stretch.to).text),
+        state: words(stretch.state),
+        class: class_of(stretch.state),
+    });
+    open.collect()
+}

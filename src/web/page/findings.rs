@@ -1,0 +1,113 @@
+//! Findings: what re-scans and checks noticed.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+
+use crate::model::Instant;
+use crate::report::{counted, printable};
+
+use super::super::Shown;
+use super::super::answer::findings::{FindingShown, PARAMETERS, find, kinds};
+use super::super::human::{Time, plural};
+use super::asker::{Asker, Frame};
+use super::{Page, Refused, shown_page};
+
+const ROWS: usize = 50;
+
+struct Row {
+    kind: String,
+    class: &'static str,
+    stream: String,
+    subject: String,
+    period: String,
+    reason: String,
+    count: String,
+    found: Time,
+    seq: u64,
+    team: String,
+}
+
+struct Kind {
+    name: String,
+    count: String,
+    is_asked: bool,
+}
+
+#[derive(Template)]
+#[template(path = "web/findings.html")]
+struct Findings {
+    frame: Frame,
+    rows: Vec<Row>,
+    kinds: Vec<Kind>,
+    stream: String,
+    seq: String,
+    problem: Option<String>,
+    next: Option<String>,
+    first: Option<String>,
+    total: String,
+    has_teams: bool,
+}
+
+pub async fn findings(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = Asker::of(&shown, &headers, &uri, "Findings").await?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    let counts = kinds(&shown, asker.teams.clone()).await.map_err(refused)?;
+    let found = match asker.input.only(&PARAMETERS) {
+        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+        Err(problem) => Err(problem),
+    };
+    let (found, problem) = match found {
+        Ok(found) => (Some(found), None),
+        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message)),
+        Err(problem) => return Err(refused(problem)),
+    };
+    let asked = asker.input.get("kind").unwrap_or_default();
+    let rows = found.iter().flat_map(|found| &found.rows).map(|finding| row_of(&asker, finding)).collect();
+    let next = found.and_then(|found| found.next);
+    let document = Findings {
+        rows,
+        total: plural(counts.iter().map(|(_, count)| count).sum(), "finding"),
+        kinds: counts
+            .iter()
+            .map(|(name, count)| Kind { name: name.clone(), count: counted(*count), is_asked: name == asked })
+            .collect(),
+        stream: asker.input.shown("stream"),
+        seq: asker.input.shown("seq"),
+        problem,
+        next: next.map(|after| format!("/findings{}", asker.input.with(&[("after", &after)]))),
+        first: asker.input.get("after").map(|_| format!("/findings{}", asker.input.with(&[("after", "")]))),
+        has_teams: asker.team.is_none() && asker.teams.len() > 1,
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
+    let text = |at: Option<Instant>| at.map(|at| asker.time(at).text);
+    Row {
+        kind: finding.kind.replace('_', " "),
+        class: match finding.kind.as_str() {
+            "gap" => "late",
+            "changed_upstream" | "no_longer_served" | "unstable_window" | "quarantined" | "silence" => "warn",
+            _ => "waiting",
+        },
+        stream: finding.stream.clone().unwrap_or_default(),
+        subject: printable(&finding.subject),
+        period: match (text(finding.from_time), text(finding.to_time)) {
+            (None, None) => "–".to_owned(),
+            (Some(from), Some(to)) if from == to => from,
+            (from, to) => {
+                let or = |text: Option<String>| text.unwrap_or_else(|| "not known".to_owned());
+                format!("{} to {}", or(from), or(to))
+            }
+        },
+        reason: printable(&finding.reason),
+        count: counted(finding.count),
+        found: asker.time(finding.found_at),
+        seq: finding.ledger_seq,
+        team: printable(&finding.team_id),
+    }
+}

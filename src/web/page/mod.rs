@@ -1,0 +1,150 @@
+//! The page for people: whole documents, made here, that work without a script, by keyboard, in light and dark, and on a
+//! telephone. Every value is escaped by the template engine.
+
+mod asker;
+mod assets;
+mod coverage;
+mod day;
+mod findings;
+mod overview;
+mod quarantine;
+mod reports;
+mod sessions;
+mod sign_in;
+mod sql;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+
+use crate::model::Digest;
+
+use super::Shown;
+use super::guard::{SESSION_COOKIE, cookie};
+use super::problem::Problem;
+use asker::Frame;
+
+/// A document, or why there is none.
+type Page = Result<Response, Refused>;
+
+/// Nothing is loaded from elsewhere, nothing stands in the page that runs, and no other page may hold this one.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+pub fn routes() -> Router<Arc<Shown>> {
+    Router::new()
+        .route("/", get(overview::overview))
+        .route("/coverage", get(coverage::coverage))
+        .route("/sessions", get(sessions::sessions))
+        .route("/session", get(sessions::session))
+        .route("/day", get(day::day))
+        .route("/reports", get(reports::reports))
+        .route("/reports/{name}", get(reports::report))
+        .route("/reports/{name}/file", get(reports::file))
+        .route("/findings", get(findings::findings))
+        .route("/quarantine", get(quarantine::quarantine))
+        .route("/sql", get(sql::form).post(sql::answer))
+        .route("/zone", post(sign_in::set_zone))
+}
+
+/// What is there without the token: the form that asks for it, and what that looks like.
+pub fn open_routes() -> Router<Arc<Shown>> {
+    Router::new()
+        .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/assets/{name}", get(assets::asset))
+}
+
+/// Who asks, as far as it can be told: by what opened the port, else by the machine.
+pub fn visitor(headers: &HeaderMap, peer: SocketAddr) -> String {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match shown.or_else(|| cookie(headers, SESSION_COOKIE)) {
+        Some(secret) => Digest::of(secret.as_bytes()).to_string(),
+        None => peer.ip().to_string(),
+    }
+}
+
+/// What the browser may do with an answer, on every answer of the port.
+pub async fn harden(request: Request, next: Next) -> Response {
+    let mut answer = next.run(request).await;
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// Nothing is here.
+pub async fn not_found(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Response {
+    let problem = Problem::missing(format!("there is no page {}", crate::report::printable(uri.path())));
+    Refused::here(&shown, &headers, &uri, problem).into_response()
+}
+
+fn shown_page(page: &impl Template) -> Page {
+    let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
+    Ok(Html(text).into_response())
+}
+
+/// A refusal, as a page.
+struct Refused {
+    problem: Problem,
+    frame: Option<Box<Frame>>,
+}
+
+impl Refused {
+    fn here(shown: &Shown, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
+        Self { problem, frame: Some(Box::new(Frame::bare(shown, headers, uri))) }
+    }
+}
+
+impl<P: Into<Problem>> From<P> for Refused {
+    fn from(problem: P) -> Self {
+        Self { problem: problem.into(), frame: None }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "web/problem.html")]
+struct ProblemPage {
+    frame: Frame,
+    title: &'static str,
+    message: String,
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Self { problem, frame } = self;
+        let title = match problem.status {
+            StatusCode::NOT_FOUND => "Not found",
+            StatusCode::BAD_REQUEST => "That cannot be asked",
+            StatusCode::FORBIDDEN => "Not allowed",
+            StatusCode::TOO_MANY_REQUESTS => "Busy",
+            StatusCode::SERVICE_UNAVAILABLE => "It took too long",
+            _ => "That did not work",
+        };
+        let page = ProblemPage {
+            frame: frame.map_or_else(Frame::none, |frame| *frame),
+            title,
+            message: problem.message.clone(),
+        };
+        match page.render() {
+            Ok(text) => (problem.status, Html(text)).into_response(),
+            Err(_) => (problem.status, problem.message).into_response(),
+        }
+    }
+}

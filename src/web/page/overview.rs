@@ -1,0 +1,304 @@
+//! How every stream of every team stands: what a person sees first.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+
+use crate::model::Instant;
+use crate::report::counted;
+
+use super::super::Shown;
+use super::super::answer::standing::{Health, Standing, StreamStanding, TeamStanding, Totals};
+use super::super::human::{Time, ago, bytes, plural, span, time};
+use super::super::input::{Input, query};
+use super::asker::{Frame, zone_of};
+use super::{Page, shown_page};
+
+/// Teams of one page.
+const TEAMS_SHOWN: usize = 25;
+/// Errors that are named.
+const ERRORS_SHOWN: usize = 3;
+
+/// A number that stands out.
+struct Figure {
+    label: &'static str,
+    value: String,
+    detail: String,
+    class: &'static str,
+}
+
+struct Line {
+    stream: &'static str,
+    class: &'static str,
+    state: &'static str,
+    read: Option<(String, Time)>,
+    lag: String,
+    settled: Option<Time>,
+    left: String,
+    left_class: &'static str,
+    gaps: u64,
+    gaps_href: String,
+    coverage_href: String,
+    events: String,
+    note: String,
+}
+
+/// The last line of a team's ledger.
+struct Head {
+    seq: u64,
+    sha256: String,
+    committed: Option<(String, Time)>,
+}
+
+struct Team {
+    name: String,
+    lines: Vec<Line>,
+    head: Option<Head>,
+    bytes: String,
+    quarantined: u64,
+    quarantine_href: String,
+    sessions_href: String,
+    people: String,
+    class: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "web/overview.html")]
+struct Overview {
+    frame: Frame,
+    verdict: (&'static str, String, String),
+    errors: Vec<String>,
+    figures: Vec<Figure>,
+    teams: Vec<Team>,
+    shown: String,
+    previous: Option<String>,
+    next: Option<String>,
+    search: String,
+    is_searchable: bool,
+    /// Teams of the archive that the daemon does not read.
+    unread: Vec<(String, String)>,
+}
+
+pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let input = Input::of(uri.query())?;
+    let mut frame = Frame::bare(&shown, &headers, &uri);
+    frame.title = "Overview".to_owned();
+    let (now, zone) = (shown.clock.now(), zone_of(&headers));
+    let mut standing = Standing::of(&shown.live, now);
+    // The page is there also while the archive cannot be read.
+    let held = shown.asking.teams().await.unwrap_or_default();
+    let unread = held.iter().filter(|team| !standing.teams.iter().any(|read| read.team == team.as_str()));
+    let unread = unread.map(|team| (team.to_string(), format!("/coverage{}", query([("team", team.as_str())]))));
+    let unread = unread.take(TEAMS_SHOWN).collect();
+    let (totals, verdict, errors) = (standing.totals(), verdict(&standing), errors(&standing));
+    standing.worst_first();
+    let search = input.shown("q");
+    let is_searchable = standing.teams.len() > TEAMS_SHOWN;
+    if !search.is_empty() {
+        standing.teams.retain(|team| team.team.to_lowercase().contains(&search.to_lowercase()));
+    }
+    let found = standing.teams.len();
+    let page = input.parsed::<usize>("page")?.unwrap_or(1).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
+    let begin = (page - 1) * TEAMS_SHOWN;
+    let teams: Vec<Team> =
+        standing.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
+    let of_page = |page: usize| format!("/{}", input.with(&[("page", &page.to_string())]));
+    let end = begin + teams.len();
+    let document = Overview {
+        figures: figures(&standing, &totals, now, &zone),
+        verdict,
+        errors,
+        shown: if end < found || begin > 0 {
+            format!("Teams {} to {end} of {found}", begin + 1)
+        } else {
+            String::new()
+        },
+        previous: (page > 1).then(|| of_page(page - 1)),
+        next: (end < found).then(|| of_page(page + 1)),
+        teams,
+        search,
+        is_searchable,
+        unread,
+        frame,
+    };
+    shown_page(&document)
+}
+
+fn verdict(standing: &Standing) -> (&'static str, String, String) {
+    let totals = standing.totals();
+    let said = |class, title: &str, sentence: String| (class, title.to_owned(), sentence);
+    if let Some(found) = standing.verified.as_ref().filter(|found| found.faults > 0) {
+        let faults = plural(found.faults as u64, "fault");
+        let sentence =
+            format!("{faults} at the last check: `annals verify` names each of them. Keep the archive as it is.");
+        return said("bad", "The archive does not agree with its ledger", sentence);
+    }
+    if standing.teams.is_empty() {
+        return match &standing.teams_error {
+            Some(_) => said(
+                "warn",
+                "The service does not answer",
+                "Which teams there are is not known yet. Annals goes on trying by itself.".to_owned(),
+            ),
+            None => said("calm", "Annals is asking the service for its teams", "This takes a moment.".to_owned()),
+        };
+    }
+    if totals.late > 0 {
+        let left = totals.seconds_to_loss.map_or_else(String::new, |left| {
+            format!(" Nothing is lost as long as it is read again within {}.", span(left))
+        });
+        let sentence = format!(
+            "{} of {} not read as scheduled. Annals goes on trying by itself.{left}",
+            totals.late,
+            plural(totals.streams, "stream")
+        );
+        let title =
+            if totals.fresh == 0 { "The service is not read" } else { "Not everything is read as it should be" };
+        return said("warn", title, sentence);
+    }
+    if totals.waiting > 0 {
+        let sentence =
+            format!("{} of {} still to be read for the first time.", totals.waiting, plural(totals.streams, "stream"));
+        return said("calm", "The first reading is under way", sentence);
+    }
+    if standing.teams_error.is_some() {
+        let sentence = "The list of teams could not be read: a new team would not be noticed now.".to_owned();
+        return said("warn", "All known streams are up to date", sentence);
+    }
+    said(
+        "good",
+        "Everything is up to date",
+        format!("{} of {} read as scheduled.", plural(totals.streams, "stream"), plural(totals.teams, "team")),
+    )
+}
+
+fn errors(standing: &Standing) -> Vec<String> {
+    let mut found: Vec<(String, usize)> = standing.errors().into_iter().collect();
+    found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let of_streams = found.iter().map(|(error, count)| format!("{error} ({})", plural(*count as u64, "stream")));
+    let of_listing =
+        standing.teams_error.iter().map(|error| format!("{} (the list of teams)", crate::report::printable(error)));
+    of_listing.chain(of_streams).take(ERRORS_SHOWN).collect()
+}
+
+fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::report::Zone) -> Vec<Figure> {
+    let checked = match &standing.verified {
+        None => Figure {
+            label: "Last check",
+            value: "not yet".into(),
+            detail: "since the daemon started".into(),
+            class: "calm",
+        },
+        Some(found) if found.faults == 0 => {
+            let detail = format!("no fault, {}", time(found.at, zone).text);
+            Figure { label: "Last check", value: ago(found.at, now), detail, class: "good" }
+        }
+        Some(found) => {
+            let detail = crate::report::printable(found.first.as_deref().unwrap_or_default());
+            Figure { label: "Last check", value: plural(found.faults as u64, "fault"), detail, class: "bad" }
+        }
+    };
+    let fresh_class = if totals.late > 0 {
+        "warn"
+    } else if totals.waiting > 0 {
+        "calm"
+    } else {
+        "good"
+    };
+    vec![
+        Figure {
+            label: "Up to date",
+            value: format!("{} of {}", counted(totals.fresh), counted(totals.streams)),
+            detail: "streams read as scheduled".into(),
+            class: fresh_class,
+        },
+        Figure {
+            label: "Least time left",
+            value: totals.seconds_to_loss.map_or_else(|| "not known".to_owned(), span),
+            detail: "until unread events may be lost".into(),
+            class: "calm",
+        },
+        Figure {
+            label: "Recorded gaps",
+            value: counted(totals.gaps),
+            detail: if totals.gaps == 0 { "nothing is known to be lost" } else { "see the coverage" }.into(),
+            class: if totals.gaps > 0 { "bad" } else { "good" },
+        },
+        Figure {
+            label: "Events",
+            value: counted(totals.events),
+            detail: format!("in {}", bytes(totals.bytes)),
+            class: "calm",
+        },
+        checked,
+    ]
+}
+
+fn team_of(team: &TeamStanding, now: Instant, zone: &crate::report::Zone) -> Team {
+    let of_team = |path: &str| format!("{path}{}", query([("team", team.team.as_str())]));
+    let worst = team.streams.iter().map(|stream| stream.health).min();
+    Team {
+        name: crate::report::printable(&team.team),
+        lines: team.streams.iter().map(|stream| line_of(&team.team, stream, now, zone)).collect(),
+        head: team.ledger_seq.map(|seq| {
+            let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));
+            Head { seq, sha256: team.ledger_head.clone().unwrap_or_default(), committed }
+        }),
+        bytes: team.bytes.map_or_else(String::new, bytes),
+        quarantined: team.quarantined.unwrap_or(0),
+        quarantine_href: of_team("/quarantine"),
+        sessions_href: of_team("/sessions"),
+        people: team.inventory.as_ref().filter(|held| held.looked_at.is_some()).map_or_else(String::new, |held| {
+            let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
+            parts.join(", ")
+        }),
+        class: worst.map_or("waiting", class_of),
+    }
+}
+
+fn class_of(health: Health) -> &'static str {
+    match health {
+        Health::Fresh => "fresh",
+        Health::Late => "late",
+        Health::Waiting => "waiting",
+    }
+}
+
+fn line_of(team: &str, stream: &StreamStanding, now: Instant, zone: &crate::report::Zone) -> Line {
+    let short = match (stream.seconds_to_loss, stream.seconds_kept) {
+        (Some(left), Some(kept)) => left < kept / 2,
+        _ => false,
+    };
+    let mut notes = Vec::new();
+    if let Some(error) = &stream.error {
+        let tries = if stream.failures > 1 { format!(", {} times in a row", stream.failures) } else { String::new() };
+        notes.push(format!("{error}{tries}; next try {}", ago(stream.next_due_at, now)));
+    }
+    if !stream.unstable.is_empty() {
+        notes.push(format!("{} do not hold still and stay open", plural(stream.unstable.len() as u64, "second")));
+    }
+    if stream.deprecated_history {
+        notes.push("read from the deprecated per-computer history".to_owned());
+    }
+    Line {
+        stream: stream.stream.as_str(),
+        class: class_of(stream.health),
+        state: match stream.health {
+            Health::Fresh => "up to date",
+            Health::Late => "late",
+            Health::Waiting => "first reading",
+        },
+        read: stream.last_read_at.map(|at| (ago(at, now), time(at, zone))),
+        lag: stream.lag_seconds.map_or_else(|| "–".to_owned(), span),
+        settled: stream.settled_to.map(|at| time(at, zone)),
+        left: stream.seconds_to_loss.map_or_else(|| "–".to_owned(), span),
+        left_class: if short { "warn-text" } else { "" },
+        gaps: stream.gaps,
+        gaps_href: format!("/findings{}", query([("team", team), ("kind", "gap"), ("stream", stream.stream.as_str())])),
+        coverage_href: format!("/coverage{}", query([("team", team), ("stream", stream.stream.as_str())])),
+        events: counted(stream.events),
+        note: notes.join("; "),
+    }
+}

@@ -1,0 +1,84 @@
+//! The quarantine: events that could not become rows.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+
+use crate::report::{counted, printable};
+
+use super::super::Shown;
+use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
+use super::super::human::{Time, pretty};
+use super::asker::{Asker, Frame};
+use super::{Page, Refused, shown_page};
+
+const ROWS: usize = 25;
+
+struct Item {
+    stream: String,
+    reason: String,
+    detail: String,
+    id: String,
+    at: Option<Time>,
+    seen: Time,
+    text: String,
+    is_cut: bool,
+    chars: String,
+    team: String,
+}
+
+#[derive(Template)]
+#[template(path = "web/quarantine.html")]
+struct Quarantine {
+    frame: Frame,
+    items: Vec<Item>,
+    stream: String,
+    problem: Option<String>,
+    next: Option<String>,
+    first: Option<String>,
+    has_teams: bool,
+}
+
+pub async fn quarantine(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = Asker::of(&shown, &headers, &uri, "Quarantine").await?;
+    let found = match asker.input.only(&PARAMETERS) {
+        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+        Err(problem) => Err(problem),
+    };
+    let (found, problem) = match found {
+        Ok(found) => (Some(found), None),
+        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message)),
+        Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
+    };
+    let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&asker, row)).collect();
+    let next = found.and_then(|found| found.next);
+    let document = Quarantine {
+        items,
+        stream: asker.input.shown("stream"),
+        problem,
+        next: next.map(|after| format!("/quarantine{}", asker.input.with(&[("after", &after)]))),
+        first: asker.input.get("after").map(|_| format!("/quarantine{}", asker.input.with(&[("after", "")]))),
+        has_teams: asker.team.is_none() && asker.teams.len() > 1,
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+fn item(asker: &Asker, row: &Quarantined) -> Item {
+    let raw = row.raw.as_deref().unwrap_or_default();
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
+    Item {
+        stream: row.stream.clone(),
+        reason: printable(&row.reason.replace('_', " ")),
+        detail: row.detail.as_deref().map(printable).unwrap_or_default(),
+        id: printable(&row.event_id),
+        at: row.event_time.map(|at| asker.time(at)),
+        seen: asker.time(row.first_seen_at),
+        text: if is_json { pretty(raw) } else { printable(raw) },
+        is_cut: row.raw_chars.is_some_and(|chars| chars > RAW_CHARS_MAX as u64),
+        chars: counted(row.raw_chars.unwrap_or(0)),
+        team: printable(&row.team_id),
+    }
+}

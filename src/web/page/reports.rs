@@ -1,0 +1,237 @@
+//! Reports: the list, and one of them with its chart, its parameters and its first rows.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::config::When;
+use crate::report::{About, Format, ParamDefault, ParamKind, Report, Section, local_time_text, printable};
+
+use super::super::Shown;
+use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
+use super::super::answer::{period, zone};
+use super::super::input::{Input, query};
+use super::super::problem::Problem;
+use super::asker::{Asker, Frame, zone_of};
+use super::{Page, Refused, shown_page};
+
+/// Rows that a page shows: the files hold all.
+const ROWS: usize = 200;
+/// Files that a report can be taken away as.
+const FORMATS: [(&str, Format, &str); 5] = [
+    ("CSV", Format::Csv, "text/csv; charset=utf-8"),
+    ("HTML", Format::Html, "text/html; charset=utf-8"),
+    ("JSON", Format::Json, "application/json"),
+    ("NDJSON", Format::Ndjson, "application/x-ndjson"),
+    ("Parquet", Format::Parquet, "application/vnd.apache.parquet"),
+];
+
+struct Listed {
+    id: String,
+    title: String,
+    question: String,
+    controls: String,
+    severity: &'static str,
+    href: String,
+}
+
+#[derive(Template)]
+#[template(path = "web/reports.html")]
+struct Reports {
+    frame: Frame,
+    reports: Vec<Listed>,
+    faults: Vec<String>,
+}
+
+pub async fn reports(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = Asker::of(&shown, &headers, &uri, "Reports").await?;
+    let catalog = catalog(&shown).await.map_err(|problem| Refused::here(&shown, &headers, &uri, problem))?;
+    let team = query([("team", asker.team_query().as_str())]);
+    let listed = catalog.reports().iter().map(|report| Listed {
+        id: printable(&report.id),
+        title: printable(&report.title),
+        question: printable(&report.question),
+        controls: printable(&report.controls.join("; ")),
+        severity: report.severity.map_or("", |rule| rule.as_str()),
+        href: format!("/reports/{}{team}", report.name),
+    });
+    let document = Reports {
+        reports: listed.collect(),
+        faults: catalog.faults().iter().map(|fault| printable(&fault.to_string())).collect(),
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+/// A parameter, as its form shows it.
+struct Field {
+    name: String,
+    label: String,
+    about: String,
+    value: String,
+    placeholder: String,
+    kind: &'static str,
+    is_required: bool,
+}
+
+#[derive(Template)]
+#[template(path = "web/report.html")]
+struct ReportPage {
+    frame: Frame,
+    id: String,
+    title: String,
+    question: String,
+    from: String,
+    to: String,
+    fields: Vec<Field>,
+    problem: Option<String>,
+    section: Option<Section>,
+    gaps: Vec<String>,
+    heads: Vec<(String, u64, String)>,
+    asks_first: bool,
+    seconds: u64,
+}
+
+pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    let report = catalog(&shown).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
+    let asker = Asker::of(&shown, &headers, &uri, &report.title).await?;
+    let is_asked = asker.input.get("run").is_some();
+    // What reads the whole archive, or cannot be answered without being told more, waits for the button.
+    let lacks = report.params.iter().any(|param| {
+        param.default == ParamDefault::Required && asker.input.get(&format!("param.{}", param.name)).is_none()
+    });
+    let asks_first = !is_asked && (report.needs_verify || lacks);
+    let answer = if asks_first { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
+    let (answer, problem) = match answer {
+        Ok(answer) => (answer, None),
+        Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
+        Err(problem) => (None, Some(problem.message)),
+    };
+    let (section, about) = answer.unzip();
+    let (from, to) = period_shown(&asker);
+    let document = ReportPage {
+        id: printable(&report.id),
+        title: printable(&report.title),
+        question: printable(&report.question),
+        from,
+        to,
+        fields: fields(&report, &asker),
+        problem,
+        gaps: about.as_ref().map(gaps).unwrap_or_default(),
+        heads: about
+            .iter()
+            .flat_map(|about| &about.ledger)
+            .map(|head| (printable(&head.team), head.seq, head.sha256.to_string()))
+            .collect(),
+        section,
+        asks_first,
+        seconds: REPORT_TIME_MAX.as_secs(),
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Section, About), Problem> {
+    check_parameters(&asker.input)?;
+    let links = FORMATS.map(|(label, format, _)| {
+        let end = asker.input.with(&[
+            ("run", ""),
+            ("tz", asker.zone.name()),
+            ("format", format.as_str()),
+            ("team", asker.frame.team.as_str()),
+        ]);
+        (label.to_owned(), format!("/reports/{}/file{end}", report.name))
+    });
+    let question = Question::of(shown, report, &with_team(asker), asker.zone.clone()).await?;
+    question.section(shown, ROWS, links.into()).await
+}
+
+/// The team that the page is about, also where the address names none.
+fn with_team(asker: &Asker) -> Input {
+    Input::of(asker.input.with(&[("team", asker.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
+}
+
+fn period_shown(asker: &Asker) -> (String, String) {
+    let day = |at| local_time_text(at, &asker.zone)[..10].to_owned();
+    let given = |name: &str| match asker.input.parsed::<When>(name) {
+        Ok(Some(when)) => day(when.resolve_in(asker.now, asker.zone.rules())),
+        _ => String::new(),
+    };
+    match (period(&asker.input, asker.now, &asker.zone), given("to").is_empty()) {
+        // Until now: the form says nothing, so that it stays until now.
+        (Ok(range), true) => (day(range.start), String::new()),
+        (Ok(range), false) => (day(range.start), day(range.end)),
+        (Err(_), _) => (given("from"), given("to")),
+    }
+}
+
+fn fields(report: &Report, asker: &Asker) -> Vec<Field> {
+    let fields = report.params.iter().map(|param| {
+        let name = format!("param.{}", param.name);
+        let default = match &param.default {
+            ParamDefault::Text(text) => text.clone(),
+            ParamDefault::Null | ParamDefault::Required => String::new(),
+        };
+        Field {
+            value: asker.input.get(&name).map_or_else(|| default.clone(), printable),
+            placeholder: match param.kind {
+                ParamKind::Duration => "30m",
+                ParamKind::List => "a, b, c",
+                ParamKind::Date => "2026-11-20",
+                _ => "",
+            }
+            .to_owned(),
+            label: param.name.replace('_', " "),
+            about: printable(&param.about),
+            kind: match param.kind {
+                ParamKind::Boolean => "boolean",
+                ParamKind::Integer => "integer",
+                _ => "text",
+            },
+            is_required: param.default == ParamDefault::Required,
+            name,
+        }
+    });
+    fields.collect()
+}
+
+fn gaps(about: &About) -> Vec<String> {
+    let lines = about.coverage.iter().flat_map(|line| {
+        let place = line.stream.map_or_else(|| line.team.clone(), |stream| format!("{} {stream}", line.team));
+        line.gaps.iter().map(move |gap| printable(&format!("{place}: {}", gap.sentence())))
+    });
+    lines.take(50).collect()
+}
+
+/// The report whole, to be taken away.
+pub async fn file(State(shown): State<Arc<Shown>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    made(&shown, &name, &headers, &uri).await.map_err(refused)
+}
+
+async fn made(shown: &Shown, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
+    let input = Input::of(uri.query())?;
+    let format = input.get("format").unwrap_or("csv");
+    let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);
+    let Some((_, format, kind)) = known else {
+        let names = FORMATS.map(|(_, known, _)| known.as_str()).join(", ");
+        return Err(Problem::bad(format!("format: it may be {names}")));
+    };
+    let input = Input::of(input.with(&[("format", "")]).strip_prefix('?'))?;
+    check_parameters(&input)?;
+    let zone = zone(&input, zone_of(headers))?;
+    let report = catalog(shown).await?.find(name)?.clone();
+    let question = Question::of(shown, report, &input, zone).await?;
+    let begin = question.asked.period.start.day();
+    let name = format!("{}-{}-{begin}.{}", question.report.id.to_lowercase(), question.report.name, format.as_str());
+    let body = question.file(shown, format).await?;
+    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    let disposition = format!("attachment; filename=\"{plain}\"");
+    let disposition = HeaderValue::from_str(&disposition).map_err(|error| Problem::failed(error.to_string()))?;
+    let kind = HeaderValue::from_static(kind);
+    Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition)], body).into_response())
+}

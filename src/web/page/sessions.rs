@@ -1,0 +1,308 @@
+//! Sessions: a search, and one session with all its events.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+
+use crate::config::When;
+use crate::model::Instant;
+use crate::report::{counted, local_time_text, printable};
+
+use super::super::Shown;
+use super::super::answer::period;
+use super::super::answer::sessions::{Event, OUTCOMES, PARAMETERS, Search, Session, newest, session as one};
+use super::super::human::{Time, length, pretty};
+use super::super::input::query;
+use super::super::problem::Problem;
+use super::asker::{Asker, Frame};
+use super::{Page, Refused, shown_page};
+
+/// Sessions of one page.
+const ROWS: usize = 50;
+/// Characters of a cell; of more, the beginning is shown.
+const CELL_CHARS_MAX: usize = 60;
+/// Characters of an event that are shown: of more, the API gives the whole.
+const RAW_CHARS_MAX: usize = 100_000;
+
+/// A session in a list.
+pub struct Row {
+    pub href: String,
+    pub began: Time,
+    pub user: String,
+    pub computer: String,
+    pub address: String,
+    pub outcome: &'static str,
+    pub outcome_class: &'static str,
+    pub length: String,
+    pub events: String,
+    pub team: String,
+}
+
+/// What was asked, as the form shows it again.
+pub struct Asked {
+    pub user: String,
+    pub computer: String,
+    pub address: String,
+    pub outcome: String,
+    pub from: String,
+    pub to: String,
+    pub outcomes: Vec<(&'static str, &'static str)>,
+}
+
+#[derive(Template)]
+#[template(path = "web/sessions.html")]
+struct Sessions {
+    frame: Frame,
+    asked: Asked,
+    problem: Option<String>,
+    rows: Vec<Row>,
+    period: String,
+    next: Option<String>,
+    first: Option<String>,
+    /// Where there are sessions, when there are none here.
+    newest: Option<(String, String)>,
+    is_narrow: bool,
+    has_teams: bool,
+    day_href: String,
+}
+
+pub async fn sessions(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = Asker::of(&shown, &headers, &uri, "Sessions").await?;
+    let asked = Asked::of(&asker);
+    match found(&shown, &asker).await {
+        Ok((search, rows, next)) => {
+            let latest = if rows.is_empty() { newest(&shown, asker.teams.clone()).await? } else { None };
+            let has_teams = asker.team.is_none() && asker.teams.len() > 1;
+            let begin = |at: Instant| local_time_text(at, &asker.zone);
+            let document = Sessions {
+                problem: None,
+                rows: rows.iter().map(|session| row_of(&asker, session)).collect(),
+                period: format!(
+                    "{} to {}, {}",
+                    begin(search.period.start),
+                    begin(search.period.end),
+                    asker.zone.name()
+                ),
+                next: next.map(|after| format!("/sessions{}", asker.input.with(&[("after", &after)]))),
+                first: asker.input.get("after").map(|_| format!("/sessions{}", asker.input.with(&[("after", "")]))),
+                newest: latest.map(|at| (asker.time(at).text, around(&asker, at))),
+                is_narrow: search.is_narrow(),
+                has_teams,
+                day_href: day_href(&asker, rows.first().map_or(search.period.end, |row| row.first_event_at)),
+                asked,
+                frame: asker.frame,
+            };
+            shown_page(&document)
+        }
+        Err(problem) if problem.status.is_client_error() => {
+            let document = Sessions {
+                asked,
+                problem: Some(problem.message),
+                rows: Vec::new(),
+                period: String::new(),
+                next: None,
+                first: None,
+                newest: None,
+                is_narrow: false,
+                has_teams: false,
+                day_href: "/day".to_owned(),
+                frame: asker.frame,
+            };
+            shown_page(&document)
+        }
+        Err(problem) => Err(Refused::here(&shown, &headers, &uri, problem)),
+    }
+}
+
+async fn found(shown: &Shown, asker: &Asker) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
+    asker.input.only(&PARAMETERS)?;
+    let period = period(&asker.input, asker.now, &asker.zone)?;
+    let search = Search::of(&asker.input, asker.teams.clone(), period)?;
+    let found = search.find(shown, &asker.input, ROWS).await?;
+    Ok((search, found.rows, found.next))
+}
+
+impl Asked {
+    pub fn of(asker: &Asker) -> Self {
+        // A date stays one, whatever form it was given in, so that the form can show it.
+        let day = |name: &str| match asker.input.parsed::<When>(name) {
+            Ok(Some(when)) => {
+                local_time_text(when.resolve_in(asker.now, asker.zone.rules()), &asker.zone)[..10].to_owned()
+            }
+            _ => String::new(),
+        };
+        let shown = |name: &str| asker.input.shown(name);
+        Self {
+            user: shown("user"),
+            computer: shown("computer"),
+            address: shown("address"),
+            outcome: shown("outcome"),
+            from: day("from"),
+            to: day("to"),
+            outcomes: OUTCOMES.map(|outcome| (outcome, words(outcome).0)).into(),
+        }
+    }
+}
+
+/// The 30 days that end with the day of the newest session.
+fn around(asker: &Asker, at: Instant) -> String {
+    let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &asker.zone)[..10].to_owned();
+    format!("/sessions{}", asker.input.with(&[("to", &to), ("from", ""), ("after", "")]))
+}
+
+fn day_href(asker: &Asker, at: Instant) -> String {
+    let day = local_time_text(at, &asker.zone)[..10].to_owned();
+    let kept = asker.input.with(&[("from", ""), ("to", ""), ("after", ""), ("day", &day)]);
+    format!("/day{kept}")
+}
+
+/// How a session ended, in words, and how it is marked.
+pub fn words(outcome: &str) -> (&'static str, &'static str) {
+    match outcome {
+        "ended" => ("ended", "calm"),
+        "open" => ("open", "fresh"),
+        "auth_failed" => ("failed to authenticate", "late"),
+        "requested_only" => ("requested only", "waiting"),
+        "closed_only" => ("closed only", "waiting"),
+        _ => ("unknown", "waiting"),
+    }
+}
+
+pub fn cut(text: &str) -> String {
+    let text = printable(text);
+    match text.char_indices().nth(CELL_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// The first that is known.
+fn first_of(texts: [&Option<String>; 2]) -> String {
+    texts.into_iter().flatten().find(|text| !text.is_empty()).map_or_else(|| "–".to_owned(), |text| cut(text))
+}
+
+pub fn session_href(session: &Session) -> String {
+    format!("/session{}", query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())]))
+}
+
+pub fn row_of(asker: &Asker, session: &Session) -> Row {
+    let (outcome, outcome_class) = words(&session.outcome);
+    Row {
+        href: session_href(session),
+        began: asker.time(session.first_event_at),
+        user: first_of([&session.peer_email, &session.local_user_name]),
+        computer: first_of([&session.computer_host_name, &session.device_id]),
+        address: first_of([&session.peer_ip, &session.direct_ip]),
+        outcome,
+        outcome_class,
+        length: session.duration_ms.map_or_else(|| "–".to_owned(), length),
+        events: counted(session.event_count),
+        team: cut(&session.team_id),
+    }
+}
+
+struct EventShown {
+    at: Time,
+    fraction: String,
+    kind: String,
+    id: String,
+    revision: i32,
+    first_seen: Time,
+    redacted: bool,
+    json: String,
+    is_cut: bool,
+}
+
+#[derive(Template)]
+#[template(path = "web/session.html")]
+struct OneSession {
+    frame: Frame,
+    id: String,
+    outcome: &'static str,
+    outcome_class: &'static str,
+    lead: String,
+    steps: Vec<(&'static str, Option<Time>)>,
+    facts: Vec<(&'static str, String)>,
+    conflicts: String,
+    events: Vec<EventShown>,
+    event_count: usize,
+    api_href: String,
+    day_href: String,
+}
+
+pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = Asker::of(&shown, &headers, &uri, "Session").await?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    let id = asker.input.get("id").ok_or_else(|| refused(Problem::bad("id: the connection's id is missing")))?;
+    let (session, events) = one(&shown, asker.teams.clone(), id).await.map_err(refused)?;
+    let (outcome, outcome_class) = words(&session.outcome);
+    let row = row_of(&asker, &session);
+    let document = OneSession {
+        id: printable(&session.connection_id),
+        outcome,
+        outcome_class,
+        lead: format!("{} to {}, from {}", row.user, row.computer, row.address),
+        steps: [
+            ("requested", session.requested_at),
+            ("authenticated", session.authenticated_at),
+            ("established", session.established_at),
+            ("closed", session.closed_at),
+        ]
+        .map(|(name, at)| (name, at.map(|at| asker.time(at))))
+        .into(),
+        facts: facts(&session),
+        conflicts: session.conflicts.as_deref().map(pretty).unwrap_or_default(),
+        events: events.iter().map(|event| event_of(&asker, event)).collect(),
+        event_count: usize::try_from(session.event_count).unwrap_or(usize::MAX),
+        api_href: format!(
+            "/api/session{}",
+            query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())])
+        ),
+        day_href: format!(
+            "/day{}",
+            query([
+                ("team", session.team_id.as_str()),
+                ("day", &local_time_text(session.first_event_at, &asker.zone)[..10])
+            ])
+        ),
+        frame: asker.frame,
+    };
+    shown_page(&document)
+}
+
+fn facts(session: &Session) -> Vec<(&'static str, String)> {
+    let text = |value: &Option<String>| value.as_deref().map(printable).unwrap_or_default();
+    let all = [
+        ("Team", printable(&session.team_id)),
+        ("User", text(&session.peer_email)),
+        ("User on the computer", text(&session.local_user_name)),
+        ("Computer", text(&session.computer_host_name)),
+        ("Computer's id", text(&session.device_id)),
+        ("Address", text(&session.peer_ip)),
+        ("Direct address", text(&session.direct_ip)),
+        ("Tunnel", text(&session.tunnel_id)),
+        ("Kind of source", text(&session.source_type)),
+        ("Length", session.duration_ms.map(length).unwrap_or_default()),
+        ("Failed attempts", if session.failed_attempts > 0 { counted(session.failed_attempts) } else { String::new() }),
+        ("Reasons", text(&session.failure_reasons)),
+    ];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}
+
+fn event_of(asker: &Asker, event: &Event) -> EventShown {
+    let is_cut = event.raw.chars().nth(RAW_CHARS_MAX).is_some();
+    let raw: String = event.raw.chars().take(RAW_CHARS_MAX).collect();
+    EventShown {
+        at: asker.time(event.event_time),
+        fraction: format!(".{:03}", event.event_time_ns.rem_euclid(1_000_000_000) / 1_000_000),
+        kind: printable(&event.event_type),
+        id: printable(&event.event_id),
+        revision: event.revision,
+        first_seen: asker.time(event.first_seen_at),
+        redacted: event.redacted,
+        json: pretty(&raw),
+        is_cut,
+    }
+}

@@ -1,0 +1,118 @@
+//! The form that asks a browser's user for the token, once; and the zone in which times are shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+
+use crate::report::Zone;
+
+use super::super::Shown;
+use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, is_own_form};
+use super::super::input::Input;
+use super::super::problem::Problem;
+use super::asker::{Frame, ZONE_COOKIE};
+use super::{Page, Refused};
+
+/// A wrong token is answered no sooner.
+const REFUSAL_DELAY: Duration = Duration::from_millis(500);
+/// A chosen zone is remembered for a year.
+const ZONE_SECONDS: u64 = 365 * 86_400;
+
+#[derive(Template)]
+#[template(path = "web/sign_in.html")]
+struct SignIn {
+    frame: Frame,
+    back: String,
+    is_wrong: bool,
+}
+
+fn page(shown: &Shown, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
+    let mut frame = Frame::bare(shown, headers, uri);
+    frame.title = "Sign in".to_owned();
+    (frame.places, frame.is_closed) = (Vec::new(), false);
+    let page = SignIn { frame, back: local_path(back), is_wrong };
+    let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
+    let status = if is_wrong { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+    Ok((status, Html(text)).into_response())
+}
+
+pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    let input = Input::of(uri.query())?;
+    let back = input.get("back").unwrap_or("/");
+    if shown.admits(&headers) {
+        return Ok(Redirect::to(&local_path(back)).into_response());
+    }
+    page(&shown, &headers, &uri, back, false)
+}
+
+pub async fn sign_in(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
+    let input = own_form(&headers, &body)?;
+    let back = input.get("back").unwrap_or("/");
+    let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
+    let session = input.get("token").and_then(|token| shown.guard().session(token, until));
+    let Some(session) = session else {
+        shown.clock.sleep(REFUSAL_DELAY).await;
+        return page(&shown, &headers, &uri, back, true);
+    };
+    Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
+}
+
+pub async fn sign_out(headers: HeaderMap, body: String) -> Page {
+    own_form(&headers, &body)?;
+    Ok(with_cookie(&headers, SESSION_COOKIE, "", 0, "/sign-in"))
+}
+
+pub async fn set_zone(headers: HeaderMap, body: String) -> Page {
+    let input = own_form(&headers, &body)?;
+    let zone = input.parsed::<Zone>("tz")?;
+    let zone = zone.map(|zone| zone.name().replace('/', "%2F")).unwrap_or_default();
+    Ok(with_cookie(&headers, ZONE_COOKIE, &zone, ZONE_SECONDS, &local_path(input.get("back").unwrap_or("/"))))
+}
+
+fn own_form(headers: &HeaderMap, body: &str) -> Result<Input, Refused> {
+    if !is_own_form(headers) {
+        return Err(Problem::forbidden("this form was not sent by a page of this port").into());
+    }
+    Ok(Input::of(Some(body))?)
+}
+
+/// Goes to `target` with a cookie that no script and no other site sees.
+fn with_cookie(headers: &HeaderMap, name: &str, value: &str, seconds: u64, target: &str) -> Response {
+    // Behind a proxy that speaks TLS the cookie must never go without it.
+    let is_tls = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let secure = if is_tls { "; Secure" } else { "" };
+    let cookie = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    ([(header::SET_COOKIE, cookie)], Redirect::to(target)).into_response()
+}
+
+/// A place of this port, whatever the address says.
+fn local_path(back: &str) -> String {
+    let is_local = back.starts_with('/')
+        && !back.starts_with("//")
+        && back.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\\"<>".contains(&byte));
+    if is_local { back.to_owned() } else { "/".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_elsewhere() {
+        for (back, path) in [
+            ("/sessions?user=a%20b", "/sessions?user=a%20b"),
+            ("//evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("javascript:alert(1)", "/"),
+            ("/a\r\nSet-Cookie: x=y", "/"),
+            ("", "/"),
+        ] {
+            assert_eq!(local_path(back), path, "{back}");
+        }
+    }
+}

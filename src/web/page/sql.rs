@@ -1,0 +1,112 @@
+//! SQL of a visitor, where the configuration allows it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::IntoResponse;
+use url::form_urlencoded;
+
+use crate::report::{Cell, ColumnHead, View, counted};
+
+use super::super::Shown;
+use super::super::answer::sql::{PAGE_ROWS_MAX, QUERY_BYTES_MAX, SQL_TIME_MAX, check_allowed, page};
+use super::super::human::plural;
+use super::super::problem::Problem;
+use super::asker::{Asker, Frame};
+use super::{Page, Refused, shown_page, visitor};
+
+/// What a visitor sees first.
+const EXAMPLE: &str = "SELECT computer_host_name, outcome, count(*) AS sessions\nFROM sessions\nGROUP BY ALL\nORDER BY sessions DESC\nLIMIT 20";
+
+struct Table {
+    columns: Vec<ColumnHead>,
+    rows: Vec<Vec<Cell>>,
+    shown: String,
+    took: String,
+}
+
+#[derive(Template)]
+#[template(path = "web/sql.html")]
+struct Sql {
+    frame: Frame,
+    query: String,
+    problem: Option<String>,
+    table: Option<Table>,
+    views: Vec<(&'static str, String)>,
+    rows_max: String,
+    seconds: u64,
+}
+
+impl Sql {
+    fn new(frame: Frame, query: &str) -> Self {
+        let columns = |view: &View| view.columns().iter().map(|column| column.name).collect::<Vec<_>>().join(", ");
+        Self {
+            frame,
+            query: query.to_owned(),
+            problem: None,
+            table: None,
+            views: View::ALL.iter().map(|view| (view.as_str(), columns(view))).collect(),
+            rows_max: counted(PAGE_ROWS_MAX as u64),
+            seconds: SQL_TIME_MAX.as_secs(),
+        }
+    }
+}
+
+pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+    check_allowed(&shown, &HeaderMap::new()).map_err(|problem| Refused::here(&shown, &headers, &uri, problem))?;
+    let asker = Asker::of(&shown, &headers, &uri, "SQL").await?;
+    shown_page(&Sql::new(asker.frame, EXAMPLE))
+}
+
+pub async fn answer(
+    State(shown): State<Arc<Shown>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: String,
+) -> Page {
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    check_allowed(&shown, &headers).map_err(refused)?;
+    let field = |name: &str| {
+        let mut pairs = form_urlencoded::parse(body.as_bytes());
+        pairs.find(|(held, _)| held == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
+    };
+    let query = field("query");
+    // The team stands in the form, not in the address.
+    let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
+    let asked: Uri = format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: this is none")))?;
+    let asker = Asker::of(&shown, &headers, &asked, "SQL").await?;
+    let (teams, mut frame) = (asker.teams, asker.frame);
+    frame.here = "/sql".to_owned();
+    let mut document = Sql::new(frame, &query);
+    let begun = shown.clock.monotonic();
+    let found = if query.len() > QUERY_BYTES_MAX {
+        Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")))
+    } else {
+        match shown.visitors.enter(visitor(&headers, peer)) {
+            Ok(visit) => page(&shown, teams, query, visit).await,
+            Err(problem) => Err(problem),
+        }
+    };
+    let mut status = StatusCode::OK;
+    match found {
+        Ok(rows) => {
+            let took = shown.clock.monotonic().saturating_sub(begun);
+            let held = rows.rows.len();
+            document.table = Some(Table {
+                shown: match rows.total > held as u64 {
+                    true => format!("The first {}, and there are more.", plural(held as u64, "row")),
+                    false => format!("{}.", plural(held as u64, "row")),
+                },
+                took: format!("{:.2} s", took.as_secs_f64()),
+                columns: rows.columns,
+                rows: rows.rows,
+            });
+        }
+        Err(problem) => (status, document.problem) = (problem.status, Some(problem.message)),
+    }
+    Ok((status, shown_page(&document)?).into_response())
+}

@@ -1,0 +1,96 @@
+//! Why a request has no answer: the same words for people and for programs.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::report::{CatalogError, ReportError, printable};
+
+/// A request that was not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub status: StatusCode,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What was wrong, and what to do.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    /// What was asked makes no sense.
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// There is no such thing.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// Who asks is not known.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// It is not asked so.
+    pub fn method(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+    }
+
+    /// It is not allowed here.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// Too much is asked at once.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
+    }
+
+    /// The answer took too long.
+    pub fn too_long(seconds: u64) -> Self {
+        let message =
+            format!("the answer took longer than {seconds} seconds and was stopped: ask for a shorter period");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message)
+    }
+
+    /// For programs: `{"error": {"code": …, "message": …}}`.
+    pub fn as_json(&self) -> Response {
+        let Self { status, code, message } = self;
+        (*status, Json(json!({"error": {"code": code, "message": message}}))).into_response()
+    }
+
+    /// It did not work, and the request is not at fault.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
+    }
+}
+
+impl From<ReportError> for Problem {
+    fn from(error: ReportError) -> Self {
+        let message = printable(&error.to_string());
+        match error {
+            ReportError::Interrupted => Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message),
+            error if error.is_wrong_use() => Self::bad(message),
+            _ => {
+                tracing::warn!(error = message, "a question was not answered");
+                Self::failed(message)
+            }
+        }
+    }
+}
+
+impl From<CatalogError> for Problem {
+    fn from(error: CatalogError) -> Self {
+        let message = printable(&error.to_string());
+        match error {
+            CatalogError::Unknown { .. } => Self::missing(message),
+            _ => Self::bad(message),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The page and the API of the port.
+
+mod api;
+mod browser;
+mod doors;
+mod http;
+mod pages;
+mod sql;
+mod world;

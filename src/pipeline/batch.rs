@@ -63,10 +63,11 @@ impl Batch {
         self.held_events
     }
 
-    /// Takes out what is worth a commit by itself: windows that are read whole, and, where they are not enough, of each
-    /// window that is read in part its first unbroken stretch, so that its parts follow one another in time. Takes out
-    /// everything where something waits that may speak of the rest: a commit must not vouch for what is held back.
-    pub fn take_ready(&mut self, state: &TeamState) -> Self {
+    /// Takes out what is worth a commit by itself: windows that are read whole, and, where they are not enough and no more
+    /// may be held (`is_full`), of each window that is read in part its first unbroken stretch, so that its parts follow
+    /// one another in time. Takes out everything where something waits that may speak of the rest: a commit must not vouch
+    /// for what is held back.
+    pub fn take_ready(&mut self, state: &TeamState, is_full: bool) -> Self {
         let says_nothing_more =
             self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty();
         let is_first_reading = |change: &WindowChange| {
@@ -89,7 +90,7 @@ impl Batch {
         let mut held_back = parts.clone();
         held_back.retain(|place, parts| !whole(place, parts));
         let mut ready = self.split(&held_back);
-        if ready.held_events < COMMIT_EVENTS_MIN {
+        if is_full && ready.held_events < COMMIT_EVENTS_MIN {
             for parts in held_back.values_mut() {
                 parts.remove(0);
             }

@@ -262,10 +262,11 @@ impl TeamContext {
         }
         self.finish(waiting).await?;
         self.check_whole()?;
-        let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state)));
+        let is_full = held >= HELD_EVENTS_MAX;
+        let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state, is_full)));
         let taken = match ready {
             Some(ready) if ready.held_events() >= COMMIT_EVENTS_MIN => ready,
-            Some(too_few) if held < HELD_EVENTS_MAX => {
+            Some(too_few) if !is_full => {
                 waiting.batch.join(too_few);
                 return Ok(());
             }

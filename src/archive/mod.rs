@@ -35,6 +35,8 @@
 //!
 //! **Sessions** are made of the events and may be replaced: a body's `sessions` says how many rows of them are `replaced` and
 //! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
+//! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
+//! made sessions of; a line without `through` says that they have caught up.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
 //! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them.
 //!

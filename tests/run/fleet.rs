@@ -31,6 +31,8 @@ pub struct FleetWorld {
     teams: Vec<TeamId>,
     manners: BTreeMap<TeamId, Manner>,
     pub plan_spans: Mutex<BTreeMap<TeamId, Duration>>,
+    /// From then on nobody is answered.
+    pub down_from: Option<Duration>,
     /// Users of each team, each of whom is asked about.
     pub people: usize,
     /// Requests a second that are let through, in order.
@@ -57,6 +59,7 @@ impl FleetWorld {
             teams: (0..teams).map(|n| TeamId::new(format!("team-{n:04}"))).collect(),
             manners: BTreeMap::new(),
             plan_spans: Mutex::default(),
+            down_from: None,
             people: 0,
             rate,
             latency: Duration::from_millis(80),
@@ -137,6 +140,9 @@ impl FleetWorld {
         };
         self.clock.sleep(wait).await;
         let what = what.to_owned();
+        if self.down_from.is_some_and(|from| self.clock.monotonic() >= from) {
+            return Err(ApiError::Unavailable { what, detail: "down".into(), retry_after: None });
+        }
         match self.manners.get(team).unwrap_or(&Manner::Well) {
             Manner::Well => {}
             Manner::Refusing => return Err(ApiError::Refused { what, status: 401 }),

@@ -1,10 +1,12 @@
 //! The daemon in virtual time: many teams, each on time, none held up by others.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::config::{Cron, Schedule};
-use annals::model::{Stream, TeamId};
+use annals::alert::{Since, occurrences};
+use annals::config::{Config, Cron, Rule, Schedule};
+use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::schedule::Task;
 
 use super::fleet::{FleetWorld, Manner};
@@ -28,7 +30,7 @@ pub fn schedule() -> Schedule {
 
 /// The longest time without a look at a team's stream, after the warm-up, and how many looks there were.
 fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Duration) -> (Duration, usize) {
-    let begin = START.parse::<annals::model::Instant>().unwrap();
+    let begin = START.parse::<Instant>().unwrap();
     let (from, to) = (begin.plus(WARM_UP), begin.plus(span));
     let looks = world.looks(team, stream);
     let moments: Vec<_> = [from].into_iter().chain(looks.into_iter().filter(|at| *at > from)).chain([to]).collect();
@@ -102,7 +104,7 @@ fn teams_that_refuse_or_hang_hold_up_nobody() {
         let failing = shown.teams[team].tasks.values().filter(|task| task.error.is_some()).count();
         assert_eq!(failing > 0, n < 60, "{team}: what fails is visible, and nothing else fails");
     }
-    let late = live.late(START.parse::<annals::model::Instant>().unwrap().plus(span)).unwrap();
+    let late = live.late(START.parse::<Instant>().unwrap().plus(span)).unwrap();
     assert!(late.iter().all(|late| world.teams()[..60].contains(&late.team)));
     assert!(late.len() >= 60);
 }
@@ -124,6 +126,35 @@ fn looks_at_people_take_long_and_hold_up_nobody() {
         let is_done = look.done_at.is_some() && !look.standing.is_unfinished;
         assert!(is_done, "and yet everybody is looked at: {team} {:?} {:?}", look.error, look.standing);
     }
+}
+
+#[test]
+fn a_service_that_stays_away_is_warned_of_before_anything_is_lost() {
+    let config = Config::of_text(Path::new("annals.toml"), "").unwrap().alerts;
+    let begin: Instant = START.parse().unwrap();
+    let span = MINUTE * 240;
+    let firing = |minutes: u32| {
+        let mut world = FleetWorld::new(START, 2, 50.0);
+        world.down_from = Some(MINUTE * 30);
+        let first = world.teams()[0].clone();
+        world.plan_spans.get_mut().unwrap().insert(first, span);
+        let world = Arc::new(world);
+        let live = world.run(&schedule(), MINUTE * minutes);
+        let now = begin.plus(MINUTE * minutes);
+        let late = live.late(now).unwrap();
+        let standing = occurrences(&live.snapshot(), Some(&late), &config, Since { started: begin, now });
+        let of = |rule: Rule| {
+            let told = standing.firing.iter().filter(|told| told.rule == rule);
+            told.map(|told| (told.team.clone().unwrap(), told.stream.clone().unwrap())).collect::<Vec<_>>()
+        };
+        (of(Rule::TimeLeft), of(Rule::Stale))
+    };
+    assert_eq!(firing(29), (vec![], vec![]), "all is well");
+    let (time_left, stale) = firing(60);
+    assert_eq!((time_left.len(), stale.len()), (0, 4), "connections and activity of both were not read: {stale:?}");
+    let (time_left, _) = firing(30 + 130);
+    let short: Vec<(&str, &str)> = time_left.iter().map(|(team, stream)| (team.as_str(), stream.as_str())).collect();
+    assert_eq!(short, [("team-0000", "connections")], "less than half of the span is left");
 }
 
 #[test]

@@ -86,6 +86,8 @@ pub struct Standing {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub teams: u64,
+    /// Teams whose archive the daemon has not looked at since it started: what they hold is not counted here.
+    pub unseen: u64,
     pub streams: u64,
     pub fresh: u64,
     pub late: u64,
@@ -111,6 +113,7 @@ impl Standing {
     pub fn totals(&self) -> Totals {
         let mut totals = Totals { teams: self.teams.len() as u64, ..Totals::default() };
         for team in &self.teams {
+            totals.unseen += u64::from(team.ledger_seq.is_none());
             totals.quarantined += team.quarantined.unwrap_or(0);
             totals.bytes += team.bytes.unwrap_or(0);
             for stream in &team.streams {

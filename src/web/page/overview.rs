@@ -38,6 +38,8 @@ struct Line {
     settled: Option<Time>,
     left: String,
     left_class: &'static str,
+    /// The archive was looked at, so that its numbers are known.
+    is_seen: bool,
     gaps: u64,
     gaps_href: String,
     coverage_href: String,
@@ -159,9 +161,8 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
         return said("warn", title, sentence);
     }
     if totals.waiting > 0 {
-        let sentence =
-            format!("{} of {} still to be read for the first time.", totals.waiting, plural(totals.streams, "stream"));
-        return said("calm", "The first reading is under way", sentence);
+        let sentence = format!("{} of {} still to be read.", totals.waiting, plural(totals.streams, "stream"));
+        return said("calm", "The first reading since the start is under way", sentence);
     }
     if standing.teams_error.is_some() {
         let sentence = "The list of teams could not be read: a new team would not be noticed now.".to_owned();
@@ -207,6 +208,7 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
     } else {
         "good"
     };
+    let so_far = |text: &str| if totals.unseen == totals.teams { "not known yet".to_owned() } else { text.to_owned() };
     vec![
         Figure {
             label: "Up to date",
@@ -222,13 +224,21 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
         },
         Figure {
             label: "Recorded gaps",
-            value: counted(totals.gaps),
-            detail: if totals.gaps == 0 { "nothing is known to be lost" } else { "see the coverage" }.into(),
-            class: if totals.gaps > 0 { "bad" } else { "good" },
+            value: if totals.gaps == 0 { so_far("none") } else { counted(totals.gaps) },
+            detail: match (totals.gaps, totals.unseen) {
+                (1.., _) => "see the coverage".into(),
+                (0, 0) => "nothing is known to be lost".into(),
+                (0, unseen) => format!("{} not looked at yet", plural(unseen, "team")),
+            },
+            class: match (totals.gaps, totals.unseen) {
+                (1.., _) => "bad",
+                (0, 0) => "good",
+                (0, _) => "calm",
+            },
         },
         Figure {
             label: "Events",
-            value: counted(totals.events),
+            value: so_far(&counted(totals.events)),
             detail: format!("in {}", bytes(totals.bytes)),
             class: "calm",
         },
@@ -241,7 +251,7 @@ fn team_of(team: &TeamStanding, now: Instant, zone: &crate::report::Zone) -> Tea
     let worst = team.streams.iter().map(|stream| stream.health).min();
     Team {
         name: crate::report::printable(&team.team),
-        lines: team.streams.iter().map(|stream| line_of(&team.team, stream, now, zone)).collect(),
+        lines: team.streams.iter().map(|stream| line_of(team, stream, now, zone)).collect(),
         head: team.ledger_seq.map(|seq| {
             let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));
             Head { seq, sha256: team.ledger_head.clone().unwrap_or_default(), committed }
@@ -266,7 +276,7 @@ fn class_of(health: Health) -> &'static str {
     }
 }
 
-fn line_of(team: &str, stream: &StreamStanding, now: Instant, zone: &crate::report::Zone) -> Line {
+fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &crate::report::Zone) -> Line {
     let short = match (stream.seconds_to_loss, stream.seconds_kept) {
         (Some(left), Some(kept)) => left < kept / 2,
         _ => false,
@@ -295,9 +305,16 @@ fn line_of(team: &str, stream: &StreamStanding, now: Instant, zone: &crate::repo
         settled: stream.settled_to.map(|at| time(at, zone)),
         left: stream.seconds_to_loss.map_or_else(|| "–".to_owned(), span),
         left_class: if short { "warn-text" } else { "" },
+        is_seen: team.ledger_seq.is_some(),
         gaps: stream.gaps,
-        gaps_href: format!("/findings{}", query([("team", team), ("kind", "gap"), ("stream", stream.stream.as_str())])),
-        coverage_href: format!("/coverage{}", query([("team", team), ("stream", stream.stream.as_str())])),
+        gaps_href: format!(
+            "/findings{}",
+            query([("team", team.team.as_str()), ("kind", "gap"), ("stream", stream.stream.as_str())])
+        ),
+        coverage_href: format!(
+            "/coverage{}",
+            query([("team", team.team.as_str()), ("stream", stream.stream.as_str())])
+        ),
         events: counted(stream.events),
         note: notes.join("; "),
     }

@@ -168,6 +168,15 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
         let sentence = "The list of teams could not be read: a new team would not be noticed now.".to_owned();
         return said("warn", "All known streams are up to date", sentence);
     }
+    let failing: usize = standing.errors().values().sum();
+    if failing > 0 {
+        let sentence = format!(
+            "{} of {} not read at the last try. Nothing is late yet, and Annals goes on trying by itself.",
+            failing,
+            plural(totals.streams, "stream")
+        );
+        return said("warn", "Up to date so far, but reading fails", sentence);
+    }
     said(
         "good",
         "Everything is up to date",
@@ -284,7 +293,8 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
     let mut notes = Vec::new();
     if let Some(error) = &stream.error {
         let tries = if stream.failures > 1 { format!(", {} times in a row", stream.failures) } else { String::new() };
-        notes.push(format!("{error}{tries}; next try {}", ago(stream.next_due_at, now)));
+        let next = if stream.next_due_at > now { ago(stream.next_due_at, now) } else { "now".to_owned() };
+        notes.push(format!("{error}{tries}; next try {next}"));
     }
     if !stream.unstable.is_empty() {
         notes.push(format!("{} do not hold still and stay open", plural(stream.unstable.len() as u64, "second")));

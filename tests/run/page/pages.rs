@@ -1,5 +1,7 @@
 //! The pages as documents: what they say, and that strangers' text is text.
 
+use annals::sandbox::Fault;
+
 use super::world::{HOSTILE, Lonely, with_strangers};
 use crate::reporting::Place;
 use crate::run::program::wait_for;
@@ -169,5 +171,17 @@ fn strangers_text_is_text_on_every_page() {
     assert!(one.contains("&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;"), "it is shown: {one}");
     assert!(one.contains("&#34;id&#34;: &#34;h1&#34;"), "with all its raw events: {one}");
     assert!(get(&format!("/quarantine?team={team}")).body.contains("broken"));
+    daemon.stop();
+}
+
+#[test]
+fn an_overview_is_not_green_while_reading_fails() {
+    let (scene, daemon) = with_strangers();
+    let overview = || super::http::get(&daemon.address, "/").body;
+    wait_for("a green page", || overview().contains("Everything is up to date").then_some(()));
+    let refused = Fault::Status { status: 401, retry_after: None };
+    scene.sandbox.handle.set_faults(Some(std::sync::Arc::new(move |_| Some(refused.clone()))));
+    wait_for("a refused token on the page", || overview().contains("refused the token").then_some(()));
+    assert!(!overview().contains("Everything is up to date"), "{}", overview());
     daemon.stop();
 }

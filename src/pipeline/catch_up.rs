@@ -6,6 +6,7 @@
 //! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::archive::{
     ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, TeamState, TeamWriter,
@@ -18,7 +19,9 @@ use super::context::TeamContext;
 use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
-const EVENTS_TARGET: u64 = 60_000;
+const EVENTS_TARGET: u64 = 50_000;
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Makes all sessions that are behind, in as many commits as it takes.
 ///
@@ -158,21 +161,23 @@ impl<'c> Events<'c> {
     }
 }
 
-/// Where the part that begins at `from` ends: on a day's border, with about so many events; none where it reaches to the
-/// last event.
+/// Where the part that begins at `from` ends: on a day's border, with about so many events, or within a day that holds more;
+/// none where it reaches to the last event.
 fn part_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
     let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
     let last = files().map(|(_, last, _)| last).max()?;
     let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
+    let before = |end| files().map(|(first, last, rows)| share(Range::new(from, end), first, last, rows)).sum::<u64>();
     let mut end = first.max(from).floor_to(DAY).plus(DAY);
-    while end <= last {
-        let here: u64 = files().map(|(first, last, rows)| share(Range::new(from, end), first, last, rows)).sum();
-        if here >= events {
-            return Some(end);
-        }
+    while end <= last && before(end) < events {
         end = end.plus(DAY);
     }
-    None
+    if before(end) > events.saturating_mul(2) {
+        let day = end.minus(DAY);
+        let hours = (1..24).map(|hour| day.plus(HOUR * hour)).filter(|hour| from < *hour && *hour <= last);
+        return hours.clone().find(|hour| before(*hour) >= events).or((end <= last).then_some(end));
+    }
+    (end <= last).then_some(end)
 }
 
 /// How many of a file's rows lie in a range, were they spread evenly.

@@ -170,8 +170,10 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     let (stuck, well) = (scene.team(0), scene.team(1));
     // What a full disk is to a writer: its files cannot be made.
     let place = scene.path(&format!("archive/staging/team={stuck}"));
-    let _ = std::fs::remove_dir_all(&place);
-    put(&place, "in the way");
+    // Whoever is writing just then makes the directory again.
+    while std::fs::File::create(&place).is_err() {
+        let _ = std::fs::remove_dir_all(&place);
+    }
     scene.connect(&stuck, "stuck");
     scene.connect(&well, "well");
     wait_for("the other team's event", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));

@@ -72,36 +72,39 @@ pub fn engine(config: &Config, data: ViewData) -> Result<Engine, Error> {
 /// When there is no archive, the query is wrong, or the result cannot be written.
 pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
     let guard = signals::guard()?;
-    consistently(config, |data, begun| {
-        let mut tally = Tally::default();
-        let answered = output.rows(|out, look| {
-            let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
-            let _running = guard.running(engine.interrupter());
-            let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
-            Ok(engine.query(sql, &mut sink)?)
-        });
-        *begun = tally.begun;
-        answered
-    })
+    consistently(
+        || view_data(config),
+        |data, begun| {
+            let mut tally = Tally::default();
+            let answered = output.rows(|out, look| {
+                let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
+                let _running = guard.running(engine.interrupter());
+                let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
+                Ok(engine.query(sql, &mut sink)?)
+            });
+            *begun = tally.begun;
+            answered
+        },
+    )
 }
 
-/// Lets `ask` ask one look at the archive; again with another look where a commit took files away meanwhile, unless
+/// Lets `ask` ask one look at the archive, as `look` takes it; again with another look where a commit took files away meanwhile, unless
 /// `ask` has noted by then that output was begun.
 ///
 /// # Errors
 /// When there is no archive, and those of `ask`.
 pub fn consistently<T>(
-    config: &Config,
+    look: impl Fn() -> Result<ViewData, Error>,
     mut ask: impl FnMut(ViewData, &mut bool) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut looks = 0;
     loop {
         looks += 1;
-        let data = view_data(config)?;
+        let data = look()?;
         let mut begun = false;
         match ask(data.clone(), &mut begun) {
             Err(Error::Report(ReportError::Engine(_)))
-                if !begun && looks < LOOKS_MAX && view_data(config)?.files != data.files => {}
+                if !begun && looks < LOOKS_MAX && look()?.files != data.files => {}
             other => return other,
         }
     }

@@ -29,6 +29,7 @@ mod status;
 mod sync;
 mod terminal;
 mod verify;
+mod visitor;
 
 use std::future::Future;
 
@@ -74,6 +75,8 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     Completions(man::CompletionsArgs),
     Man(man::ManArgs),
+    #[command(hide = true)]
+    Visitor,
 }
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
@@ -96,6 +99,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),
+        Command::Visitor => visitor::run(),
     }
 }
 

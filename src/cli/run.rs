@@ -169,7 +169,7 @@ impl Running {
         let shown = Shown {
             asking: Asking::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
-            visitors: Visitors::default(),
+            visitors: Visitors::new(this_program()?),
             guard: RwLock::new(guard),
             live,
             clock,
@@ -246,13 +246,23 @@ impl Running {
     }
 }
 
+/// This program, also after another version was installed in its place.
+fn this_program() -> Result<PathBuf, Error> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.try_exists().is_ok_and(|is_there| is_there) {
+        return Ok(running);
+    }
+    std::env::current_exe().map_err(|source| Error::io("cannot find this program", source))
+}
+
 /// What the page needs of the configuration.
 fn shown_as(config: &Config, catalog: &CatalogArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
     let limits = Limits { memory_mib, ..limits::limits(config) };
     let queries = catalog.folder(config).cloned();
-    let settings = Settings { queries, sql: config.http.sql, spill_parent: spill_parent.clone() };
+    let settings =
+        Settings { queries, sql: config.http.sql, sql_time: config.http.sql_time, spill_parent: spill_parent.clone() };
     (settings, EngineLimits { limits, spill_parent })
 }
 

@@ -13,6 +13,9 @@ use super::cron::Cron;
 use super::{ConfigError, file, parse_duration};
 
 /// How far reports may look back for warnings.
+/// A query of the page's visitor may take so long.
+const SQL_TIME_MIN: Duration = Duration::from_secs(1);
+const SQL_TIME_MAX: Duration = Duration::from_secs(600);
 const PERIOD_MIN: Duration = Duration::from_secs(3_600);
 const PERIOD_MAX: Duration = Duration::from_secs(92 * 86_400);
 
@@ -37,6 +40,8 @@ pub struct Http {
     pub token_file: Option<PathBuf>,
     /// Whether the page answers SQL.
     pub sql: bool,
+    /// How long it may take to.
+    pub sql_time: Duration,
 }
 
 /// Whom to warn, and of what.
@@ -105,7 +110,13 @@ pub(super) fn check_http(
 ) -> Result<Http, ConfigError> {
     let listen = (section.listen.parse())
         .map_err(|_| ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", section.listen)))?;
-    Ok(Http { listen, token_file: section.token_file.as_ref().map(|path| directory.join(path)), sql: section.sql })
+    let invalid = |message: String| ConfigError::invalid(place("http.sql_time"), message);
+    let sql_time = parse_duration(&section.sql_time).map_err(invalid)?;
+    if sql_time < SQL_TIME_MIN || sql_time > SQL_TIME_MAX {
+        return Err(invalid(format!("{} is not between 1s and 10m", section.sql_time)));
+    }
+    let token_file = section.token_file.as_ref().map(|path| directory.join(path));
+    Ok(Http { listen, token_file, sql: section.sql, sql_time })
 }
 
 pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> String) -> Result<Alerts, ConfigError> {

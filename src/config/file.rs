@@ -112,11 +112,12 @@ pub(super) struct Http {
     pub listen: String,
     pub token_file: Option<PathBuf>,
     pub sql: bool,
+    pub sql_time: String,
 }
 
 impl Default for Http {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:9464".into(), token_file: None, sql: false }
+        Self { listen: "127.0.0.1:9464".into(), token_file: None, sql: false, sql_time: "30s".into() }
     }
 }
 

@@ -110,6 +110,7 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("archive = \"\"", "archive", "empty"),
         ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
         ("[http]\nlisten = \"nine\"", "http.listen", "nine"),
+        ("[http]\nsql_time = \"1h\"", "http.sql_time", "10m"),
         ("[api]\nrequests_per_second = -1", "api.requests_per_second", "-1"),
         ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
         ("[api]\nconcurrency = -1", "line 2", "-1"),

@@ -10,6 +10,7 @@ use std::thread::available_parallelism;
 use arrow::array::RecordBatch;
 use duckdb::types::Value;
 use duckdb::{Config, Connection, InterruptHandle, Statement, params_from_iter};
+use serde::{Deserialize, Serialize};
 
 use crate::archive::VerifyReport;
 
@@ -25,7 +26,7 @@ use super::views::{quoted_path, quoted_text, views_sql_of};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
 /// What the engine may use. What does not fit into the memory is spilled to a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub memory_mib: u32,
     pub threads: u32,

@@ -26,6 +26,7 @@ mod run;
 mod sink;
 mod spill;
 mod views;
+mod visitor;
 mod write;
 mod zone;
 
@@ -47,8 +48,9 @@ pub use question::JsonRows;
 pub use render::{Format, Look, printable, sink_for};
 pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};
-pub use spill::remove_spills;
+pub use spill::{remove_spills, remove_stale_spills};
 pub use views::{client_sql, views_sql};
+pub use visitor::{VisitorAnswer, VisitorQuestion, VisitorRows};
 pub use write::write_report;
 pub use zone::{ZONE_FUNCTION, Zone};
 

@@ -26,6 +26,11 @@ impl Place {
         Ok(Self { archive, root })
     }
 
+    /// The archive's directory, absolute.
+    pub fn root(&self) -> &Path {
+        Path::new(&self.root)
+    }
+
     pub fn archive_id(&self) -> &str {
         self.archive.id()
     }

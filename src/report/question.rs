@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::catalog::ParamValue;
@@ -69,13 +70,15 @@ impl Engine {
 }
 
 /// Keeps rows as JSON objects, within bounds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct JsonRows {
     pub columns: Vec<String>,
     pub rows: Vec<Box<RawValue>>,
     /// There were more rows than are kept.
     pub is_cut: bool,
+    #[serde(skip)]
     rows_max: usize,
+    #[serde(skip)]
     bytes_left: usize,
 }
 

@@ -35,7 +35,7 @@ impl Spill {
     /// When `parent` cannot be written, or its path is not UTF-8.
     pub fn make(parent: &Path) -> Result<Self, ReportError> {
         let failed = |source| ReportError::Spill { directory: parent.to_owned(), source };
-        remove_stale(parent);
+        remove_stale_spills(parent);
         for _ in 0..MAKE_TRIES_MAX {
             let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
             let lock = match File::open(directory.path()) {
@@ -101,7 +101,7 @@ fn is_same(open: &File, path: &Path) -> bool {
 /// Removes the directories of this user under `parent` that nobody holds a lock on. Only a directory itself counts, no
 /// link to one, so that nothing beside it can be reached.
 #[cfg(unix)]
-fn remove_stale(parent: &Path) {
+pub fn remove_stale_spills(parent: &Path) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let Ok(entries) = fs::read_dir(parent) else { return };
     let user = rustix::process::geteuid().as_raw();
@@ -127,7 +127,7 @@ fn is_same(_: &File, _: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn remove_stale(_: &Path) {}
+pub fn remove_stale_spills(_: &Path) {}
 
 #[cfg(test)]
 #[cfg(unix)]

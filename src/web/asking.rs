@@ -1,12 +1,10 @@
 //! Questions to the archive while it grows: a few at a time, off the threads that answer requests, each in one consistent
 //! look, stopped when it takes too long or nobody waits for it any more.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clock::Clock;
 use crate::model::TeamId;
@@ -14,10 +12,10 @@ use crate::pipeline::Live;
 use crate::report::{Engine, Interrupter, Limits, Needs, Place, ReportError, ViewData};
 
 use super::problem::Problem;
+use super::queue::{Queue, Turn};
 
-/// Questions that are answered at once, and that wait for their turn.
+/// Questions that are answered at once.
 const AT_ONCE: usize = 2;
-const WAITING_MAX: usize = 32;
 /// Looks at the archive that are kept, and engines of each that nobody uses now.
 const LOOKS_KEPT_MAX: usize = 4;
 const IDLE_MAX: usize = 4;
@@ -41,8 +39,7 @@ pub struct EngineLimits {
 pub struct Asking {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
-    permits: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    queue: Queue,
 }
 
 struct Shared {
@@ -72,13 +69,23 @@ impl Asking {
     pub fn new(place: Place, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
         let (engine, kept) = (Mutex::new(engine), Mutex::default());
         let shared = Shared { place, engine, live, clock: clock.clone(), kept };
-        Self { shared: Arc::new(shared), clock, permits: Arc::new(Semaphore::new(AT_ONCE)), waiting: Arc::default() }
+        Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
     /// From now on engines may use something else.
     pub fn limit(&self, engine: EngineLimits) {
         *lock(&self.shared.engine) = engine;
         lock(&self.shared.kept).looks.clear();
+    }
+
+    /// What engines may use from now on.
+    pub fn limits(&self) -> EngineLimits {
+        lock(&self.shared.engine).clone()
+    }
+
+    /// The archive's directory, absolute.
+    pub fn root(&self) -> &Path {
+        self.shared.place.root()
     }
 
     pub fn archive_id(&self) -> &str {
@@ -117,20 +124,11 @@ impl Asking {
         question: impl Fn(&mut Engine) -> Result<T, ReportError> + Send + 'static,
     ) -> Result<T, Problem> {
         check_together(&teams)?;
-        let line = Line::enter(&self.waiting)?;
-        let asked = self.clock.monotonic();
-        let permit = tokio::select! {
-            permit = self.permits.clone().acquire_owned() => permit.map_err(|_| broken())?,
-            () = self.clock.sleep(time) => {
-                return Err(Problem::busy("others are asking: try again in a moment"));
-            }
-        };
-        drop(line);
-        let left = time.saturating_sub(self.clock.monotonic().saturating_sub(asked)).max(Duration::from_secs(1));
+        let (turn, left) = self.queue.turn(self.clock.as_ref(), time).await?;
         let stop = StopOnDrop { stop: Arc::default(), clock: self.clock.clone() };
         let (shared, theirs) = (self.shared.clone(), stop.stop.clone());
         let job = tokio::task::spawn_blocking(move || {
-            let _ending = Ending { stop: &theirs, _permit: permit };
+            let _ending = Ending { stop: &theirs, _turn: turn };
             shared.answer((&teams, &needs), &theirs, &question)
         });
         tokio::select! {
@@ -140,7 +138,9 @@ impl Asking {
     }
 }
 
-fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
+/// # Errors
+/// When these are more teams than are asked together.
+pub fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
     let (held, max) = (teams.len(), TEAMS_TOGETHER_MAX);
     if held > max {
         return Err(Problem::bad(format!("{held} teams are more than the {max} that are asked together: name a team")));
@@ -256,25 +256,6 @@ impl Kept {
     }
 }
 
-/// A place in the line of those who wait.
-struct Line(Arc<AtomicUsize>);
-
-impl Line {
-    fn enter(waiting: &Arc<AtomicUsize>) -> Result<Self, Problem> {
-        let line = Self(waiting.clone());
-        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Problem::busy("too many ask at once: try again in a moment"));
-        }
-        Ok(line)
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Tells a question to end.
 #[derive(Default)]
 struct Stop {
@@ -296,7 +277,7 @@ impl Stop {
 /// However a question ends, it has ended, and another may begin.
 struct Ending<'a> {
     stop: &'a Stop,
-    _permit: OwnedSemaphorePermit,
+    _turn: Turn,
 }
 
 impl Drop for Ending<'_> {

@@ -167,6 +167,7 @@ fn refusal(uri: &Uri, problem: Problem) -> Response {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::time::Duration;
 
     fn http(listen: &str, token: Option<&str>) -> (Http, Option<tempfile::NamedTempFile>) {
         let file = token.map(|text| {
@@ -175,7 +176,7 @@ mod tests {
             file
         });
         let token_file = file.as_ref().map(|file| file.path().to_owned());
-        (Http { listen: listen.parse().unwrap(), token_file, sql: false }, file)
+        (Http { listen: listen.parse().unwrap(), token_file, sql: false, sql_time: Duration::from_secs(30) }, file)
     }
 
     #[test]

@@ -19,10 +19,13 @@ mod metrics;
 pub mod names;
 mod page;
 mod problem;
+mod queue;
+mod visitors;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
@@ -37,10 +40,10 @@ use tokio::net::TcpListener;
 use crate::clock::Clock;
 use crate::pipeline::Live;
 
-pub use answer::sql::Visitors;
 pub use asking::{Asking, EngineLimits};
 pub use guard::{Guard, GuardError};
 pub use metrics::Metrics;
+pub use visitors::Visitors;
 
 /// Bytes of a form that is sent to the port.
 const FORM_BYTES_MAX: usize = 256 << 10;
@@ -64,6 +67,8 @@ pub struct Settings {
     pub queries: Option<PathBuf>,
     /// Whether visitors may ask in SQL.
     pub sql: bool,
+    /// and how long an answer may take.
+    pub sql_time: Duration,
     /// Where files are made that are taken away.
     pub spill_parent: PathBuf,
 }

@@ -59,6 +59,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message)
     }
 
+    /// The answer took more than it may.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", message)
+    }
+
     /// For programs: `{"error": {"code": …, "message": …}}`.
     pub fn as_json(&self) -> Response {
         let Self { status, code, message } = self;

@@ -68,14 +68,17 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let work = target.work()?;
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let (manifest, tree) = look::consistently(&config, |data, _| {
-        let team = args.period.team(&data)?;
-        let asked = reports.iter().zip(&values).map(|(report, values)| {
-            let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
-            (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
-        });
-        fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())
-    })?;
+    let (manifest, tree) = look::consistently(
+        || look::view_data(&config),
+        |data, _| {
+            let team = args.period.team(&data)?;
+            let asked = reports.iter().zip(&values).map(|(report, values)| {
+                let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
+                (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
+            });
+            fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())
+        },
+    )?;
     target.publish(work, &tree, &manifest)?;
     tell(args, &manifest);
     Ok(match (manifest.faults, manifest.gaps) {

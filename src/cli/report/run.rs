@@ -118,11 +118,14 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     }
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let about = look::consistently(&config, |data, begun| {
-        let team = args.period.team(&data)?;
-        let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
-        answer(&config, data, &report, &asked, args, begun)
-    })?;
+    let about = look::consistently(
+        || look::view_data(&config),
+        |data, begun| {
+            let team = args.period.team(&data)?;
+            let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
+            answer(&config, data, &report, &asked, args, begun)
+        },
+    )?;
     if args.bare {
         about.lines().iter().for_each(|line| output::say(line));
     }

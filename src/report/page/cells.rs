@@ -1,7 +1,10 @@
 //! The first rows of a result, as a page shows them.
 
+use std::borrow::Cow;
+
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
+use serde::{Deserialize, Serialize};
 
 use crate::report::render::unique_names;
 use crate::report::sink::{Flow, Sink};
@@ -13,30 +16,32 @@ const CELL_CHARS_MAX: usize = 160;
 const WHOLE_CHARS_MAX: usize = 2_000;
 
 /// A column's name as its header shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnHead {
     pub name: String,
     pub is_number: bool,
 }
 
 /// A value as text, escaped by the page.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cell {
     pub text: String,
-    pub class: &'static str,
+    pub class: Cow<'static, str>,
     /// The whole text where the cell shows a part of it.
     pub whole: String,
     /// Of a severity: how it is marked.
-    pub pill: &'static str,
+    pub pill: Cow<'static, str>,
 }
 
 /// Keeps the first rows, and counts all.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FirstRows {
     pub columns: Vec<ColumnHead>,
     pub rows: Vec<Vec<Cell>>,
     pub total: u64,
+    #[serde(skip)]
     rows_max: usize,
+    #[serde(skip)]
     severity_column: Option<usize>,
 }
 
@@ -80,14 +85,14 @@ impl Sink for FirstRows {
 pub fn cell_of(column: &dyn Array, row: usize) -> Result<Cell, ReportError> {
     let failed = |error: arrow::error::ArrowError| ReportError::Format { format: "html", detail: error.to_string() };
     let Some(text) = cell::text(column, row).map_err(failed)? else {
-        return Ok(Cell { text: "–".to_owned(), class: "null", ..Cell::default() });
+        return Ok(Cell { text: "–".to_owned(), class: "null".into(), ..Cell::default() });
     };
     let kind = column.data_type();
-    let class = match kind {
+    let class = Cow::Borrowed(match kind {
         kind if cell::is_number(kind) => "n",
         DataType::Timestamp(..) | DataType::Date32 => "t",
         _ => "",
-    };
+    });
     let text = match kind {
         DataType::Timestamp(..) => text.replacen('T', " ", 1),
         _ => printable(&text),
@@ -97,7 +102,7 @@ pub fn cell_of(column: &dyn Array, row: usize) -> Result<Cell, ReportError> {
         return Ok(Cell { text, class, ..Cell::default() });
     };
     let whole = text.chars().take(WHOLE_CHARS_MAX).collect();
-    Ok(Cell { text: format!("{}…", &text[..end]), class, whole, pill: "" })
+    Ok(Cell { text: format!("{}…", &text[..end]), class, whole, pill: Cow::default() })
 }
 
 fn marked(cell: Cell) -> Cell {
@@ -109,5 +114,5 @@ fn marked(cell: Cell) -> Cell {
         Ok(Severity::Info) => "sev info",
         Err(_) => "",
     };
-    Cell { pill, ..cell }
+    Cell { pill: pill.into(), ..cell }
 }

@@ -1,28 +1,26 @@
 //! SQL of a visitor: one SELECT at a time, over the views alone, within bounds.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use axum::http::HeaderMap;
 
 use crate::model::TeamId;
-use crate::report::{Engine, FirstRows, Flow, JsonRows, Needs, ReportError, Sink};
+use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows};
 
 use super::super::Shown;
+use super::super::asking::{EngineLimits, check_together};
 use super::super::guard::is_own_form;
 use super::super::problem::Problem;
 
-/// An answer takes at most this,
-pub const SQL_TIME_MAX: Duration = Duration::from_secs(30);
-/// has at most so many rows on a page, and as JSON,
+/// An answer has at most so many rows on a page, and as JSON,
 pub const PAGE_ROWS_MAX: usize = 1_000;
 pub const JSON_ROWS_MAX: usize = 10_000;
 /// and as JSON so many bytes.
 const JSON_BYTES_MAX: usize = 16 << 20;
-pub const QUERY_BYTES_MAX: usize = 64 << 10;
+/// A query has at most so many.
+const QUERY_BYTES_MAX: usize = 64 << 10;
+/// Address space of a query's process beside what the engine may use: the program and its libraries, values that no limit of
+/// the engine counts, and for each thread a stack and what the allocators keep for it.
+const PROCESS_MIB: u32 = 512;
+const THREAD_MIB: u32 = 64;
 
 /// Whether this visitor may ask in SQL at all.
 ///
@@ -38,82 +36,56 @@ pub fn check_allowed(shown: &Shown, headers: &HeaderMap) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Who has a query running.
-#[derive(Clone, Default)]
-pub struct Visitors(Arc<Mutex<BTreeSet<String>>>);
-
-/// Ends with the query.
-pub struct Visit {
-    visitors: Visitors,
-    name: String,
-}
-
-impl Visitors {
-    /// # Errors
-    /// While another query of the same visitor runs.
-    pub fn enter(&self, name: String) -> Result<Visit, Problem> {
-        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
-            return Err(Problem::busy("another query of yours is running: wait for its answer, or close its page"));
-        }
-        Ok(Visit { visitors: self.clone(), name })
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.visitors.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
-    }
-}
-
 /// The first rows of the answer, for a page; more are there when it has more than [`PAGE_ROWS_MAX`].
 ///
 /// # Errors
 /// When the text is not one SELECT, and those of asking.
-pub async fn page(shown: &Shown, teams: Vec<TeamId>, sql: String, visit: Visit) -> Result<FirstRows, Problem> {
-    let needs = Needs::of_sql([sql.as_str()]);
-    let ask = move |engine: &mut Engine| {
-        // The visitor's turn ends with the query, also when the visitor does not wait for it.
-        let _ = &visit;
-        engine.check_query(&sql)?;
-        let mut rows = Until { inner: FirstRows::new(PAGE_ROWS_MAX) };
-        engine.ask(&sql, &BTreeMap::new(), &mut rows)?;
-        Ok(rows.inner)
-    };
-    shown.asking.ask(teams, needs, SQL_TIME_MAX, ask).await
+pub async fn page(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
+    match ask(shown, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
+        VisitorAnswer::Page(rows) => Ok(rows),
+        _ => Err(other_shape()),
+    }
 }
 
 /// The answer's rows as JSON.
 ///
 /// # Errors
 /// As [`page`].
-pub async fn json(shown: &Shown, teams: Vec<TeamId>, sql: String, visit: Visit) -> Result<JsonRows, Problem> {
-    let needs = Needs::of_sql([sql.as_str()]);
-    let ask = move |engine: &mut Engine| {
-        let _ = &visit;
-        engine.check_query(&sql)?;
-        let mut rows = JsonRows::new(JSON_ROWS_MAX, JSON_BYTES_MAX);
-        engine.ask(&sql, &BTreeMap::new(), &mut rows)?;
-        Ok(rows)
+pub async fn json(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
+    let shape = VisitorRows::Json { rows_max: JSON_ROWS_MAX, bytes_max: JSON_BYTES_MAX };
+    match ask(shown, teams, sql, visitor, shape).await? {
+        VisitorAnswer::Json(rows) => Ok(rows),
+        _ => Err(other_shape()),
+    }
+}
+
+async fn ask(
+    shown: &Shown,
+    teams: Vec<TeamId>,
+    sql: String,
+    visitor: String,
+    shape: VisitorRows,
+) -> Result<VisitorAnswer, Problem> {
+    check_together(&teams)?;
+    if sql.len() > QUERY_BYTES_MAX {
+        return Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
+    }
+    let time = shown.settings().sql_time;
+    let EngineLimits { limits: engine, spill_parent } = shown.asking.limits();
+    let question = VisitorQuestion {
+        root: shown.asking.root().to_owned(),
+        teams,
+        sql,
+        shape,
+        engine,
+        // Its process stands elsewhere.
+        spill_parent: std::path::absolute(&spill_parent).unwrap_or(spill_parent),
+        process_mib: engine.memory_mib.saturating_add(PROCESS_MIB + THREAD_MIB * engine.threads),
+        cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
-    shown.asking.ask(teams, needs, SQL_TIME_MAX, ask).await
+    shown.visitors.ask(visitor, question, time, shown.clock.clone()).await
 }
 
-/// The first rows, and whether there are more; no more than that is computed.
-struct Until {
-    inner: FirstRows,
-}
-
-impl Sink for Until {
-    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        self.inner.begin(schema)
-    }
-
-    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
-        let _ = self.inner.batch(batch)?;
-        Ok(if self.inner.total > PAGE_ROWS_MAX as u64 { Flow::Enough } else { Flow::More })
-    }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        self.inner.finish()
-    }
+fn other_shape() -> Problem {
+    Problem::failed("BUG: a query was answered in another shape than asked for")
 }

@@ -134,6 +134,7 @@ impl IntoResponse for Refused {
             StatusCode::BAD_REQUEST => "That cannot be asked",
             StatusCode::FORBIDDEN => "Not allowed",
             StatusCode::TOO_MANY_REQUESTS => "Busy",
+            StatusCode::UNPROCESSABLE_ENTITY => "It took too much",
             StatusCode::SERVICE_UNAVAILABLE => "It took too long",
             _ => "That did not work",
         };

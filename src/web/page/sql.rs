@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{ConnectInfo, State};
@@ -12,7 +13,7 @@ use url::form_urlencoded;
 use crate::report::{Cell, ColumnHead, View, counted};
 
 use super::super::Shown;
-use super::super::answer::sql::{PAGE_ROWS_MAX, QUERY_BYTES_MAX, SQL_TIME_MAX, check_allowed, page};
+use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
 use super::super::human::plural;
 use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
@@ -41,7 +42,7 @@ struct Sql {
 }
 
 impl Sql {
-    fn new(frame: Frame, query: &str) -> Self {
+    fn new(frame: Frame, query: &str, time: Duration) -> Self {
         let columns = |view: &View| view.columns().iter().map(|column| column.name).collect::<Vec<_>>().join(", ");
         Self {
             frame,
@@ -50,7 +51,7 @@ impl Sql {
             table: None,
             views: View::ALL.iter().map(|view| (view.as_str(), columns(view))).collect(),
             rows_max: counted(PAGE_ROWS_MAX as u64),
-            seconds: SQL_TIME_MAX.as_secs(),
+            seconds: time.as_secs(),
         }
     }
 }
@@ -58,7 +59,7 @@ impl Sql {
 pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
     check_allowed(&shown, &HeaderMap::new()).map_err(|problem| Refused::here(&shown, &headers, &uri, problem))?;
     let asker = Asker::of(&shown, &headers, &uri, "SQL").await?;
-    shown_page(&Sql::new(asker.frame, EXAMPLE))
+    shown_page(&Sql::new(asker.frame, EXAMPLE, shown.settings().sql_time))
 }
 
 pub async fn answer(
@@ -81,16 +82,9 @@ pub async fn answer(
     let asker = Asker::of(&shown, &headers, &asked, "SQL").await?;
     let (teams, mut frame) = (asker.teams, asker.frame);
     frame.here = "/sql".to_owned();
-    let mut document = Sql::new(frame, &query);
+    let mut document = Sql::new(frame, &query, shown.settings().sql_time);
     let begun = shown.clock.monotonic();
-    let found = if query.len() > QUERY_BYTES_MAX {
-        Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")))
-    } else {
-        match shown.visitors.enter(visitor(&headers, peer)) {
-            Ok(visit) => page(&shown, teams, query, visit).await,
-            Err(problem) => Err(problem),
-        }
-    };
+    let found = page(&shown, teams, query, visitor(&headers, peer)).await;
     let mut status = StatusCode::OK;
     match found {
         Ok(rows) => {

@@ -1,6 +1,7 @@
 //! The page and the API of the port.
 
 mod api;
+mod bounds;
 mod browser;
 mod doors;
 mod http;

@@ -1,5 +1,7 @@
 //! SQL of visitors: what they may ask, and everything that they may not.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,8 +11,22 @@ use super::http::{Answer, ask};
 use super::world::Lonely;
 use crate::run::program::{now, put, wait_for};
 
-fn sql(world: &Lonely, query: &str) -> Answer {
+pub fn sql(world: &Lonely, query: &str) -> Answer {
     ask(&world.daemon.address, "POST", "/api/sql", &[], &json!({"query": query}).to_string())
+}
+
+/// It counts for hours.
+pub const ENDLESS: &str =
+    "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE hash(i, j) % 1000003 = 7";
+
+/// Asks, and does not wait for the answer.
+pub fn begin(world: &Lonely, query: &str) -> TcpStream {
+    let (address, body) = (&world.daemon.address, json!({"query": query}).to_string());
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(stream, "POST /api/sql HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream
 }
 
 #[track_caller]
@@ -169,23 +185,11 @@ fn nothing_beside_the_views_can_be_read_written_or_reached() {
 #[test]
 fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_given_up() {
     let world = Lonely::new("sql = true\n");
-    // It counts for hours.
-    let endless = "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE hash(i, j) % 1000003 = 7";
-    let body = json!({"query": endless}).to_string();
-    let address = world.daemon.address.clone();
-    use std::io::Write;
-    let begin = || {
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
-        write!(stream, "POST /api/sql HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-            .unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        stream
-    };
+    let mut stream = begin(&world, ENDLESS);
     // Its turn may be taken by the very question whether it has come.
-    let mut stream = begin();
     wait_for("its turn", || {
         if stream.peek(&mut [0]).is_ok() {
-            stream = begin();
+            stream = begin(&world, ENDLESS);
         }
         (sql(&world, "SELECT 1").status == 429).then_some(())
     });

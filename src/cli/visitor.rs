@@ -1,0 +1,83 @@
+//! The process that answers one query of a visitor of the page: started by `annals run`, for nobody else.
+//!
+//! It reads one question, is bounded by the system before the engine opens, answers, and ends. It has no token and no
+//! environment. When the daemon stops listening, or dies, its standard input ends, and so does this.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, Read, Write};
+use std::sync::Arc;
+
+use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
+
+use crate::archive::{Archive, LocalStore};
+use crate::error::{Error, Exit};
+use crate::report::{Place, VisitorAnswer, VisitorQuestion, remove_spills};
+
+use super::{look, output};
+
+/// Bytes of a question: the query, and the teams that it is about.
+const QUESTION_BYTES_MAX: u64 = 1 << 20;
+const MIB: u64 = 1 << 20;
+/// Reading the service goes first.
+const NICENESS: i32 = 10;
+
+pub fn run() -> Result<Exit, Error> {
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .take(QUESTION_BYTES_MAX)
+        .read_line(&mut line)
+        .map_err(|source| Error::io("cannot read the question", source))?;
+    let question: VisitorQuestion = serde_json::from_str(&line)
+        .map_err(|_| Error::Usage("this is started by `annals run`: to ask in SQL, use `annals sql`".to_owned()))?;
+    let answer = match confine(&question) {
+        Ok(()) => {
+            end_with_the_daemon()?;
+            answer(&question)
+        }
+        Err(why) => VisitorAnswer::Failed(format!("this process cannot be bounded, so it answers nothing: {why}")),
+    };
+    output::print(&serde_json::to_vec(&answer).expect("BUG: an answer is plain data"))?;
+    Ok(Exit::Done)
+}
+
+fn answer(question: &VisitorQuestion) -> VisitorAnswer {
+    let look = || {
+        let place = Place::new(Archive::open(Arc::new(LocalStore::new(&question.root)))?, &question.root)?;
+        Ok(place.data(&question.teams, |_, _| false)?)
+    };
+    match look::consistently(look, |data, _| Ok(question.answer(data)?)) {
+        Ok(answer) => answer,
+        Err(Error::Report(error)) => error.into(),
+        Err(error) => VisitorAnswer::Failed(error.render(false)),
+    }
+}
+
+/// From now on the system refuses what the question may not have. A dump of memory would hold what was read.
+fn confine(question: &VisitorQuestion) -> io::Result<()> {
+    bound(Resource::As, u64::from(question.process_mib) * MIB)?;
+    bound(Resource::Cpu, question.cpu_seconds)?;
+    bound(Resource::Core, 0)?;
+    // Where these are refused nothing is lost but the order in which the system chooses.
+    let _ = nice(NICENESS);
+    if let Ok(mut score) = OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
+        let _ = score.write_all(b"1000");
+    }
+    Ok(())
+}
+
+fn bound(resource: Resource, most: u64) -> io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(most, |held| held.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+/// Nothing more comes on standard input: when it ends, nobody waits for the answer.
+fn end_with_the_daemon() -> Result<(), Error> {
+    let wait = || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        remove_spills();
+        std::process::exit(i32::from(Exit::Fault as u8));
+    };
+    let thread = std::thread::Builder::new().name("daemon".into()).spawn(wait);
+    thread.map(drop).map_err(|source| Error::io("cannot start a thread", source))
+}

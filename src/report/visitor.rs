@@ -1,0 +1,176 @@
+//! SQL of a visitor: what a process of its own is asked, and what it answers.
+//!
+//! The engine bounds the memory of what it sorts, joins and groups, but not that of a single value. So a stranger's question
+//! is answered where the system bounds all of it, and where dying harms nobody else.
+
+use std::path::PathBuf;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use serde::{Deserialize, Serialize};
+
+use crate::model::TeamId;
+
+use super::engine::Limits;
+use super::page::FirstRows;
+use super::question::JsonRows;
+use super::sink::{Flow, Sink};
+use super::{Engine, ReportError, ViewData};
+
+/// What a visitor's query may spill, in MiB.
+const SPILL_MIB_MAX: u32 = 2_048;
+/// How the engine, and what it is made with, say that memory is short.
+const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
+
+/// One query, and what it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisitorQuestion {
+    /// The archive's directory, absolute.
+    pub root: PathBuf,
+    pub teams: Vec<TeamId>,
+    pub sql: String,
+    pub shape: VisitorRows,
+    /// What the engine may use.
+    pub engine: Limits,
+    pub spill_parent: PathBuf,
+    /// What the whole process may use: address space, and time of all its threads.
+    pub process_mib: u32,
+    pub cpu_seconds: u64,
+}
+
+/// How the rows are wanted, and how many at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VisitorRows {
+    Page { rows_max: usize },
+    Json { rows_max: usize, bytes_max: usize },
+}
+
+/// What came of it. Nothing at all is an answer as well: then the process died.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum VisitorAnswer {
+    /// More rows are there when there are more than were asked for.
+    Page(FirstRows),
+    Json(JsonRows),
+    /// The query is wrong, and why.
+    Wrong(String),
+    /// It needed more memory, or more room to spill, than it may use.
+    TooLarge,
+    /// The query is not at fault.
+    Failed(String),
+}
+
+impl VisitorQuestion {
+    /// The rows, from one look at the archive.
+    ///
+    /// # Errors
+    /// When the text is not one query, the engine fails, or a live file cannot be read.
+    pub fn answer(&self, data: ViewData) -> Result<VisitorAnswer, ReportError> {
+        let engine = Engine::open_for(data, self.engine, &self.spill_parent, &self.sql)?;
+        let bound = format!("SET max_temp_directory_size = '{SPILL_MIB_MAX}MiB'");
+        engine.connection().execute_batch(&bound).map_err(|e| engine.failed(&e))?;
+        let engine = engine.confined()?;
+        engine.check_query(&self.sql)?;
+        match self.shape {
+            VisitorRows::Page { rows_max } => {
+                let mut rows = Until { inner: FirstRows::new(rows_max), rows_max };
+                engine.query(&self.sql, &mut rows)?;
+                Ok(VisitorAnswer::Page(rows.inner))
+            }
+            VisitorRows::Json { rows_max, bytes_max } => {
+                let mut rows = JsonRows::new(rows_max, bytes_max);
+                engine.query(&self.sql, &mut rows)?;
+                Ok(VisitorAnswer::Json(rows))
+            }
+        }
+    }
+}
+
+impl From<ReportError> for VisitorAnswer {
+    fn from(error: ReportError) -> Self {
+        let message = error.to_string();
+        match error {
+            _ if SHORT_OF_MEMORY.iter().any(|words| message.contains(words)) => Self::TooLarge,
+            error if error.is_wrong_use() => Self::Wrong(message),
+            _ => Self::Failed(message),
+        }
+    }
+}
+
+/// The first rows, and whether there are more; no more than that is computed.
+struct Until {
+    inner: FirstRows,
+    rows_max: usize,
+}
+
+impl Sink for Until {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.inner.begin(schema)
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let _ = self.inner.batch(batch)?;
+        Ok(if self.inner.total > self.rows_max as u64 { Flow::Enough } else { Flow::More })
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(sql: &str, shape: VisitorRows) -> VisitorQuestion {
+        VisitorQuestion {
+            root: "/".into(),
+            teams: Vec::new(),
+            sql: sql.to_owned(),
+            shape,
+            engine: Limits { memory_mib: 128, threads: 1 },
+            spill_parent: std::env::temp_dir(),
+            process_mib: 1_024,
+            cpu_seconds: 10,
+        }
+    }
+
+    fn ask(sql: &str, shape: VisitorRows) -> VisitorAnswer {
+        let question = question(sql, shape);
+        let sent = serde_json::to_string(&question).unwrap();
+        assert_eq!(serde_json::from_str::<VisitorQuestion>(&sent).unwrap(), question);
+        let answer = question.answer(ViewData::default()).unwrap_or_else(VisitorAnswer::from);
+        serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn rows_arrive_as_they_were_made() {
+        let page = VisitorRows::Page { rows_max: 2 };
+        let VisitorAnswer::Page(rows) = ask("SELECT i, NULL AS x, 'é' AS t FROM range(5000) t(i)", page) else {
+            panic!("no page")
+        };
+        assert!(rows.rows.len() == 2 && rows.total > 2);
+        assert_eq!((rows.rows[1][0].text.as_str(), rows.rows[1][0].class.as_ref()), ("1", "n"));
+        assert_eq!((rows.rows[1][1].class.as_ref(), rows.rows[1][2].text.as_str()), ("null", "é"));
+        let json = VisitorRows::Json { rows_max: 1, bytes_max: 100 };
+        let VisitorAnswer::Json(rows) =
+            ask("SELECT 12345678901234567890123::HUGEINT AS i, [1] AS l UNION ALL FROM (VALUES (1, [2]))", json)
+        else {
+            panic!("no rows")
+        };
+        assert_eq!((rows.columns, rows.is_cut), (vec!["i".to_owned(), "l".to_owned()], true));
+        assert_eq!(rows.rows.len(), 1);
+    }
+
+    #[test]
+    fn what_went_wrong_is_told_apart() {
+        let page = VisitorRows::Page { rows_max: 2 };
+        assert!(matches!(ask("DROP VIEW sessions", page), VisitorAnswer::Wrong(_)));
+        assert!(matches!(ask("SELECT nothing", page), VisitorAnswer::Wrong(why) if why.contains("nothing")));
+        let mut nowhere = question("SELECT 1", page);
+        nowhere.spill_parent = "/nowhere/at all".into();
+        let answer = nowhere.answer(ViewData::default()).unwrap_or_else(VisitorAnswer::from);
+        assert!(matches!(answer, VisitorAnswer::Failed(why) if why.contains("/nowhere/at all")));
+        let short = ReportError::Engine("Out of Memory Error: could not allocate".to_owned());
+        assert!(matches!(VisitorAnswer::from(short), VisitorAnswer::TooLarge));
+    }
+}

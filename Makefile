@@ -13,8 +13,9 @@ help: ## this list
 demo: build ## the whole thing on the embedded sandbox: poll, archive, ask, verify
 	@"$(TARGET_DIR)/release/annals" demo
 
+# With the smallest test, so that dependencies get the features that `make test` gives them and are built once for both.
 build: ## the optimised program, target/release/annals
-	@$(WITH_ENGINE) build --release
+	@$(WITH_ENGINE) build --release --bin annals --test tidy
 
 test: ## every test but the long ones
 	@scripts/browser.sh install

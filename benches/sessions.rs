@@ -160,7 +160,7 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
         correlate(&mut draft, &mut writer, &mut remembered, now)?;
         let _ = writer.commit(draft, now)?;
         while writer.state().sessions.is_some_and(|mark| mark.through.is_some()) {
-            let _ = catch_up_by(&mut writer, 1_000_000, now, now)?;
+            let _ = catch_up_by(&mut writer, &mut remembered, 1_000_000, now, now)?;
         }
         let seal_months = vec![(Stream::Connections, month)];
         let _ = writer.commit(Draft { seal_months, ..Draft::default() }, now)?;

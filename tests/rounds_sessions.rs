@@ -130,20 +130,20 @@ proptest! {
             }
             let mut draft = draft(&rows, compact);
             match is_put_off {
-                true => put_off(&mut draft, &writer, &mut remembered),
+                true => put_off(&mut draft, &writer),
                 false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
             }
             let _ = writer.commit(draft, at(NOW)).unwrap();
             archived.extend(rows);
             if let Some(events) = catches_up.filter(|_| !is_whole(&writer)) {
-                let _ = catch_up_by(&mut writer, events, at(NOW), at(NOW)).unwrap();
+                let _ = catch_up_by(&mut writer, &mut remembered, events, at(NOW), at(NOW)).unwrap();
             }
             if is_whole(&writer) {
                 prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
             }
         }
         while !is_whole(&writer) {
-            let _ = catch_up_by(&mut writer, 7, at(NOW), at(NOW)).unwrap();
+            let _ = catch_up_by(&mut writer, &mut remembered, 7, at(NOW), at(NOW)).unwrap();
         }
         prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();

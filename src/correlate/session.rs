@@ -16,6 +16,9 @@ const OPEN_REST: Duration = Duration::from_secs(30 * 86_400);
 /// A request that was not answered, or only refused, within this has come to nothing.
 const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
 
+/// So many events of a session are compared one by one.
+const FEW_EVENTS: usize = 16;
+
 /// The connection that an event belongs to. One without an id, or with an empty one, belongs to none.
 pub fn connection_of(row: &EventRow) -> Option<&ConnectionId> {
     match &row.detail {
@@ -90,8 +93,12 @@ fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
         let ConnectionEvent { revision, first_seen_at, time, event_type, details, failure_reason, .. } = *event;
         (revision, first_seen_at.micros(), time, event_type, details, failure_reason)
     }
-    latest.sort_unstable_by(|a, b| a.event_id.cmp(b.event_id).then_with(|| rank(b).cmp(&rank(a))));
-    latest.dedup_by(|later, kept| later.event_id == kept.event_id);
+    // Hardly any session has an event twice, and most have few.
+    let stands_before = |at: usize| latest[..at].iter().any(|other| other.event_id == latest[at].event_id);
+    if latest.len() > FEW_EVENTS || (1..latest.len()).any(stands_before) {
+        latest.sort_unstable_by(|a, b| a.event_id.cmp(b.event_id).then_with(|| rank(b).cmp(&rank(a))));
+        latest.dedup_by(|later, kept| later.event_id == kept.event_id);
+    }
     latest.sort_unstable_by(|a, b| (a.time, a.event_id).cmp(&(b.time, b.event_id)));
     latest
 }
@@ -103,7 +110,8 @@ fn details(events: &[ConnectionEvent<'_>]) -> ([Option<String>; 8], Option<Strin
         for (place, value) in event.details.into_iter().enumerate() {
             match (found[place], value) {
                 (None, Some(_)) => found[place] = value,
-                (Some(first), Some(other)) if first != other => {
+                // Often both are the one value of a column's dictionary.
+                (Some(first), Some(other)) if !std::ptr::eq(first, other) && first != other => {
                     conflicts.entry(SESSION_DETAILS[place]).or_default().extend([first, other]);
                 }
                 _ => {}

@@ -142,6 +142,39 @@ impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
     }
 }
 
+impl From<ConnectionEvent<'_>> for EventRow {
+    /// Without the text.
+    fn from(event: ConnectionEvent<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let [device_id, others @ ..] = event.details;
+        let [computer_host_name, tunnel_id, source_type, peer_email, peer_ip, direct_ip, local_user_name] =
+            others.map(owned);
+        let detail = ConnectionDetail {
+            connection_id: event.connection_id.map(ConnectionId::from),
+            device_id: device_id.map(DeviceId::from),
+            computer_host_name,
+            tunnel_id,
+            source_type,
+            peer_email,
+            peer_ip,
+            direct_ip,
+            local_user_name,
+            failure_reason: owned(event.failure_reason),
+        };
+        Self {
+            team_id: event.team_id.clone(),
+            event_id: event.event_id.into(),
+            time: event.time,
+            event_type: event.event_type.to_owned(),
+            revision: event.revision,
+            first_seen_at: event.first_seen_at,
+            redacted: false,
+            raw: bytes::Bytes::new(),
+            detail: Detail::Connections(Box::new(detail)),
+        }
+    }
+}
+
 impl ConnectionDetail {
     /// In the order of [`SESSION_DETAILS`].
     pub fn of_session(&self) -> [Option<&str>; 8] {

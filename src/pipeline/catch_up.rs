@@ -6,17 +6,20 @@
 //! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::archive::{
     ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, TeamState, TeamWriter,
     WindowState,
 };
-use crate::correlate::{SESSION_RULES, is_connection, session_from};
-use crate::model::{ConnectionEvent, Instant, Range, Stream};
+use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
+use crate::model::{ConnectionEvent, EventRow, Instant, Range, Stream};
 
 use super::context::TeamContext;
-use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
+use super::sessions::{
+    COMPLETE, DAY, REMEMBERED_FOR, Remembered, are_behind, changed, held, known_events, no_connection_id,
+};
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
 const EVENTS_TARGET: u64 = 50_000;
@@ -30,7 +33,12 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
     while ctx.with_state(are_behind) {
         let (service_now, now) = (ctx.service().now(), ctx.clock.now());
-        let done = ctx.with_writer(move |writer| catch_up_by(writer, EVENTS_TARGET, service_now, now)).await?;
+        let remembered = ctx.remembered();
+        let make = move |writer: &mut TeamWriter| {
+            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            catch_up_by(writer, &mut remembered, EVENTS_TARGET, service_now, now)
+        };
+        let done = ctx.with_writer(make).await?;
         let Committed::Committed { seq, rows, .. } = done else { break };
         tracing::info!(team = %ctx.team, %seq, rows, "made sessions of archived events");
     }
@@ -43,11 +51,12 @@ pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
 /// When the archive cannot be read or written.
 pub fn catch_up_by(
     writer: &mut TeamWriter,
+    remembered: &mut Remembered,
     events: u64,
     service_now: Instant,
     now: Instant,
 ) -> Result<Committed, ArchiveError> {
-    let draft = Part::next(writer.state(), events).make(writer, service_now)?;
+    let draft = Part::next(writer.state(), events).make(writer, remembered, service_now)?;
     writer.commit(draft, now)
 }
 
@@ -55,7 +64,12 @@ pub fn catch_up_by(
 ///
 /// # Errors
 /// When the archive cannot be read or written.
-pub fn follow(writer: &mut TeamWriter, service_now: Instant, now: Instant) -> Result<bool, ArchiveError> {
+pub fn follow(
+    writer: &mut TeamWriter,
+    remembered: &mut Remembered,
+    service_now: Instant,
+    now: Instant,
+) -> Result<bool, ArchiveError> {
     let Some(SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) }) = writer.state().sessions
     else {
         return Ok(false);
@@ -64,7 +78,7 @@ pub fn follow(writer: &mut TeamWriter, service_now: Instant, now: Instant) -> Re
     if part.to.is_none_or(|to| !is_left_behind(writer.state(), Range::new(through, to))) {
         return Ok(false);
     }
-    let draft = part.make(writer, service_now)?;
+    let draft = part.make(writer, remembered, service_now)?;
     Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
 }
 
@@ -102,7 +116,7 @@ impl Part {
     }
 
     /// The commit that makes it.
-    fn make(&self, writer: &mut TeamWriter, now: Instant) -> Result<Draft, ArchiveError> {
+    fn make(&self, writer: &mut TeamWriter, remembered: &mut Remembered, now: Instant) -> Result<Draft, ArchiveError> {
         let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
         let columns = writer.connection_columns(Range::new(self.from, end))?;
         let mut events = Events::default();
@@ -117,19 +131,33 @@ impl Part {
         // The commits of a backfill have counted them.
         let is_uncounted = events.strays > 0 && self.until.is_none();
         draft.findings.extend(is_uncounted.then(|| no_connection_id("", events.strays, now)));
-        let (open, resting) = if self.is_anew { Default::default() } else { held(writer, events.of.keys().copied())? };
+        let (open, resting) = match self.is_anew {
+            true => Default::default(),
+            false => held(writer, events.of.iter().map(|(id, _)| *id))?,
+        };
+        if self.is_anew {
+            remembered.forget();
+        }
         let newest = open.iter().map(|held| held.row.last_event_at).fold(events.newest, Instant::max);
         // Whole days: sessions whose time has come leave together, and a date in the future makes none leave.
         let newest = newest.min(now).floor_to(DAY);
         let touched =
-            open.iter().chain(&resting).filter(|held| events.of.contains_key(held.row.connection_id.as_str()));
-        let known = known_events(writer, &mut Remembered::default(), touched)?;
-        let make = |(id, fresh): (&&str, &Vec<(&ConnectionColumns, usize)>)| {
-            let before = known.get(*id).into_iter().flatten().map(ConnectionEvent::from);
-            let session = session_from(before.chain(fresh.iter().map(|(some, at)| some.get(*at))).collect());
-            session.expect("BUG: events of one connection make a session")
-        };
-        let made = events.of.iter().map(make).collect();
+            open.iter().chain(&resting).filter(|held| events.places.contains_key(held.row.connection_id.as_str()));
+        let known = known_events(writer, remembered, touched)?;
+        remembered.forget_before(newest.minus(REMEMBERED_FOR));
+        let mut made = Vec::with_capacity(events.of.len());
+        for (id, fresh) in &events.of {
+            let before = if known.is_empty() { None } else { known.get(*id) };
+            let before = before.map_or(&[][..], Vec::as_slice);
+            let fresh = || fresh.iter().map(|(some, at)| some.get(*at));
+            let session = session_from(before.iter().map(ConnectionEvent::from).chain(fresh()).collect());
+            let session = session.expect("BUG: events of one connection make a session");
+            if !is_at_rest(&session, newest) {
+                let events = before.iter().cloned().chain(fresh().map(EventRow::from));
+                remembered.keep(session.connection_id.clone(), events.collect());
+            }
+            made.push(session);
+        }
         draft.sessions = Some(SessionsDraft { is_anew: self.is_anew, ..changed(mark, made, open, resting, newest) });
         Ok(draft)
     }
@@ -137,7 +165,9 @@ impl Part {
 
 /// Events by their connections.
 struct Events<'c> {
-    of: HashMap<&'c str, Vec<(&'c ConnectionColumns, usize)>, ahash::RandomState>,
+    /// In the order in which they were met: events that follow one another in the columns are looked at together.
+    of: Vec<(&'c str, Vec<(&'c ConnectionColumns, usize)>)>,
+    places: HashMap<&'c str, usize, ahash::RandomState>,
     newest: Instant,
     /// Events of no connection.
     strays: u64,
@@ -145,7 +175,7 @@ struct Events<'c> {
 
 impl Default for Events<'_> {
     fn default() -> Self {
-        Self { of: HashMap::default(), newest: Instant::EARLIEST, strays: 0 }
+        Self { of: Vec::new(), places: HashMap::default(), newest: Instant::EARLIEST, strays: 0 }
     }
 }
 
@@ -154,7 +184,13 @@ impl<'c> Events<'c> {
         for at in 0..some.len() {
             self.newest = self.newest.max(some.time(at));
             match some.connection(at).filter(|id| is_connection(id)) {
-                Some(id) => self.of.entry(id).or_default().push((some, at)),
+                Some(id) => {
+                    let place = *self.places.entry(id).or_insert(self.of.len());
+                    if place == self.of.len() {
+                        self.of.push((id, Vec::with_capacity(4)));
+                    }
+                    self.of[place].1.push((some, at));
+                }
                 None => self.strays += 1,
             }
         }

@@ -134,6 +134,11 @@ impl TeamContext {
         &self.memory.service
     }
 
+    /// The events of sessions that more are waited for.
+    pub fn remembered(&self) -> Arc<Mutex<Remembered>> {
+        self.remembered.clone()
+    }
+
     /// Whether this run has worked long enough, and leaves the rest to the next.
     pub fn is_spent(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);

@@ -71,7 +71,7 @@ pub fn flush(
         Committed::Nothing => {}
         Committed::Committed { .. } | Committed::AlreadyCommitted { .. } => flushed.commits = 1,
     }
-    flushed.commits += u64::from(follow(writer, seen_at, now)?);
+    flushed.commits += u64::from(follow(writer, remembered, seen_at, now)?);
     Ok(flushed)
 }
 

@@ -14,7 +14,7 @@ use crate::model::{ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
 /// Events of open sessions that are remembered from one commit to the next; what is forgotten is read again.
 const REMEMBERED_EVENTS_MAX: usize = 20_000;
 /// A session without an event for so long is not remembered.
-const REMEMBERED_FOR: Duration = Duration::from_secs(3 * 86_400);
+pub const REMEMBERED_FOR: Duration = Duration::from_secs(3 * 86_400);
 /// A commit that brings so many connection events leaves their sessions for later.
 const PUT_OFF_EVENTS_MIN: usize = 5_000;
 /// Why such events are a finding.
@@ -26,9 +26,12 @@ pub const COMPLETE: SessionsMark = SessionsMark { rules: SESSION_RULES, through:
 /// The events of sessions that more are waited for, without their text. Nothing rests on it but speed.
 #[derive(Debug, Default)]
 pub struct Remembered {
-    events: HashMap<ConnectionId, Vec<EventRow>>,
+    events: Known,
     count: usize,
 }
+
+/// Events by their connections.
+type Known = HashMap<ConnectionId, Vec<EventRow>, ahash::RandomState>;
 
 impl Remembered {
     pub fn forget(&mut self) {
@@ -36,12 +39,12 @@ impl Remembered {
     }
 
     /// What had no event since `since` is forgotten.
-    fn forget_before(&mut self, since: Instant) {
+    pub fn forget_before(&mut self, since: Instant) {
         self.events.retain(|_, events| events.iter().any(|row| row.time >= since));
         self.count = self.events.values().map(Vec::len).sum();
     }
 
-    fn keep(&mut self, id: ConnectionId, events: Vec<EventRow>) {
+    pub fn keep(&mut self, id: ConnectionId, events: Vec<EventRow>) {
         if self.count + events.len() > REMEMBERED_EVENTS_MAX {
             self.forget();
         }
@@ -78,15 +81,16 @@ pub fn correlate(
 ) -> Result<(), ArchiveError> {
     let is_put_off = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
     if is_put_off || connection_rows(draft).count() >= PUT_OFF_EVENTS_MIN {
-        put_off(draft, writer, remembered);
+        put_off(draft, writer);
     } else if !are_behind(writer.state()) && connection_rows(draft).next().is_some() {
         draft.sessions = Some(touched(connection_rows(draft), writer, remembered, now)?);
     }
     Ok(())
 }
 
-/// Leaves the sessions as they are, and has the commit say that they are behind.
-pub fn put_off(draft: &mut Draft, writer: &TeamWriter, remembered: &mut Remembered) {
+/// Leaves the sessions as they are, and has the commit say that they are behind. What is remembered lacks these events, and
+/// is not asked for before a part that catches up has brought them.
+pub fn put_off(draft: &mut Draft, writer: &TeamWriter) {
     let times = || connection_rows(draft).map(|row| row.time);
     let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
     let after = Instant::from_nanos(last.nanos().saturating_add(1));
@@ -100,8 +104,6 @@ pub fn put_off(draft: &mut Draft, writer: &TeamWriter, remembered: &mut Remember
         None if are_behind(writer.state()) => return,
         Some(SessionsMark { through: None, .. }) | None => (first, Some(after)),
     };
-    // What is remembered lacks these events.
-    remembered.forget();
     draft.sessions = Some(no_change(SessionsMark { rules: SESSION_RULES, through: Some(through), until }));
 }
 
@@ -186,7 +188,7 @@ pub fn held<'f>(
     touched: impl Iterator<Item = &'f str>,
 ) -> Result<(Vec<HeldSession>, Vec<HeldSession>), ArchiveError> {
     let open = writer.open_sessions()?;
-    let known: HashSet<&str> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
+    let known: HashSet<&str, ahash::RandomState> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
     let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
     let resting = writer.resting_sessions(&others.iter().collect::<Vec<_>>())?;
     Ok((open, resting))
@@ -197,8 +199,8 @@ pub fn known_events<'h>(
     writer: &TeamWriter,
     remembered: &mut Remembered,
     held: impl Iterator<Item = &'h HeldSession>,
-) -> Result<HashMap<ConnectionId, Vec<EventRow>>, ArchiveError> {
-    let mut known: HashMap<ConnectionId, Vec<EventRow>> = HashMap::new();
+) -> Result<Known, ArchiveError> {
+    let mut known = Known::default();
     let mut unknown: HashMap<ConnectionId, Range> = HashMap::new();
     for held in held {
         let id = &held.row.connection_id;

@@ -113,6 +113,12 @@ pub fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(bytes))
 }
 
+/// Whether `text` is a string without escapes.
+pub(super) fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 2 && bytes.starts_with(b"\"") && bytes.ends_with(b"\"") && memchr::memchr(b'\\', bytes).is_none()
+}
+
 struct Lossy;
 
 impl Visitor<'_> for Lossy {
@@ -127,7 +133,7 @@ impl Visitor<'_> for Lossy {
     }
 }
 
-fn space_end(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn space_end(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;
     }
@@ -135,7 +141,7 @@ fn space_end(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The index after the value that starts at `at`.
-fn value_end(bytes: &[u8], mut at: usize) -> usize {
+pub(super) fn value_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(&byte) = bytes.get(at) {
         match byte {

@@ -9,6 +9,7 @@ mod contract;
 mod directory;
 mod freshness;
 pub mod json;
+pub mod outline;
 mod network_error;
 mod redact;
 mod retry;

@@ -1,13 +1,13 @@
 //! Activity: who changed what. Which types there are is not documented, so a type is told by its place.
 
-use crate::api::json::Object;
+use crate::api::outline::Inside;
 use crate::model::Detail;
 
 use super::reject::{Reject, exactly_one};
 
 const NOT_TYPES: [&str; 2] = ["header", "id"];
 
-pub(super) fn read(event: &Object<'_>) -> Result<(String, Detail), Reject> {
+pub(super) fn read(event: Inside<'_, '_>) -> Result<(String, Detail), Reject> {
     let event_type = event_type(event)?;
     let payload = event.get(event_type).map(str::to_owned);
     let token_info = event.object("header").and_then(|header| header.get("tokenInfo").map(str::to_owned));
@@ -15,8 +15,8 @@ pub(super) fn read(event: &Object<'_>) -> Result<(String, Detail), Reject> {
 }
 
 /// A field named `…Event`; where there is none, the one other object.
-fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
-    let others = || event.fields().filter(|(key, _)| !NOT_TYPES.contains(key));
+fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
+    let others = || event.fields().into_iter().filter(|(key, _)| !NOT_TYPES.contains(key));
     let named: Vec<&str> = others().filter(|(key, _)| key.ends_with("Event")).map(|(key, _)| key).collect();
     if !named.is_empty() {
         return exactly_one(&named);

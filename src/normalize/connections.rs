@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::json::{self, Object};
+use crate::api::outline::Inside;
 use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
@@ -19,13 +19,13 @@ const ASSOCIATED: &str = "associatedIncomingConnectionEvent";
 const NOT_TYPES: [&str; 7] =
     ["id", "timestamp", "deviceID", "computerHostName", ASSOCIATED, "peerInfo", "directConnectionInfo"];
 
-pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(String, Detail), Reject> {
+pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(String, Detail), Reject> {
     let event_type = event_type(event)?;
-    let Found { texts, objects } = Found::in_places(&Places::of(event, event_type));
+    let Found { texts, objects } = Found::in_places(event, event_type);
     let [connection_id, tunnel_id, source_type, local_user_name] = texts.map(|text| text.map(Cow::into_owned));
     let [peer, direct] = objects;
     let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
-    let inner = |object: &Option<Object<'_>>, key: &str| object.as_ref()?.string(key).map(Cow::into_owned);
+    let inner = |object: Option<Inside<'_, '_>>, key: &str| object?.string(key).map(Cow::into_owned);
     let device_id = event.string("deviceID").map(|id| DeviceId::new(id.as_ref()));
     let detail = ConnectionDetail {
         connection_id: connection_id.map(ConnectionId::new),
@@ -33,22 +33,23 @@ pub(super) fn read(event: &Object<'_>, asked: Option<&DeviceId>) -> Result<(Stri
         computer_host_name: event.string("computerHostName").map(Cow::into_owned),
         tunnel_id,
         source_type,
-        peer_email: inner(&peer, "email"),
-        peer_ip: inner(&peer, "ipAddress"),
-        direct_ip: inner(&direct, "ipaddress"),
+        peer_email: inner(peer, "email"),
+        peer_ip: inner(peer, "ipAddress"),
+        direct_ip: inner(direct, "ipaddress"),
         local_user_name,
-        failure_reason: inner(&failed, "reason"),
+        failure_reason: inner(failed, "reason"),
     };
     Ok((event_type.to_owned(), Detail::Connections(Box::new(detail))))
 }
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.
-fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
+fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
     let mut known: Vec<&str> = Vec::new();
     let mut nulls: Vec<&str> = Vec::new();
-    for (key, text) in event.backwards().filter(|(key, _)| KNOWN_TYPES.contains(key)) {
-        if !known.contains(&key) && !nulls.contains(&key) {
-            if text == "null" { nulls.push(key) } else { known.push(key) }
+    for value in event.backwards() {
+        let key = value.key();
+        if KNOWN_TYPES.contains(&key) && !known.contains(&key) && !nulls.contains(&key) {
+            if value.text() == "null" { nulls.push(key) } else { known.push(key) }
         }
     }
     known.reverse();
@@ -59,6 +60,7 @@ fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
     }
     let unknown: Vec<&str> = event
         .fields()
+        .into_iter()
         .filter(|(key, text)| !NOT_TYPES.contains(key) && text.starts_with('{'))
         .map(|(key, _)| key)
         .collect();
@@ -70,22 +72,22 @@ fn event_type<'e>(event: &'e Object<'_>) -> Result<&'e str, Reject> {
 /// What may stand in any of the places. The nearest object of each name counts: details of one peer are not mixed with
 /// those of another.
 #[derive(Default)]
-struct Found<'a> {
+struct Found<'o, 'a> {
     texts: [Option<Cow<'a, str>>; 4],
-    objects: [Option<Object<'a>>; 2],
+    objects: [Option<Inside<'o, 'a>>; 2],
 }
 
-impl<'a> Found<'a> {
-    fn in_places(places: &Places<'_, 'a>) -> Self {
+impl<'o, 'a> Found<'o, 'a> {
+    fn in_places(event: Inside<'o, 'a>, event_type: &str) -> Self {
         let mut found = Self::default();
-        places.iter().for_each(|place| found.look(place));
+        places(event, event_type).into_iter().flatten().for_each(|place| found.look(place));
         found
     }
 
-    fn look(&mut self, place: &Object<'a>) {
+    fn look(&mut self, place: Inside<'o, 'a>) {
         let mut seen = [false; 6];
-        for (key, text) in place.backwards() {
-            let at = match key {
+        for value in place.backwards() {
+            let at = match value.key() {
                 "connectionID" => 0,
                 "tunnelID" => 1,
                 "sourceType" => 2,
@@ -94,14 +96,14 @@ impl<'a> Found<'a> {
                 "directConnectionInfo" => 5,
                 _ => continue,
             };
-            if std::mem::replace(&mut seen[at], true) || text == "null" {
+            if std::mem::replace(&mut seen[at], true) || value.text() == "null" {
                 continue;
             }
             if let Some(held) = self.texts.get_mut(at) {
-                *held = held.take().or_else(|| json::string(text));
+                *held = held.take().or_else(|| value.string());
             } else {
                 let held = &mut self.objects[at - self.texts.len()];
-                *held = held.take().or_else(|| Object::scan(text));
+                *held = held.take().or_else(|| value.object());
             }
         }
     }
@@ -109,26 +111,9 @@ impl<'a> Found<'a> {
 
 /// Where details may stand, the nearest first: in the event field, in the connection event associated with it (which may
 /// be a whole event with its own event field), at the top.
-struct Places<'e, 'a> {
-    inner: Vec<Object<'a>>,
-    top: &'e Object<'a>,
-}
-
-impl<'e, 'a> Places<'e, 'a> {
-    fn of(event: &'e Object<'a>, event_type: &str) -> Self {
-        let mut inner = Vec::with_capacity(3);
-        let field = event.object(event_type);
-        let associated = field.as_ref().and_then(|field| field.object(ASSOCIATED));
-        inner.extend(field);
-        if let Some(associated) = associated.or_else(|| event.object(ASSOCIATED)) {
-            let nested = KNOWN_TYPES.iter().find_map(|name| associated.object(name));
-            inner.push(associated);
-            inner.extend(nested);
-        }
-        Self { inner, top: event }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Object<'a>> {
-        self.inner.iter().chain([self.top])
-    }
+fn places<'o, 'a>(event: Inside<'o, 'a>, event_type: &str) -> [Option<Inside<'o, 'a>>; 4] {
+    let field = event.object(event_type);
+    let associated = field.and_then(|field| field.object(ASSOCIATED)).or_else(|| event.object(ASSOCIATED));
+    let nested = associated.and_then(|associated| KNOWN_TYPES.iter().find_map(|name| associated.object(name)));
+    [field, associated, nested, Some(event)]
 }

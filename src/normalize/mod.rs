@@ -7,6 +7,7 @@ mod connections;
 mod reject;
 
 use crate::api::json::Object;
+use crate::api::outline::Outline;
 use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId};
 
 use reject::Reject;
@@ -70,11 +71,13 @@ fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, String, Detail), R
         ServedTime::At(at) => *at,
         ServedTime::Unusable(why) => return Err(reject::unusable_time(why)),
     };
-    let object = if event.is_json { Object::scan(text) } else { Object::parse(text) }.ok_or_else(reject::not_json)?;
+    let is_json = event.is_json || Object::parse(text).is_some();
+    let outline = Some(text).filter(|_| is_json).and_then(Outline::of).ok_or_else(reject::not_json)?;
+    let object = outline.top();
     let (event_type, detail) = match stream {
-        Stream::Activity => activity::read(&object)?,
-        Stream::Connections => connections::read(&object, event.device.as_ref())?,
-        Stream::Billing => billing::read(&object)?,
+        Stream::Activity => activity::read(object)?,
+        Stream::Connections => connections::read(object, event.device.as_ref())?,
+        Stream::Billing => billing::read(object)?,
     };
     Ok((time, event_type, detail))
 }

@@ -1,0 +1,246 @@
+//! An event's fields, and those of the objects in it, found in one pass over its text.
+
+use std::borrow::Cow;
+
+use super::json;
+
+/// Objects further down are not looked into: no detail of an event is documented to lie so deep.
+const LEVELS_MAX: usize = 8;
+/// Fields of one event, about.
+const FIELDS: usize = 24;
+const NONE: usize = usize::MAX;
+
+/// The fields of an object and of the objects inside it, in the order served.
+#[derive(Debug)]
+pub struct Outline<'a> {
+    fields: Vec<Field<'a>>,
+    /// The object's own last field.
+    last: usize,
+}
+
+#[derive(Debug)]
+struct Field<'a> {
+    key: Cow<'a, str>,
+    text: &'a str,
+    /// The value is a string without escapes.
+    is_plain: bool,
+    /// The field before it in its object, and the last field of the object that it holds.
+    before: usize,
+    last: usize,
+}
+
+/// An object whose end is not met yet.
+struct Open {
+    /// The field whose value it is, and where that begins.
+    field: usize,
+    start: usize,
+    last: usize,
+}
+
+/// One object of an [`Outline`].
+#[derive(Debug, Clone, Copy)]
+pub struct Inside<'o, 'a> {
+    fields: &'o [Field<'a>],
+    last: usize,
+}
+
+impl<'a> Outline<'a> {
+    /// The fields of the object that `text` is, where `text` is known to be JSON; `None` when it is anything else. Of text
+    /// that is not JSON something is returned, without a panic.
+    pub fn of(text: &'a str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let mut at = json::space_end(bytes, 0);
+        if bytes.get(at) != Some(&b'{') {
+            return None;
+        }
+        at += 1;
+        let mut fields: Vec<Field<'a>> = Vec::with_capacity(FIELDS);
+        let mut open = Open { field: NONE, start: 0, last: NONE };
+        let mut above: Vec<Open> = Vec::with_capacity(LEVELS_MAX);
+        loop {
+            at = json::space_end(bytes, at);
+            match *bytes.get(at)? {
+                b',' => at += 1,
+                b'}' => {
+                    at += 1;
+                    let Some(outer) = above.pop() else { return Some(Self { fields, last: open.last }) };
+                    let field = &mut fields[open.field];
+                    (field.text, field.last) = (text.get(open.start..at)?, open.last);
+                    open = outer;
+                }
+                _ => {
+                    let key = at..json::value_end(bytes, at);
+                    let start = json::space_end(bytes, json::space_end(bytes, key.end) + 1);
+                    let key = json::string(text.get(key)?).unwrap_or_default();
+                    let place = fields.len();
+                    let before = std::mem::replace(&mut open.last, place);
+                    let mut field = Field { key, text: "", is_plain: false, before, last: NONE };
+                    if bytes.get(start) == Some(&b'{') && above.len() < LEVELS_MAX {
+                        above.push(std::mem::replace(&mut open, Open { field: place, start, last: NONE }));
+                        at = start + 1;
+                    } else {
+                        at = json::value_end(bytes, start);
+                        field.text = text.get(start..at)?;
+                        field.is_plain = json::is_plain(field.text);
+                    }
+                    fields.push(field);
+                }
+            }
+        }
+    }
+
+    pub fn top(&self) -> Inside<'_, 'a> {
+        Inside { fields: &self.fields, last: self.last }
+    }
+}
+
+impl<'o, 'a> Inside<'o, 'a> {
+    fn back(self) -> impl Iterator<Item = &'o Field<'a>> {
+        let mut next = self.last;
+        std::iter::from_fn(move || {
+            let field = self.fields.get(next)?;
+            next = field.before;
+            Some(field)
+        })
+    }
+
+    fn find(self, key: &str) -> Option<&'o Field<'a>> {
+        self.back().find(|field| field.key == key).filter(|field| field.text != "null")
+    }
+
+    /// The JSON text of a field, `None` when it is missing or null.
+    pub fn get(self, key: &str) -> Option<&'a str> {
+        Some(self.find(key)?.text)
+    }
+
+    /// The field's value where it is a string.
+    pub fn string(self, key: &str) -> Option<Cow<'a, str>> {
+        self.find(key)?.string()
+    }
+
+    /// The field's value where it is an object.
+    pub fn object(self, key: &str) -> Option<Self> {
+        self.held(self.find(key)?)
+    }
+
+    fn held(self, field: &'o Field<'a>) -> Option<Self> {
+        field.text.starts_with('{').then_some(Self { fields: self.fields, last: field.last })
+    }
+
+    /// All fields, the last one first: of equal keys the first met counts.
+    pub fn backwards(self) -> impl Iterator<Item = Value<'o, 'a>> {
+        self.back().map(move |field| Value { field, of: self })
+    }
+
+    /// The fields that are not null, each key once, in the order served.
+    pub fn fields(self) -> Vec<(&'o str, &'a str)> {
+        let mut found: Vec<(&'o str, &'a str)> = Vec::new();
+        for field in self.back() {
+            if !found.iter().any(|(later, _)| *later == field.key) {
+                found.push((&field.key, field.text));
+            }
+        }
+        found.retain(|(_, text)| *text != "null");
+        found.reverse();
+        found
+    }
+}
+
+/// One field, and the object that it stands in.
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'o, 'a> {
+    field: &'o Field<'a>,
+    of: Inside<'o, 'a>,
+}
+
+impl<'o, 'a> Value<'o, 'a> {
+    pub fn key(self) -> &'o str {
+        &self.field.key
+    }
+
+    /// The JSON text.
+    pub fn text(self) -> &'a str {
+        self.field.text
+    }
+
+    /// The value of a string.
+    pub fn string(self) -> Option<Cow<'a, str>> {
+        self.field.string()
+    }
+
+    /// The fields of an object.
+    pub fn object(self) -> Option<Inside<'o, 'a>> {
+        self.of.held(self.field)
+    }
+}
+
+impl<'a> Field<'a> {
+    fn string(&self) -> Option<Cow<'a, str>> {
+        match self.is_plain {
+            true => self.text.get(1..self.text.len() - 1).map(Cow::Borrowed),
+            false => json::string(self.text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::json::Object;
+    use super::*;
+
+    /// All that an outline tells of an object, and of the objects in it.
+    fn told(inside: Inside<'_, '_>, depth: usize) -> Vec<String> {
+        let mut told = Vec::new();
+        for (key, text) in inside.fields() {
+            told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
+            told.extend(inside.object(key).into_iter().flat_map(|inner| self::told(inner, depth + 1)));
+        }
+        told
+    }
+
+    fn told_by_parsing(object: &Object<'_>, depth: usize) -> Vec<String> {
+        let mut told = Vec::new();
+        for (key, text) in object.fields() {
+            told.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
+            let inner = if text.starts_with('{') { Object::parse(text) } else { None };
+            told.extend(inner.into_iter().flat_map(|inner| told_by_parsing(&inner, depth + 1)));
+        }
+        told
+    }
+
+    #[test]
+    fn an_outline_tells_what_parsing_each_object_tells() {
+        for text in [
+            "{}",
+            " { } ",
+            r#"{"a":1}"#,
+            r#"{"a" : -1.5e+3 , "b":[1,{"x":"}]"},[]],"c":{"d":{"e":"\"{"}},"f":true,"a":null,"\u0061":"last"}"#,
+            r#"{"a":{"b":1,"b":{"c":"x","c":null},"d":"\u00e9"},"a":{"e":{}},"f":{"g":null},"g":"h"}"#,
+            "{\n\t\"a\": \"b\\\\\",\r\n\"\": false , \"o\" : { \"p\" : { } } }",
+            r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":"down"}}}}}}}"#,
+        ] {
+            let outline = Outline::of(text).unwrap();
+            assert_eq!(told(outline.top(), 0), told_by_parsing(&Object::parse(text).unwrap(), 0), "{text}");
+        }
+        for text in [r#"[{"a":1}]"#, r#""{""#, "17", "", "{", r#"{"a":{"b":1}"#] {
+            assert!(Outline::of(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_lies_deeper_than_any_detail_is_passed_over() {
+        let text = format!(r#"{{"deep":{}1{},"id":"x"}}"#, r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
+        let outline = Outline::of(&text).unwrap();
+        assert_eq!(outline.top().string("id").unwrap(), "x");
+        assert!(outline.fields.len() < 2 * LEVELS_MAX);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_not_json_is_outlined_without_a_panic(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
+            if let Some(outline) = Outline::of(&text) {
+                told(outline.top(), 0);
+            }
+        }
+    }
+}

@@ -166,19 +166,15 @@ pub const fn is_sealed(role: FileRole) -> bool {
 
 /// The calendar month, in UTC, that holds `at`.
 pub fn month_of(at: Instant) -> Range {
-    let start = first_of_month(&at.month());
+    let start = at.first_of_month();
     // 32 days after the first of a month lies within the first days of the next.
     let next = Instant::from_seconds(start.seconds() + 32 * 86_400);
-    Range::new(start, first_of_month(&next.month()))
+    Range::new(start, next.first_of_month())
 }
 
 /// The UTC day that holds `at`.
 pub fn day_start(at: Instant) -> Instant {
     Instant::from_seconds(at.seconds().div_euclid(86_400) * 86_400)
-}
-
-fn first_of_month(month: &str) -> Instant {
-    format!("{month}-01T00:00:00Z").parse().expect("BUG: the first of a month that holds an instant is an instant")
 }
 
 fn team_of(part: &str) -> Option<TeamKey> {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -104,6 +105,12 @@ impl Instant {
     /// `2026-11-20`, the UTC day.
     pub fn day(self) -> String {
         self.timestamp().strftime("%Y-%m-%d").to_string()
+    }
+
+    /// The start of the UTC month that holds this moment.
+    pub fn first_of_month(self) -> Self {
+        let days = i64::from(Offset::UTC.to_datetime(self.timestamp()).day()) - 1;
+        Self::from_seconds((self.seconds().div_euclid(86_400) - days) * 86_400)
     }
 
     /// `2026-11`, the UTC month.

@@ -66,15 +66,20 @@ pub fn join(
     added: &mut Added,
 ) {
     added.rows.reserve(events.len());
+    held.occurrences.reserve(events.len());
+    held.revisions.reserve(events.len());
     let mut ahead = read_ahead(team, stream, events, held, seen_at).into_iter();
     for Counted { event, count } in events {
         let mut ahead = ahead.next();
-        let known = held.occurrences(&event.digest).max(rejects.occurrences(&event.digest));
+        let occurrences = held.occurrences.entry(event.digest).or_default();
+        let known = (*occurrences).max(rejects.occurrences(&event.digest));
+        if known >= *count {
+            continue;
+        }
+        // An id of our own making holds the content's hash: it has one revision.
+        let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
         for occurrence in known + 1..=*count {
-            let revision = match &event.id {
-                Some(id) => held.revisions.get(id).copied().unwrap_or(0) + 1,
-                None => 1,
-            };
+            let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
             added.redacted += u64::from(event.redacted);
             let is_first = (occurrence, revision) == (1, 1);
             let read = ahead.take().filter(|_| is_first);
@@ -83,10 +88,9 @@ pub fn join(
                     if revision > 1 {
                         added.changed.push((row.event_id.clone(), row.time));
                     }
-                    *held.occurrences.entry(event.digest).or_default() += 1;
-                    // An id of our own making holds the content's hash: it has one revision.
-                    if event.id.is_some() {
-                        held.revisions.insert(row.event_id.clone(), revision);
+                    *occurrences += 1;
+                    if let Some(held) = &mut held_revision {
+                        **held = revision;
                     }
                     if !added.types.contains(&row.event_type) {
                         added.types.insert(row.event_type.clone());

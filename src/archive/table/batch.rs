@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder,
+    TimestampMicrosecondArray,
 };
 
 use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId, EventRow, Instant, RejectRow, Stream};
@@ -42,7 +43,7 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
         Arc::new(Int32Array::from_iter_values(rows.iter().map(revision))),
         Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|r| r.first_seen_at.micros()))),
         Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.redacted)))),
-        Arc::new(StringArray::from_iter_values(raw)),
+        texts(&raw, |text| text),
     ];
     match stream {
         Stream::Activity => {
@@ -110,9 +111,15 @@ pub fn reject_batch(rows: &[RejectRow]) -> Result<RecordBatch, String> {
 }
 
 fn texts<R>(rows: &[R], get: impl Fn(&R) -> &str) -> ArrayRef {
-    Arc::new(StringArray::from_iter_values(rows.iter().map(get)))
+    let bytes = rows.iter().map(|row| get(row).len()).sum();
+    let mut column = StringBuilder::with_capacity(rows.len(), bytes);
+    rows.iter().for_each(|row| column.append_value(get(row)));
+    Arc::new(column.finish())
 }
 
 fn maybe_texts<R>(rows: &[R], get: impl Fn(&R) -> Option<&str>) -> ArrayRef {
-    Arc::new(StringArray::from_iter(rows.iter().map(get)))
+    let bytes = rows.iter().filter_map(&get).map(str::len).sum();
+    let mut column = StringBuilder::with_capacity(rows.len(), bytes);
+    rows.iter().for_each(|row| column.append_option(get(row)));
+    Arc::new(column.finish())
 }

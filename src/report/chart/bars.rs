@@ -8,8 +8,8 @@ use super::Sketch;
 use super::frame::{count, lane_width};
 use super::input::Input;
 use super::scale::{Linear, Unit};
-use super::series::fold;
-use super::svg::{Anchor, Canvas, Mark, SMALL};
+use super::series::{REST, fold};
+use super::svg::{Anchor, Canvas, Mark, OTHERS, SMALL};
 use super::text::width;
 use super::value::Value;
 
@@ -20,6 +20,8 @@ const BAR: f64 = 15.0;
 struct Bar {
     name: String,
     parts: Vec<f64>,
+    /// Stands for all that have no bar of their own.
+    is_rest: bool,
 }
 
 impl Bar {
@@ -63,7 +65,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
             let (from, to) = (axis.place(*base), axis.place(*base + value));
             *base += value;
             let name = series.get(part).map_or_else(String::new, |(name, _)| format!(", {name}"));
-            let slot = series.get(part).map_or(0, |(_, slot)| *slot);
+            let slot = series.get(part).map_or(if bar.is_rest { OTHERS } else { 0 }, |(_, slot)| *slot);
             let title = format!("{}{name}: {}", bar.name, unit.full(*value));
             canvas.bar([from.min(to), y, (to - from).abs().max(1.0), BAR], slot, &title);
         }
@@ -106,21 +108,25 @@ fn stack(
     for (row, name) in names.iter().enumerate() {
         let name = name.name();
         let at = *known.entry(name.clone()).or_insert_with(|| {
-            bars.push(Bar { name, parts: vec![0.0; series] });
+            bars.push(Bar { is_rest: name == REST, name, parts: vec![0.0; series] });
             bars.len() - 1
         });
         let part = series_of.get(row).copied().unwrap_or(0);
         bars[at].parts[part] += weights.get(row).copied().flatten().unwrap_or(0.0);
     }
+    bars.sort_by_key(|bar| bar.is_rest);
     if bars.len() <= BARS_MAX {
         return bars;
     }
+    let mut others = match bars.pop_if(|bar| bar.is_rest) {
+        Some(bar) => bar,
+        None => Bar { name: REST.to_owned(), parts: vec![0.0; series], is_rest: true },
+    };
     let mut sizes: Vec<(usize, f64)> = bars.iter().enumerate().map(|(at, bar)| (at, bar.total().abs())).collect();
     sizes.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let mut kept: Vec<usize> = sizes[..BARS_MAX - 1].iter().map(|(at, _)| *at).collect();
     kept.sort_unstable();
     let rest = bars.len() - kept.len();
-    let mut others = Bar { name: format!("{rest} others"), parts: vec![0.0; series] };
     let mut shown = Vec::with_capacity(BARS_MAX);
     for (at, bar) in bars.into_iter().enumerate() {
         if kept.binary_search(&at).is_ok() {
@@ -130,7 +136,7 @@ fn stack(
         }
     }
     shown.push(others);
-    notes.push(format!("the {} largest are drawn, and {rest} others together", BARS_MAX - 1));
+    notes.push(format!("the {} largest are drawn, and {rest} together as “{REST}”", BARS_MAX - 1));
     shown
 }
 

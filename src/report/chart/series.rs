@@ -14,6 +14,8 @@ use super::value::Value;
 const PLACES_MAX: usize = 124;
 /// Categories of an axis without an order of its own, at most.
 const CATEGORIES_MAX: usize = 40;
+/// What reports call the categories that they put together, and charts those that have no colour of their own.
+pub const REST: &str = "all others";
 const HOUR: f64 = DAY / 24.0;
 /// Lengths that times are put together by.
 const BINS: [f64; 11] = [
@@ -110,6 +112,7 @@ impl Grid {
         if xs.iter().all(|x| matches!(x, Value::Number(_) | Value::Null)) {
             order.sort_by(|a, b| names[*a].1.total_cmp(&names[*b].1));
         }
+        order.sort_by_key(|at| names[*at].0 == REST);
         if order.len() > CATEGORIES_MAX {
             self.notes.push(format!("the first {CATEGORIES_MAX} of {} are drawn", order.len()));
             order.truncate(CATEGORIES_MAX);
@@ -218,7 +221,7 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names with their colour slots, heaviest first, the lightest folded into one; and which one each row has. No names
+/// Names with their colour slots, heaviest first, the lightest folded into [`REST`], which is last; and which one each row has. No names
 /// where the chart has no series.
 pub fn fold(
     values: &[Value],
@@ -241,15 +244,22 @@ pub fn fold(
         totals[at].1 += weight.unwrap_or(0.0).abs();
         held_of.push(at);
     }
+    let is_rest = |at: usize| totals[at].0 == REST;
     let mut order: Vec<usize> = (0..totals.len()).collect();
-    order.sort_by(|a, b| totals[*b].1.total_cmp(&totals[*a].1).then_with(|| totals[*a].0.cmp(&totals[*b].0)));
-    let kept = if order.len() > SLOTS + 1 { SLOTS } else { order.len() };
+    order.sort_by(|a, b| {
+        let by_weight = || totals[*b].1.total_cmp(&totals[*a].1);
+        is_rest(*a).cmp(&is_rest(*b)).then_with(by_weight).then_with(|| totals[*a].0.cmp(&totals[*b].0))
+    });
+    let named = order.iter().filter(|at| !is_rest(**at)).count();
+    let kept = if order.len() > named || named > SLOTS + 1 { named.min(SLOTS) } else { named };
     let mut names: Vec<(String, usize)> =
         order.iter().take(kept).enumerate().map(|(slot, at)| (totals[*at].0.clone(), slot.min(OTHERS))).collect();
     if kept < order.len() {
-        let rest = order.len() - kept;
-        names.push((format!("other ({rest})"), OTHERS));
-        notes.push(format!("of {word}, the {rest} smallest are drawn together as “other”"));
+        names.push((REST.to_owned(), OTHERS));
+        if kept < named {
+            let smallest = named - kept;
+            notes.push(format!("of {word}, the {smallest} smallest are drawn together as “{REST}”"));
+        }
     }
     let mut rank = vec![kept; totals.len()];
     for (at, held) in order.iter().take(kept).enumerate() {

@@ -159,7 +159,7 @@ fn every_kind_draws_every_kind_of_rows() {
         for chart in charts() {
             let drawing = drawn(&chart, &rows);
             check(&format!("{} of {case}", chart.title), &drawing);
-            assert_eq!(drawing.summary == "no rows in this period", rows.is_empty(), "{}: {case}", chart.title);
+            assert_eq!(drawing.summary == "no rows to draw", rows.is_empty(), "{}: {case}", chart.title);
         }
     }
 }
@@ -179,7 +179,7 @@ fn a_long_name_is_cut_and_whole_in_its_tooltip() {
 fn what_is_folded_or_left_out_is_said() {
     let chart: Chart = "columns x=at y=n series=who".parse().unwrap();
     let drawing = drawn(&chart, &rows((0..500).map(row)));
-    assert!(drawing.notes.iter().any(|note| note.contains("“other”")), "{:?}", drawing.notes);
+    assert!(drawing.notes.iter().any(|note| note.contains("“all others”")), "{:?}", drawing.notes);
     assert!(drawing.notes.iter().any(|note| note.contains("each mark stands for")), "{:?}", drawing.notes);
     let sum: f64 = (0..500).map(row).filter_map(|row| row[4].number()).sum();
     assert!(drawing.summary.contains(&format!("{} in all", scale::number(sum))), "{}", drawing.summary);
@@ -212,5 +212,52 @@ fn what_is_said_of_a_hostile_chart_is_harmless() {
         let drawing = drawn(&chart, &rows([hostile.clone()]));
         let said = [drawing.summary, drawing.notes.join(" ")].concat();
         assert!(!said.contains(char::is_control) && !said.contains('\u{202e}'), "{}: {said}", chart.title);
+    }
+}
+
+/// The classes of filled marks, in the order in which they are drawn.
+fn fills(svg: &str) -> Vec<&str> {
+    svg.split("class=\"f").skip(1).map(|rest| &rest[..1]).collect()
+}
+
+#[test]
+fn all_others_come_last_and_grey_however_many_they_are() {
+    let named = |who: &str, n: f64| {
+        let mut row = row(0);
+        (row[2], row[4]) = (Value::Text(who.to_owned()), Value::Number(n));
+        row
+    };
+    let heavy = || named(series::REST, 1_000.0);
+    let few = || rows([heavy(), named("a", 1.0), named("b", 2.0)]);
+    let columns: Chart = "columns x=at y=n series=who".parse().unwrap();
+    let drawing = drawn(&columns, &few());
+    assert!(drawing.summary.ends_with("b 2, a 1 and all others 1,000"), "{}", drawing.summary);
+    // The legend, and then the stack.
+    assert_eq!(fills(&drawing.wide.to_string()), ["0", "1", "6", "0", "1", "6"]);
+    assert_eq!(drawing.notes, Vec::<String>::new(), "nothing was put together here");
+    // Eight names and the rest: what has no colour joins the rest.
+    let eight = (0..8_u8).map(|nth| named(&format!("name {nth}"), f64::from(nth) + 1.0));
+    let drawing = drawn(&columns, &rows(eight.chain([heavy()])));
+    assert!(drawing.summary.ends_with("all others 1,003"), "{}", drawing.summary);
+    assert!(drawing.notes.iter().any(|note| note.contains("the 2 smallest")), "{:?}", drawing.notes);
+    assert_eq!(fills(&drawing.wide.to_string()).last(), Some(&"6"));
+    // As a bar or a place of an axis, too.
+    let bars: Chart = "bars x=who y=n".parse().unwrap();
+    assert_eq!(fills(&drawn(&bars, &few()).wide.to_string()), ["0", "0", "6"]);
+    let thirty = (0..30_u8).map(|nth| named(&format!("name {nth}"), 5.0));
+    let drawing = drawn(&bars, &rows([heavy()].into_iter().chain(thirty)));
+    let text = drawing.wide.to_string();
+    assert_eq!((fills(&text).len(), fills(&text).last()), (20, Some(&"6")));
+    assert!(text.contains("all others: 1,055"), "{text}");
+    let said = texts(&drawn(&"columns x=who y=n".parse().unwrap(), &few()).wide.to_string());
+    let at = |name: &str| said.iter().rposition(|text| text == name).unwrap();
+    assert!(at("a") < at("b") && at("b") < at("all others"), "{said:?}");
+}
+
+#[test]
+fn a_chart_of_no_rows_says_so() {
+    for chart in charts() {
+        let said = texts(&drawn(&chart, &rows([])).narrow.to_string());
+        assert_eq!(said, ["no rows to draw"], "{}", chart.title);
     }
 }

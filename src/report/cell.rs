@@ -9,21 +9,40 @@ use serde_json::Value;
 /// The text of a value, or `None` for NULL. Times are `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
 /// stand as `\xNN`.
 pub(super) fn text(array: &dyn Array, row: usize) -> Result<Option<String>, ArrowError> {
-    if is_null(array, row) {
-        return Ok(None);
+    Ok(Texts::of(array)?.get(row, &mut String::new())?.map(str::to_owned))
+}
+
+/// The texts of a column's values, as [`text`] gives them, without a new string for each.
+pub(super) struct Texts<'a> {
+    array: &'a dyn Array,
+    formatter: Option<ArrayFormatter<'a>>,
+}
+
+impl<'a> Texts<'a> {
+    pub fn of(array: &'a dyn Array) -> Result<Self, ArrowError> {
+        const OPTIONS: FormatOptions<'static> = FormatOptions::new();
+        let kind = array.data_type();
+        let is_ours = kind.is_nested() || matches!(kind, DataType::Utf8 | DataType::Binary | DataType::LargeBinary);
+        let formatter = if is_ours { None } else { Some(ArrayFormatter::try_new(array, &OPTIONS)?) };
+        Ok(Self { array, formatter })
     }
-    let text = match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
-        DataType::Binary => escaped(array.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => escaped(array.as_binary::<i64>().value(row)),
-        kind if kind.is_nested() => {
-            let mut json = String::new();
-            push_json(&mut json, array, row)?;
-            json
+
+    /// One value's text, which may stand in `held` afterwards; `None` for NULL.
+    pub fn get<'b>(&'b self, row: usize, held: &'b mut String) -> Result<Option<&'b str>, ArrowError> {
+        let array = self.array;
+        if is_null(array, row) {
+            return Ok(None);
         }
-        _ => ArrayFormatter::try_new(array, &FormatOptions::default())?.value(row).try_to_string()?,
-    };
-    Ok(Some(text))
+        held.clear();
+        match (&self.formatter, array.data_type()) {
+            (Some(formatter), _) => formatter.value(row).write(held)?,
+            (None, DataType::Utf8) => return Ok(Some(array.as_string::<i32>().value(row))),
+            (None, DataType::Binary) => held.push_str(&escaped(array.as_binary::<i32>().value(row))),
+            (None, DataType::LargeBinary) => held.push_str(&escaped(array.as_binary::<i64>().value(row))),
+            (None, _) => push_json(held, array, row)?,
+        }
+        Ok(Some(held))
+    }
 }
 
 /// Appends the value as JSON: whole and decimal numbers with every digit, and as text what JSON has no form for.

@@ -70,10 +70,10 @@ pub struct Look {
 pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Look) -> Box<dyn Sink + 'a> {
     match format {
         Format::Table => Box::new(Table::new(out, look)),
-        Format::Csv => Box::new(Lines { out, schema: None, rows: 0, style: &Csv }),
-        Format::Json => Box::new(Lines { out, schema: None, rows: 0, style: &Json { lines: false } }),
-        Format::Ndjson => Box::new(Lines { out, schema: None, rows: 0, style: &Json { lines: true } }),
-        Format::Markdown => Box::new(Lines { out, schema: None, rows: 0, style: &Markdown }),
+        Format::Csv => Box::new(Lines::new(out, &Csv)),
+        Format::Json => Box::new(Lines::new(out, &Json { lines: false })),
+        Format::Ndjson => Box::new(Lines::new(out, &Json { lines: true })),
+        Format::Markdown => Box::new(Lines::new(out, &Markdown)),
         Format::Parquet => Box::new(Columnar::new(out)),
         Format::Html => Box::new(HtmlTable::new(out)),
     }
@@ -87,15 +87,27 @@ fn unprintable(format: Format) -> impl Fn(ArrowError) -> ReportError {
 trait Style {
     fn format(&self) -> Format;
     fn head(&self, schema: &SchemaRef) -> String;
-    fn row(&self, batch: &RecordBatch, names: &[String], row: usize, nth: u64) -> Result<String, ArrowError>;
+    /// Appends the rows of a batch, before which `nth` were written.
+    fn rows(&self, out: &mut String, batch: &RecordBatch, names: &[String], nth: u64) -> Result<(), ArrowError>;
     fn tail(&self, rows: u64) -> &'static str;
 }
+
+/// Rows are made as text so many at a time, and then written.
+const ROWS_AT_ONCE: usize = 128;
 
 struct Lines<'a> {
     out: &'a mut (dyn Write + Send),
     schema: Option<Vec<String>>,
     rows: u64,
     style: &'a (dyn Style + Sync),
+    /// Rows on their way out.
+    lines: String,
+}
+
+impl<'a> Lines<'a> {
+    fn new(out: &'a mut (dyn Write + Send), style: &'a (dyn Style + Sync)) -> Self {
+        Self { out, schema: None, rows: 0, style, lines: String::new() }
+    }
 }
 
 impl Sink for Lines<'_> {
@@ -107,10 +119,13 @@ impl Sink for Lines<'_> {
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
         let names = self.schema.as_deref().expect("BUG: begun before rows come");
-        for row in 0..batch.num_rows() {
-            let line = self.style.row(batch, names, row, self.rows).map_err(unprintable(self.style.format()))?;
-            self.out.write_all(line.as_bytes())?;
-            self.rows += 1;
+        for from in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
+            let rows = batch.slice(from, ROWS_AT_ONCE.min(batch.num_rows() - from));
+            self.lines.clear();
+            let written = self.style.rows(&mut self.lines, &rows, names, self.rows);
+            written.map_err(unprintable(self.style.format()))?;
+            self.out.write_all(self.lines.as_bytes())?;
+            self.rows += rows.num_rows() as u64;
         }
         Ok(Flow::More)
     }
@@ -148,18 +163,24 @@ impl Style for Csv {
         format!("{}\n", names.collect::<Vec<_>>().join(","))
     }
 
-    fn row(&self, batch: &RecordBatch, _: &[String], row: usize, _: u64) -> Result<String, ArrowError> {
-        let mut line = String::new();
-        for (at, column) in batch.columns().iter().enumerate() {
-            if at > 0 {
-                line.push(',');
+    fn rows(&self, out: &mut String, batch: &RecordBatch, _: &[String], _: u64) -> Result<(), ArrowError> {
+        let column = |column| Ok((cell::Texts::of(column)?, cell::is_number(column.data_type())));
+        let columns = batch.columns().iter().map(|held| column(held)).collect::<Result<Vec<_>, ArrowError>>()?;
+        let mut held = String::new();
+        for row in 0..batch.num_rows() {
+            for (at, (texts, is_number)) in columns.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                match texts.get(row, &mut held)? {
+                    Some(text) if is_plain_csv(text) => out.push_str(text),
+                    Some(text) => out.push_str(&csv_field(text, *is_number)),
+                    None => {}
+                }
             }
-            if let Some(text) = cell::text(column, row)? {
-                line.push_str(&csv_field(&text, cell::is_number(column.data_type())));
-            }
+            out.push('\n');
         }
-        line.push('\n');
-        Ok(line)
+        Ok(())
     }
 
     fn tail(&self, _: u64) -> &'static str {
@@ -170,11 +191,20 @@ impl Style for Csv {
 /// What a spreadsheet takes for a formula when a cell begins with it, in the wide forms of East Asian keyboards too.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
+/// Whether a field is plainly the text itself: ASCII that is neither quoted nor guarded whatever it means.
+fn is_plain_csv(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
+    !matches!(first, b' ' | b'#' | b'=' | b'+' | b'-' | b'@')
+        && *last != b' '
+        && bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'"'))
+}
+
 /// Quoted where it must be; the empty text always, which tells it from NULL. An apostrophe before what would be a formula
 /// makes it text. A number stays a number.
 fn csv_field(text: &str, is_number: bool) -> String {
-    let is_plain = is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
-    let guard = if text.starts_with(FORMULA_STARTS) && !is_plain { "'" } else { "" };
+    let is_plain = || is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
+    let guard = if text.starts_with(FORMULA_STARTS) && !is_plain() { "'" } else { "" };
     let text = &visible(text);
     // A line that begins with # unquoted is no row.
     if text.is_empty() || text.starts_with('#') || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
@@ -214,20 +244,22 @@ impl Style for Json {
         if self.lines { String::new() } else { "[".into() }
     }
 
-    fn row(&self, batch: &RecordBatch, names: &[String], row: usize, nth: u64) -> Result<String, ArrowError> {
-        let mut line = String::from(match (self.lines, nth) {
-            (true, _) => "",
-            (false, 0) => "\n",
-            (false, _) => ",\n",
-        });
-        for (at, (column, name)) in batch.columns().iter().zip(names).enumerate() {
-            line.push(if at == 0 { '{' } else { ',' });
-            cell::push_string(&mut line, name);
-            line.push(':');
-            cell::push_json(&mut line, column, row)?;
+    fn rows(&self, out: &mut String, batch: &RecordBatch, names: &[String], nth: u64) -> Result<(), ArrowError> {
+        for row in 0..batch.num_rows() {
+            out.push_str(match (self.lines, nth + row as u64) {
+                (true, _) => "",
+                (false, 0) => "\n",
+                (false, _) => ",\n",
+            });
+            for (at, (column, name)) in batch.columns().iter().zip(names).enumerate() {
+                out.push(if at == 0 { '{' } else { ',' });
+                cell::push_string(out, name);
+                out.push(':');
+                cell::push_json(out, column, row)?;
+            }
+            out.push_str(if self.lines { "}\n" } else { "}" });
         }
-        line.push_str(if self.lines { "}\n" } else { "}" });
-        Ok(line)
+        Ok(())
     }
 
     fn tail(&self, rows: u64) -> &'static str {
@@ -252,10 +284,13 @@ impl Style for Markdown {
         format!("| {names} |\n| {} |\n", rules.collect::<Vec<_>>().join(" | "))
     }
 
-    fn row(&self, batch: &RecordBatch, _: &[String], row: usize, _: u64) -> Result<String, ArrowError> {
-        let cells =
-            batch.columns().iter().map(|column| Ok(markdown_cell(&cell::text(column, row)?.unwrap_or_default())));
-        Ok(format!("| {} |\n", cells.collect::<Result<Vec<_>, ArrowError>>()?.join(" | ")))
+    fn rows(&self, out: &mut String, batch: &RecordBatch, _: &[String], _: u64) -> Result<(), ArrowError> {
+        for row in 0..batch.num_rows() {
+            let cells =
+                batch.columns().iter().map(|column| Ok(markdown_cell(&cell::text(column, row)?.unwrap_or_default())));
+            out.push_str(&format!("| {} |\n", cells.collect::<Result<Vec<_>, ArrowError>>()?.join(" | ")));
+        }
+        Ok(())
     }
 
     fn tail(&self, _: u64) -> &'static str {

@@ -15,6 +15,7 @@
 //! ```
 //! The same archive, arguments and moment make the same bytes.
 
+mod beside;
 mod check;
 mod manifest;
 mod tree;
@@ -23,6 +24,7 @@ mod zipped;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::thread;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -43,6 +45,7 @@ pub use manifest::{Manifest, PackedFile, PackedReport};
 pub use tree::Tree;
 pub use zipped::zip_tree;
 
+use beside::{beside, take};
 use manifest::{FORMAT, VERSION};
 
 /// The file that names every other file with its hash.
@@ -100,7 +103,7 @@ pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -
     Ok(manifest)
 }
 
-/// A report's rows as CSV and Parquet in one pass, its page and its query.
+/// A report's rows as CSV and Parquet in one pass, each on a thread of its own, its page and its query.
 fn write_one(
     engine: &mut Engine,
     report: &Report,
@@ -113,11 +116,20 @@ fn write_one(
     let (mut csv, mut parquet) = (tree.create(&file("csv"))?, tree.create(&file("parquet"))?);
     let mut rows = FirstRows::new(PAGE_ROWS_MAX);
     let about = serde_json::to_string(run.about()).expect("BUG: a statement is plain data");
-    {
-        let mut as_csv = sink_for(Format::Csv, &mut csv, Look::default());
-        let mut as_parquet = Columnar::new(&mut parquet).with_metadata("annals.about", about);
-        run.rows(&mut Several { sinks: vec![as_csv.as_mut(), &mut as_parquet, &mut rows] })?;
-    }
+    thread::scope(|scope| {
+        let csv = &mut csv;
+        let (mut to_csv, as_csv) =
+            beside(scope, |parts| take(parts, sink_for(Format::Csv, csv, Look::default()).as_mut()));
+        let columns = Columnar::new(&mut parquet).with_metadata("annals.about", about);
+        let (mut to_parquet, as_parquet) = beside(scope, |parts| {
+            let mut columns = columns;
+            take(parts, &mut columns)
+        });
+        let made = run.rows(&mut Several { sinks: vec![&mut to_csv, &mut to_parquet, &mut rows] });
+        drop((to_csv, to_parquet));
+        // Where a file could not be written, that is why no more rows were made.
+        as_csv.ended().and(as_parquet.ended()).and(made)
+    })?;
     tree.keep(csv)?;
     tree.keep(parquet)?;
     let beside = ["csv", "parquet"].map(|ending| (ending.to_uppercase(), format!("{stem}.{ending}")));

@@ -1,0 +1,131 @@
+//! A file of a pack is written on a thread of its own, while the engine makes more rows.
+
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use crate::report::ReportError;
+use crate::report::sink::{Flow, Sink};
+
+/// Batches that wait to be written; the engine waits when there are more.
+const BATCHES_WAITING_MAX: usize = 8;
+
+/// What comes to a sink.
+pub enum Part {
+    Begin(SchemaRef),
+    Batch(RecordBatch),
+    Finish,
+}
+
+/// The engine's end: it passes everything on.
+pub struct Sent(SyncSender<Part>);
+
+/// The thread's end.
+pub struct Beside<'scope>(ScopedJoinHandle<'scope, Result<(), ReportError>>);
+
+/// Lets `work` take what is sent to the sink, on a thread.
+pub fn beside<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce(Receiver<Part>) -> Result<(), ReportError> + Send + 'scope,
+) -> (Sent, Beside<'scope>) {
+    let (to, parts) = sync_channel(BATCHES_WAITING_MAX);
+    (Sent(to), Beside(scope.spawn(move || work(parts))))
+}
+
+/// Hands everything that comes to `sink`. What ends before it is finished stays as it is.
+///
+/// # Errors
+/// Those of the sink.
+pub fn take(parts: Receiver<Part>, sink: &mut dyn Sink) -> Result<(), ReportError> {
+    for part in parts {
+        match part {
+            Part::Begin(schema) => sink.begin(schema)?,
+            // Another sink may want more.
+            Part::Batch(batch) => _ = sink.batch(&batch)?,
+            Part::Finish => sink.finish()?,
+        }
+    }
+    Ok(())
+}
+
+impl Sent {
+    fn send(&self, part: Part) -> Result<(), ReportError> {
+        // The thread's own error says more: see [`Beside::ended`].
+        self.0.send(part).map_err(|_| ReportError::Output(io::ErrorKind::BrokenPipe.into()))
+    }
+}
+
+impl Sink for Sent {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        self.send(Part::Begin(schema))
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        self.send(Part::Batch(batch.clone()))?;
+        Ok(Flow::More)
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.send(Part::Finish)
+    }
+}
+
+impl Beside<'_> {
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    pub fn ended(self) -> Result<(), ReportError> {
+        self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::thread;
+
+    use crate::report::{Engine, Format, Limits, Look, ViewData, sink_for};
+
+    use super::*;
+
+    /// Takes so many bytes, and no more.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(buffer.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(buffer.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(sql: &str, out: &mut (dyn Write + Send)) -> Result<(), ReportError> {
+        let engine = Engine::open(ViewData::default(), Limits { memory_mib: 128, threads: 1 })?;
+        thread::scope(|scope| {
+            let (mut to, end) =
+                beside(scope, |parts| take(parts, sink_for(Format::Csv, out, Look::default()).as_mut()));
+            let made = engine.query(sql, &mut to);
+            drop(to);
+            end.ended().and(made)
+        })
+    }
+
+    #[test]
+    fn all_rows_arrive_in_order_and_errors_of_either_side_are_told() {
+        let mut out = Vec::new();
+        written("SELECT i FROM range(50000) t(i)", &mut out).unwrap();
+        let rows: Vec<String> = (0..50_000).map(|i: u32| i.to_string()).collect();
+        assert_eq!(String::from_utf8(out).unwrap(), format!("i\n{}\n", rows.join("\n")));
+        let full = written("SELECT i FROM range(5000000) t(i)", &mut Full(100_000)).unwrap_err();
+        assert!(matches!(&full, ReportError::Output(e) if e.kind() == io::ErrorKind::StorageFull), "{full:?}");
+        let wrong = written("SELECT error('no') FROM range(3)", &mut Vec::new()).unwrap_err();
+        assert!(wrong.is_wrong_use() && wrong.to_string().contains("no"), "{wrong:?}");
+    }
+}

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, ReviewRecord, TeamState, WindowRecord};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
+use super::views::plain_pattern;
+
 /// A live file of the ledger's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveFile {
@@ -121,6 +123,8 @@ impl ViewData {
 
     /// Whether `text` names a live file.
     pub fn names_a_file(&self, text: &str) -> bool {
-        text.contains(".parquet") && self.files.values().flatten().any(|file| text.contains(&file.path))
+        // As it is, or as the views name it.
+        let is_named = |path: &str| text.contains(path) || text.contains(&plain_pattern(path));
+        text.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path))
     }
 }

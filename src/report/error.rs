@@ -58,10 +58,11 @@ impl ReportError {
         if let Some((_, archive)) = message.split_once(ARCHIVE_FAILED) {
             return ReportError::Engine(format!("{ARCHIVE_FAILED}{archive}"));
         }
-        // A confined engine opens live files alone: whoever asks for another asks wrongly.
-        let is_confined = full.contains("disabled by configuration");
-        let is_world = world.iter().any(|kind| full.starts_with(kind)) || names_our_file(&full);
-        if is_confined {
+        // A confined engine opens live files alone: whoever asks for another asks wrongly. One that a commit has taken away
+        // meanwhile it takes for a pattern, which it may not look for either.
+        let is_ours = names_our_file(&full);
+        let is_world = world.iter().any(|kind| full.starts_with(kind)) || is_ours;
+        if full.contains("disabled by configuration") && !is_ours {
             return ReportError::query("a report reads the archive's views alone: no files, no network, no settings");
         }
         if is_world { ReportError::Engine(message) } else { ReportError::Query { message, line: line_of(&full) } }

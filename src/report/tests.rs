@@ -230,6 +230,23 @@ fn a_wrong_query_is_told_from_a_broken_file() {
 }
 
 #[test]
+fn a_file_that_a_commit_took_away_is_no_wrong_query() {
+    let directory = tempfile::tempdir().unwrap();
+    let odd = directory.path().join("it's [a] *odd? place");
+    std::fs::create_dir(&odd).unwrap();
+    let path = odd.join("a.parquet");
+    let file = write_connections(&empty_engine(), &path, &["2026-01-01 00:00:00"]);
+    let data = ViewData { files: BTreeMap::from([(Dataset::Connections, vec![file])]), ..ViewData::default() };
+    let engine = Engine::open_confined(data, SMALL).unwrap();
+    assert_eq!(csv(&engine, "SELECT count(*) AS n FROM connections"), "n\n1\n");
+    std::fs::remove_file(&path).unwrap();
+    let gone = ask(&engine, "SELECT count(DISTINCT raw) FROM connections", Format::Csv).unwrap_err();
+    assert!(matches!(gone, ReportError::Engine(_)), "so that whoever asks looks again: {gone:?}");
+    let elsewhere = ask(&engine, "SELECT * FROM read_text('/etc/passwd')", Format::Csv).unwrap_err();
+    assert!(elsewhere.is_wrong_use() && elsewhere.to_string().contains("no files"), "{elsewhere:?}");
+}
+
+#[test]
 fn an_error_in_the_middle_of_a_result_is_an_error() {
     let sql =
         "SELECT CASE WHEN i = 900000 THEN error('stopped here') ELSE i::VARCHAR END AS v FROM range(1000000) t(i)";

@@ -248,6 +248,11 @@ pub(super) fn quoted_text(text: &str) -> String {
 
 /// A path as the file itself, not as a pattern.
 pub(super) fn quoted_path(path: &str) -> String {
+    quoted_text(&plain_pattern(path))
+}
+
+/// The pattern that fits this path alone.
+pub(super) fn plain_pattern(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     for c in path.chars() {
         match c {
@@ -255,5 +260,5 @@ pub(super) fn quoted_path(path: &str) -> String {
             c => plain.push(c),
         }
     }
-    quoted_text(&plain)
+    plain
 }

@@ -64,7 +64,7 @@ fn one_seed() {
     println!("{} teams, polls every {} s: {:?}", plan.teams, plan.poll, plan.faults);
     match run(seed, days(), true) {
         Ok(outcome) => {
-            println!("seed {seed}: no law is broken in {} requests; {:?}", outcome.requests, outcome.coverage)
+            println!("seed {seed}: no law is broken in {} requests; {:?}", outcome.requests, outcome.coverage);
         }
         Err(broken) => panic!("{}", tell(&broken)),
     }

@@ -1,7 +1,7 @@
 //! Why an event of the truth may be missing: a gap says so, or nobody could have read it.
 
 use annals::archive::{FindingKind, TeamState};
-use annals::model::Stream;
+use annals::model::{Instant, Stream};
 
 use super::plan::{DAY, HOUR, Plan};
 use super::run::Run;
@@ -77,7 +77,7 @@ impl<'a> Excuses<'a> {
 
     fn is_in_gap(&self, event: &Event) -> bool {
         self.state.gaps().filter(|gap| gap.stream == Some(event.stream)).any(|gap| {
-            let (from, to) = (gap.from.map_or(i64::MIN, |at| at.nanos()), gap.to.map_or(NEVER, |at| at.nanos()));
+            let (from, to) = (gap.from.map_or(i64::MIN, Instant::nanos), gap.to.map_or(NEVER, Instant::nanos));
             let of_computer = self.devices.iter().position(|device| *device == gap.subject);
             // The service's clock is told in whole seconds.
             let is_inside = from - NANO <= event.at && event.at < to + NANO;

@@ -66,7 +66,7 @@ impl Seen {
         if let Ask::Page { start, stop, .. } = ask {
             match stop - start {
                 ..=4 => coverage.rare(Rare::DenseSecond, self.seed),
-                ..=HOUR => coverage.rare(Rare::Split, self.seed),
+                5..=HOUR => coverage.rare(Rare::Split, self.seed),
                 _ => {}
             }
         }

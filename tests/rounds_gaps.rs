@@ -131,6 +131,30 @@ async fn falling_behind_is_said_once_and_by_who_reads_connections() {
     }
 }
 
+/// What such a round read came too late to have been read in time: the next one must not take it for read.
+#[tokio::test]
+async fn falling_behind_is_said_by_the_round_that_breaks_off_too() {
+    let world = read_once().await;
+    world.team().plan_span = Some(2 * DAY);
+    world.set_now("2026-11-25T12:00:00Z");
+    let unanswered = at("2026-11-21T23:00:00Z").seconds()..at("2026-11-24T22:00:00Z").seconds();
+    world.on_ask(move |ask, _| match ask {
+        Ask::Page(query) if query.stream == Stream::Connections && unanswered.contains(&query.start) => {
+            Some(unavailable())
+        }
+        _ => None,
+    });
+    assert!(!world.round(&settings()).await.failures.is_empty());
+    world.calm();
+    world.set_now("2026-11-25T12:10:00Z");
+    world.sync(&settings()).await;
+    world.sync(&settings()).await;
+    let told: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
+    let [whole, rest] = told[..] else { panic!("{told:?}") };
+    assert_eq!(whole, (at(NOON), at("2026-11-23T12:00:00Z")));
+    assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "what that round left came later still");
+}
+
 #[tokio::test]
 async fn billing_that_shows_less_for_once_loses_nothing() {
     let world = World::new(NOON);

@@ -13,21 +13,34 @@ const CODE: [&str; 3] = ["src", "tests", "benches"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("clock", &["model"]),
+    ("planted", &[]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline", "sandbox"]),
     ("config", &["model", "api"]),
-    ("api", &["model", "clock"]),
-    ("collect", &["model", "clock", "api"]),
+    ("api", &["model", "clock", "planted"]),
+    ("collect", &["model", "clock", "api", "planted"]),
     ("normalize", &["model", "api"]),
-    ("archive", &["model"]),
+    ("archive", &["model", "planted"]),
     ("correlate", &["model"]),
     ("inventory", &["model", "api"]),
     ("report", &["model", "archive"]),
     (
         "pipeline",
-        &["model", "clock", "config", "error", "api", "collect", "normalize", "archive", "correlate", "inventory"],
+        &[
+            "model",
+            "clock",
+            "config",
+            "error",
+            "api",
+            "collect",
+            "normalize",
+            "archive",
+            "correlate",
+            "inventory",
+            "planted",
+        ],
     ),
     ("sandbox", &["model", "clock", "api"]),
     ("web", &["model", "clock", "config", "error", "report", "pipeline"]),

@@ -96,6 +96,14 @@ pub enum ApiError {
 }
 
 impl ApiError {
+    /// How long the service asks to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// Whether the same request may succeed later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
         matches!(self, ApiError::Throttled { .. } | ApiError::Unavailable { .. } | ApiError::Unexpected { .. })

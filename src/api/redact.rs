@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use crate::planted::{self, Bug};
+
 use super::json;
 
 /// What stands in the place of a secret string, quotes included.
@@ -14,7 +16,9 @@ pub const REDACTED: &[u8] = b"\"[redacted]\"";
 pub fn secrets(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     // Without the word, and without an escape that could spell a letter of it, no key is named so.
-    if memmem::find(bytes, b"secret").is_none() && memmem::find(bytes, b"\\u").is_none() {
+    if planted::is(Bug::SecretsKept)
+        || memmem::find(bytes, b"secret").is_none() && memmem::find(bytes, b"\\u").is_none()
+    {
         return Vec::new();
     }
     Scan { text, at: 0, stack: Vec::new(), key_next: false, below: false, found: Vec::new() }.run()

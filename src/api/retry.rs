@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::clock::Clock;
 use crate::model::TeamId;
+use crate::planted::{self, Bug};
 
 use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
 use super::directory::{Computers, Directory, Unread};
@@ -201,12 +202,8 @@ fn jittered(delay: Duration, random: u64) -> Duration {
 }
 
 fn retry_after(error: &ApiError) -> Option<Duration> {
-    match error {
-        ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. } => {
-            retry_after.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
-        }
-        _ => None,
-    }
+    let asked = error.retry_after().filter(|_| !planted::is(Bug::RetryAfterIgnored));
+    asked.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
 }
 
 impl Directory for Retrying {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
+use crate::planted::{self, Bug};
 
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
@@ -268,6 +269,9 @@ impl TeamWriter {
         let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
         let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
+        if planted::is(Bug::RemovesFirst) {
+            line.body.removes.iter().try_for_each(|path| self.store.remove(path))?;
+        }
         if let Err(source) = self.store.append(&path, Tail { keep, torn: 0 }, &bytes) {
             if source.is_undone() && !matches!(source, StoreError::Conflict { .. }) {
                 self.clean();
@@ -301,7 +305,9 @@ impl TeamWriter {
 /// files and empties staging. Returns how many files were staged.
 fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<usize, ArchiveError> {
     let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
-    if let (Some(day), 1..) = (replay.end.day, replay.end.torn) {
+    if let (Some(day), 1..) = (replay.end.day, replay.end.torn)
+        && !planted::is(Bug::TornLineKept)
+    {
         store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
     }
     let mut staged = 0;
@@ -311,7 +317,9 @@ fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<usize, A
         let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
         store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)?;
         staged = store.list(&super::path::staging_of(key))?.len();
-        publish(store, key, &last.line)?;
+        if !planted::is(Bug::NoRollForward) {
+            publish(store, key, &last.line)?;
+        }
     }
     let left = clear_staging(store, key)?;
     Ok(staged.max(left))

@@ -7,6 +7,7 @@ use std::thread::{available_parallelism, scope};
 use arrow::array::RecordBatch;
 
 use crate::model::{EventRow, Instant, LedgerSeq, Stream, TeamId};
+use crate::planted::{self, Bug};
 
 use super::path::{ArchivePath, DataPath, TeamKey};
 use super::plan::{Content, Output};
@@ -79,7 +80,9 @@ impl Stage<'_> {
         let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
         let meant = fill(self.store, self.team, &mut table, output.content)?;
         let written = table.finish()?;
-        compare(&path, read_back(self.store, &path, dataset, &written, &meant)?, (rows, meant.digest))?;
+        if !planted::is(Bug::NoReadBack) {
+            compare(&path, read_back(self.store, &path, dataset, &written, &meant)?, (rows, meant.digest))?;
+        }
         let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
         Ok(FileEntry {
             path: place.to_string(),

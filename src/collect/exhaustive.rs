@@ -19,10 +19,10 @@ use std::sync::Mutex;
 
 use futures::FutureExt;
 
-use super::planted::{Bug, CURRENT};
 use super::*;
 use crate::api::{Answer, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView};
 use crate::model::{Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
+use crate::planted::{Bug, CURRENT};
 
 /// Page size, and the size that a silent cap makes of it.
 const LIMIT: u32 = 4;

@@ -6,8 +6,7 @@
 use std::collections::hash_map::Entry;
 
 use crate::model::{Digest, DigestMap, Multiset, Range, RawEvent};
-
-use super::planted::{self, Bug};
+use crate::planted::{self, Bug};
 
 /// An event and how often it truly occurred.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@
 
 use crate::api::{Again, ApiError, EventSource, Page, PageQuery, Served};
 use crate::model::{DeviceId, Instant, Range, RawEvent, Stream, TeamId};
+use crate::planted::{self, Bug};
 
 use super::limits::PageLimit;
-use super::planted::{self, Bug};
 use super::trail::Seen;
 use super::walk::{Anomalies, Walk};
 

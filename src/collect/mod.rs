@@ -7,7 +7,6 @@
 mod joined;
 mod limits;
 mod lists;
-mod planted;
 mod span;
 mod tail;
 mod trail;

@@ -2,10 +2,10 @@
 
 use crate::api::{Again, ApiError, Page, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range};
+use crate::planted::{self, Bug};
 
 use super::joined::{Counted, Joined};
 use super::lists::{Asked, Lists, PageError, ReadStats, note};
-use super::planted::{self, Bug};
 use super::trail::{Seen, Trail};
 use super::walk::{Step, Walk};
 

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 use crate::api::Page;
 use crate::model::{Digest, Instant, RawEvent};
-
-use super::planted::{self, Bug};
+use crate::planted::{self, Bug};
 
 /// How many events before an offset are asked for again with the next page.
 pub const ANCHORS_MAX: usize = 8;

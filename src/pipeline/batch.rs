@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{DeviceDelta, Finding, TeamState, WindowState};
+use crate::archive::{DeviceDelta, Finding, FindingKind, TeamState, WindowState};
 use crate::collect::Counted;
 use crate::model::{Range, Stream};
 
@@ -56,6 +56,13 @@ impl Batch {
         let same = |known: &Finding| is_same_matter(known, &finding);
         if !self.noted.iter().any(same) {
             self.noted.push(finding);
+        }
+    }
+
+    /// Makes a noted finding a reason for a commit, if it waits for one still.
+    pub fn promote_finding(&mut self, finding: &Finding) {
+        if let Some(at) = self.noted.iter().position(|noted| noted == finding) {
+            self.findings.push(self.noted.remove(at));
         }
     }
 
@@ -162,7 +169,8 @@ impl Batch {
 /// The subject of a gap that is a second which never held still.
 pub const UNSTABLE: &str = "unstable";
 
-/// Whether two findings say the same of the same thing.
+/// Whether two findings say the same of the same thing. Of gaps there are many.
 pub fn is_same_matter(a: &Finding, b: &Finding) -> bool {
-    (a.stream, a.kind, &a.subject) == (b.stream, b.kind, &b.subject)
+    let is_of_same_times = a.kind != FindingKind::Gap || (a.from, a.to) == (b.from, b.to);
+    is_of_same_times && (a.stream, a.kind, &a.subject) == (b.stream, b.kind, &b.subject)
 }

@@ -1,6 +1,7 @@
 //! Billing by difference of snapshots: the service shows its ten newest entries and nothing else.
 
 use crate::archive::SnapshotEntry;
+use crate::planted::{self, Bug};
 
 /// Entries that the service shows at most.
 pub const SNAPSHOT_ENTRIES_MAX: usize = 10;
@@ -35,6 +36,7 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
         [new, others @ ..] => Overlap::Joined { new: *new, ambiguous: *new > 0 && !others.is_empty() },
         [] => match now.iter().position(|entry| before.iter().any(|known| same(entry, known))) {
             Some(new) => Overlap::Joined { new, ambiguous: false },
+            None if planted::is(Bug::NoBillingGap) => Overlap::Whole,
             None => Overlap::Overrun,
         },
     }

@@ -29,15 +29,13 @@ pub struct ConnectionsRead {
     pub plan_span: Option<Duration>,
 }
 
-/// Compares the team's list of computers with the last one. `began` is the start of the round, `behind` what it found
-/// lost already.
+/// Compares the team's list of computers with the last one. `began` is the start of the round.
 ///
 /// # Errors
 /// When the service does not list the computers, or the archive fails: the next round looks from the same read point.
 pub async fn note_computers(
     ctx: &TeamContext,
     began: Instant,
-    behind: Vec<Finding>,
     read: Option<ConnectionsRead>,
 ) -> Result<(), RoundError> {
     let listed = list(ctx).await?;
@@ -67,7 +65,7 @@ pub async fn note_computers(
     told.extend(untold.into_iter().map(|device| Removal { device, at: now, there_until: began }));
     let gaps = gaps_of(ctx, begun.unwrap_or_default(), &told);
     ctx.add(|batch| {
-        batch.findings.extend(behind.into_iter().chain(gaps));
+        batch.findings.extend(gaps);
         batch.devices.added.extend(delta.added);
         batch.devices.removed.extend(delta.removed);
     })

@@ -276,7 +276,7 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");
-                self.listed_next = now.plus(LISTING_RETRY);
+                self.listed_next = now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY));
                 self.live.listed(Some(error.to_string()));
             }
         }

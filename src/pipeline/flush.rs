@@ -9,6 +9,7 @@ use crate::archive::{
 use crate::collect::Counted;
 use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
+use crate::planted::{self, Bug};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
 use super::catch_up::follow;
@@ -196,7 +197,9 @@ impl Flush<'_> {
         let rejects = match rejects.entry(stream) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(Held::of_rejects(&self.writer.rejects(stream)?))
+                let known =
+                    if planted::is(Bug::RejectsForgotten) { Vec::new() } else { self.writer.rejects(stream)? };
+                entry.insert(Held::of_rejects(&known))
             }
         };
         let team = self.writer.state().team_id.clone();
@@ -207,7 +210,9 @@ impl Flush<'_> {
         let served: u64 = events.iter().map(|event| u64::from(event.count)).sum();
         self.flushed.repeated += served.saturating_sub((added.rows.len() + added.rejects.len()) as u64);
         self.notice_kinds(stream, &added);
-        self.draft.rejects.append(&mut added.rejects);
+        if !planted::is(Bug::RejectsDropped) {
+            self.draft.rejects.append(&mut added.rejects);
+        }
         Ok(added)
     }
 

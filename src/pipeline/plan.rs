@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::archive::{StreamRecord, WindowRecord, WindowState};
 use crate::model::{Instant, Range};
+use crate::planted::{self, Bug};
 
 use super::ranges::{clip, missing};
 use super::settings::{SPAN_EVENTS_TARGET, Settings};
@@ -27,6 +28,9 @@ pub struct StreamPlan {
 
 /// The lag in force: the configured one, or the learned one where that is longer.
 pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
+    if planted::is(Bug::NoLag) {
+        return Duration::ZERO;
+    }
     settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
 }
 
@@ -70,7 +74,7 @@ fn is_due(held: Option<&WindowRecord>, window: Range, settings: &Settings, now: 
     let due = held.is_some_and(|held| {
         held.state == WindowState::Settled && settings.tiers_passed(window.end, now) > held.rescans
     });
-    asked || due
+    asked || (due && !planted::is(Bug::NoRescans))
 }
 
 /// Every window from `begins` to the one that holds `now`: those that the archive knows, and new ones on the grid

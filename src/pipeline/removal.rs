@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::archive::{Finding, FindingKind, ReadPoint};
 use crate::model::{DeviceId, Instant, Stream};
+use crate::planted::{self, Bug};
 
 /// A computer's removal, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +57,8 @@ pub fn gap(removal: &Removal, read_points: &[ReadPoint], begins: Instant, found_
         None if removal.at < first.at => return None,
         None => begins,
     };
-    (from < removal.at).then(|| Finding {
+    let from = if planted::is(Bug::GapFromBeginning) { begins } else { from };
+    (from < removal.at && !planted::is(Bug::NoRemovalGap)).then(|| Finding {
         stream: Some(Stream::Connections),
         kind: FindingKind::Gap,
         subject: removal.device.to_string(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::config::{Cron, Schedule};
 use crate::model::{Digest, Instant, Stream, TeamId};
+use crate::planted::{self, Bug};
 
 use super::urgency::{HORIZON_ASSUMED, Urgency};
 
@@ -122,6 +123,8 @@ pub struct Timetable {
     seed: u64,
     jobs: BTreeMap<(TeamId, Task), Job>,
     busy: BTreeMap<TeamId, Lane>,
+    /// Teams that the service has asked to wait, and until when.
+    asked_to_wait: BTreeMap<TeamId, Instant>,
     /// The service asked everybody to wait.
     paused_until: Option<Instant>,
     seen: Option<Instant>,
@@ -130,8 +133,9 @@ pub struct Timetable {
 impl Timetable {
     /// `slots`: teams that are visited at once.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
-        let (jobs, busy) = (BTreeMap::new(), BTreeMap::new());
-        Self { schedule, tasks, slots: slots.max(1), seed, jobs, busy, paused_until: None, seen: None }
+        let (jobs, busy, asked_to_wait) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let slots = slots.max(1);
+        Self { schedule, tasks, slots, seed, jobs, busy, asked_to_wait, paused_until: None, seen: None }
     }
 
     /// Takes a team in: all of its tasks are due now. A team that is known stays as it is.
@@ -170,8 +174,10 @@ impl Timetable {
         if let Some(until) = self.paused_until.filter(|until| now < *until) {
             return Next::Wait(Some(until));
         }
+        self.asked_to_wait.retain(|_, until| now < *until);
         let free = self.free_lanes();
         let due = self.jobs.iter().filter(|((team, _), job)| job.due <= now && !self.busy.contains_key(team));
+        let due = due.filter(|((team, _), _)| !self.asked_to_wait.contains_key(team));
         let first = due
             .filter(|((_, task), job)| free.contains(&job.lane(*task)))
             .min_by_key(|(key, job)| (job.urgency.rank(now), job.due, *key))
@@ -183,7 +189,8 @@ impl Timetable {
             return Next::Start(team, task);
         }
         let later = self.jobs.iter().filter(|((team, _), _)| !self.busy.contains_key(team));
-        Next::Wait(later.map(|(_, job)| job.due).filter(|due| now < *due).min())
+        let asked = |team| self.asked_to_wait.get(team).copied().unwrap_or(now);
+        Next::Wait(later.map(|((team, _), job)| job.due.max(asked(team))).filter(|due| now < *due).min())
     }
 
     /// Takes note of a run's end.
@@ -210,6 +217,10 @@ impl Timetable {
                 job.is_refused = false;
                 let wait = backoff(job.failures, BACKOFF_MAX, seed ^ hash(team, task));
                 job.due = now.plus(wait.max(not_before.unwrap_or_default()));
+                if let Some(asked) = not_before.filter(|asked| !asked.is_zero()) {
+                    // Whatever the team is visited for next asks the same service.
+                    self.asked_to_wait.insert(team.clone(), now.plus(asked));
+                }
             }
             Outcome::Refused => {
                 job.failures = job.failures.saturating_add(1);
@@ -268,6 +279,7 @@ impl Timetable {
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
             self.paused_until = None;
+            self.asked_to_wait.clear();
             for ((_, task), job) in &mut self.jobs {
                 let longest = if job.failures > 0 { now.plus(SLOW_RETRY) } else { Instant::LATEST };
                 job.due = job.due.min(next_due(task.cron(&self.schedule), job.offset, now)).min(longest);
@@ -319,6 +331,9 @@ fn hash(team: &TeamId, task: Task) -> u64 {
 /// The wait after so many failures in a row: twice as long each time, less up to a quarter, so that those who failed
 /// together do not come back together.
 fn backoff(failures: u32, longest: Duration, chance: u64) -> Duration {
+    if planted::is(Bug::HotLoop) {
+        return Duration::ZERO;
+    }
     let whole = BACKOFF_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest);
     let quarter = u64::try_from((whole / 4).as_nanos()).unwrap_or(u64::MAX).max(1);
     whole - Duration::from_nanos(chance.rotate_left(failures % 64) % quarter)

@@ -10,6 +10,7 @@ use crate::archive::{
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use crate::model::{ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
+use crate::planted::{self, Bug};
 
 /// Events of open sessions that are remembered from one commit to the next; what is forgotten is read again.
 const REMEMBERED_EVENTS_MAX: usize = 20_000;
@@ -79,6 +80,9 @@ pub fn correlate(
     remembered: &mut Remembered,
     now: Instant,
 ) -> Result<(), ArchiveError> {
+    if planted::is(Bug::SessionsForgotten) {
+        return Ok(());
+    }
     let is_put_off = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
     if is_put_off || connection_rows(draft).count() >= PUT_OFF_EVENTS_MIN {
         put_off(draft, writer);

@@ -10,6 +10,7 @@ use futures::{SinkExt, StreamExt};
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::collect::{Asked, Counted, Leaf, Outcome, SpanReader};
 use crate::model::{Digest, Instant, Multiset, Range};
+use crate::planted::{self, Bug};
 
 use super::RoundError;
 use super::batch::UNSTABLE;
@@ -184,7 +185,9 @@ impl Round<'_> {
                 changes.into_iter().for_each(|change| batch.add_change(change));
                 batch.findings.extend(findings);
                 notes.into_iter().for_each(|finding| batch.note_finding(finding));
-                self.sort_in(batch, leaf.events);
+                if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
+                    self.sort_in(batch, leaf.events);
+                }
             })
             .await?;
         Ok(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowState, month_of};
 use crate::model::{Instant, Range, Stream};
+use crate::planted::{self, Bug};
 
 use super::RoundError;
 use super::catch_up::catch_up;
@@ -20,6 +21,8 @@ use super::windowed::read_stream;
 
 /// Reading that stays this close behind the plan's span in a first backfill is still its beginning, not a loss.
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
+/// The subject of such a gap.
+const PLAN_SPAN: &str = "plan_span";
 /// Months that one commit seals: written side by side.
 const MONTHS_SEALED_AT_ONCE: usize = 4;
 
@@ -98,11 +101,17 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
     if ctx.with_state(|state| state.devices.is_empty()) && !ctx.memory.has_looked() {
-        note_computers(ctx, now, Vec::new(), None).await?;
+        note_computers(ctx, now, None).await?;
     }
     note_quiet_streams(ctx).await?;
     let known = ctx.memory.last_point(Stream::Connections);
     let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, known, now));
+    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
+    if let Some(gap) = &behind {
+        // It goes with whatever this round commits: what is read now comes too late to have been read in time, and a round
+        // that breaks off half-way must not make it look so.
+        ctx.add(|batch| batch.note_finding(gap.clone())).await?;
+    }
     let first = round.first;
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {
@@ -127,8 +136,10 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
             point: ReadPoint { at: ctx.service().now(), read_to: now },
             plan_span: round.plan_span,
         });
-        let behind = behind.filter(|_| is_read).into_iter().collect();
-        note_computers(ctx, now, behind, read).await?;
+        if let Some(gap) = behind.filter(|_| is_read) {
+            ctx.add(|batch| batch.promote_finding(&gap)).await?;
+        }
+        note_computers(ctx, now, read).await?;
     }
     ctx.commit().await?;
     if is_read {
@@ -185,6 +196,11 @@ fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -
     ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
 }
 
+/// Whether this round reads connections beyond the beginning of `gap`.
+fn is_read_past(ctx: &TeamContext, gap: &Finding) -> bool {
+    ctx.settings.reads(Stream::Connections) && ctx.settings.until.is_none_or(|until| gap.from < Some(until))
+}
+
 /// A gap where reading has fallen behind the span that the plan shows.
 fn fallen_behind(
     state: &TeamState,
@@ -202,10 +218,15 @@ fn fallen_behind(
     } else {
         (reached, Duration::ZERO)
     };
-    (from.plus(slack) < horizon).then(|| Finding {
+    // What is said already is not said again.
+    let told = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
+    let told = told.filter_map(|gap| gap.to).max();
+    let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));
+    let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
+    is_behind.then(|| Finding {
         stream: Some(Stream::Connections),
         kind: FindingKind::Gap,
-        subject: "plan_span".to_owned(),
+        subject: PLAN_SPAN.to_owned(),
         from: Some(from),
         to: Some(horizon),
         reason: "not read before the plan's span had passed: the service may show it no longer".to_owned(),
@@ -258,10 +279,11 @@ pub fn sealable(state: &TeamState, stream: Stream) -> Vec<Range> {
         if window.state != WindowState::Sealed {
             break;
         }
-        months.push(month_of(edge));
+        if months.last().is_none_or(|month| !month.owns(edge)) {
+            months.push(month_of(edge));
+        }
         edge = window.range.end;
     }
-    months.dedup();
     months.retain(|month| month.end <= edge && !state.is_month_sealed(stream, month.start));
     months
 }

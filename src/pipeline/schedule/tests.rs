@@ -249,3 +249,16 @@ fn a_new_schedule_is_in_force_at_once() {
     assert!(due <= at(NOON).plus(seconds(4)), "{due}");
     assert_eq!(table.standing(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "what is new is due now");
 }
+
+#[test]
+fn a_team_that_is_asked_to_wait_is_visited_for_nothing_else_meanwhile() {
+    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
+    let team = TeamId::from("t");
+    table.add(&team, at(NOON));
+    let (_, first) = started(table.next(at(NOON)));
+    let asked = Outcome::Failed { not_before: Some(seconds(600)) };
+    table.finished(&team, first, at(NOON), asked, None);
+    table.want(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
+    assert_eq!(table.next(at(NOON).plus(seconds(1))), Next::Wait(Some(at(NOON).plus(seconds(600)))));
+    assert!(matches!(table.next(at(NOON).plus(seconds(600))), Next::Start(..)));
+}

@@ -1,0 +1,146 @@
+//! Weeks in the life of several teams, a world a seed: the real pipeline on a simulated service, store and clock.
+//!
+//! `ANNALS_SIM_SEED=N cargo test --release --test simulation -- --nocapture one_seed` repeats a world and prints what
+//! happened in it.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails, and it says what it ran")]
+
+#[path = "simulation/mod.rs"]
+mod simulation;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use annals::archive::Store;
+use simulation::faults::Coverage;
+use simulation::faults::Fault;
+use simulation::report;
+use simulation::run::{Broken, run, run_with};
+
+/// What is run each time, and what by the long run.
+const SEEDS: (u64, u64) = (160, 3_000);
+const DAYS: (i64, i64) = (24, 60);
+
+/// Worlds that showed a bug once: the seed, its days, and its faults where they are not the seed's own.
+const KEPT: [(u64, i64, Option<&[Fault]>); 5] = [
+    // A gap of the plan's span was forgotten where the round that found it broke off.
+    (103, 24, None),
+    (130, 24, None),
+    // Retry-After was kept to by the request that it answered alone, not by the team, nor by the list of teams.
+    (123, 24, None),
+    (134, 24, None),
+    (1, 20, Some(&[Fault::Throttled])),
+];
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+fn is_long() -> bool {
+    std::env::var_os("ANNALS_LONG").is_some()
+}
+
+fn days() -> i64 {
+    let of_run = if is_long() { DAYS.1 } else { DAYS.0 };
+    number("ANNALS_SIM_DAYS").map_or(of_run, |days| i64::try_from(days).unwrap())
+}
+
+/// Says what was broken, and the one command that shows it again.
+fn tell(broken: &Broken) -> String {
+    let again = run(broken.seed, days(), true);
+    let trace =
+        again.err().map_or_else(|| "it does not happen again: the world is not deterministic".into(), |b| b.trace);
+    let laws = broken.laws.iter().take(8).map(|law| format!("  {law}\n")).collect::<String>();
+    let seed = broken.seed;
+    let days = days();
+    format!(
+        "{trace}\nseed {seed} broke:\n{laws}repeat it by\n  ANNALS_SIM_SEED={seed} ANNALS_SIM_DAYS={days} cargo test --release --test simulation -- --nocapture one_seed\n"
+    )
+}
+
+#[test]
+fn one_seed() {
+    let Some(seed) = number("ANNALS_SIM_SEED") else { return };
+    let plan = simulation::plan::Plan::of(seed, days(), None);
+    println!("{} teams, polls every {} s: {:?}", plan.teams, plan.poll, plan.faults);
+    match run(seed, days(), true) {
+        Ok(outcome) => {
+            println!("seed {seed}: no law is broken in {} requests; {:?}", outcome.requests, outcome.coverage);
+        }
+        Err(broken) => panic!("{}", tell(&broken)),
+    }
+}
+
+#[test]
+fn worlds_that_showed_a_bug_once_show_none() {
+    for (seed, days, only) in KEPT {
+        if let Err(broken) = run_with(seed, days, false, only) {
+            panic!("seed {seed}: {:#?}", broken.laws);
+        }
+    }
+}
+
+/// I8.
+#[test]
+fn the_same_seed_twice_gives_the_same_archive_byte_for_byte() {
+    for seed in [2, 4, 9, 21] {
+        let content = || {
+            let files = run(seed, 14, false).map_err(|broken| broken.laws).unwrap().files;
+            let bytes = |path: &str| files.read(path).unwrap().to_bytes().unwrap();
+            files.list("").unwrap().into_iter().map(|file| (bytes(&file.path), file.path)).collect::<Vec<_>>()
+        };
+        let (once, twice) = (content(), content());
+        assert!(once.len() > 3 && once == twice, "seed {seed}");
+    }
+}
+
+#[test]
+fn worlds_full_of_faults_break_no_law() {
+    let first = number("ANNALS_SIM_FROM").unwrap_or(0);
+    let seeds = number("ANNALS_SIM_SEEDS").unwrap_or(if is_long() { SEEDS.1 } else { SEEDS.0 });
+    let next = AtomicU64::new(first);
+    let sum = Mutex::new((Coverage::default(), Vec::new(), 0_u64));
+    #[expect(clippy::disallowed_methods, reason = "the speed is printed")]
+    let began = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        return;
+                    }
+                    let done = run(seed, days(), false);
+                    let mut sum = sum.lock().unwrap();
+                    match done {
+                        Ok(outcome) => {
+                            sum.0.add(&outcome.coverage);
+                            sum.2 += outcome.requests;
+                        }
+                        Err(broken) => {
+                            println!("seed {seed}: {}", broken.laws[0]);
+                            sum.1.push(broken);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let took = began.elapsed().as_secs_f64();
+    let (coverage, broken, requests) = sum.into_inner().unwrap();
+    let days = seeds * u64::try_from(days()).unwrap();
+    println!(
+        "{seeds} worlds, {days} days, {requests} requests, {} faults in {took:.0} s: {:.0} days a second",
+        coverage.injected(),
+        days as f64 / took
+    );
+    if let Some(first) = broken.first() {
+        panic!("{} of {seeds} seeds broke a law; of the first:\n{}", broken.len(), tell(first));
+    }
+    let ran = format!("{seeds} worlds, {days} days in all, {} faults", coverage.injected());
+    report::check(std::env::var_os("ANNALS_SIM_WRITE").is_some().then_some((&coverage, ran.as_str())));
+    if number("ANNALS_SIM_SEEDS").is_none() {
+        println!("{coverage:?}");
+        let missing = coverage.missing();
+        assert!(missing.is_empty(), "I15: these never happened:\n{}", missing.join("\n"));
+    }
+}

@@ -1,0 +1,38 @@
+//! The whole of the program in virtual time, over a world that a seed makes.
+//!
+//! `plan` draws, `world` is the truth, `service` and `store` are the edges with their faults, `run` lets processes live
+//! and die, `oracle` checks the laws.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "the numbers of a small world are small"
+)]
+#![allow(dead_code, reason = "what is shared with other test programs is used here in part")]
+
+pub mod answers;
+#[path = "../awkward/chance.rs"]
+pub mod chance;
+pub mod clock;
+pub mod draw;
+pub mod excuses;
+pub mod faults;
+#[path = "../awkward/habits.rs"]
+pub mod habits;
+#[path = "../common/naive_sessions.rs"]
+pub mod naive_sessions;
+pub mod oracle;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod seen;
+pub mod service;
+pub mod sessions;
+pub mod spells;
+pub mod spoil;
+pub mod store;
+pub mod texts;
+pub mod trace;
+#[path = "../common/virtual_clock.rs"]
+pub mod virtual_clock;
+pub mod world;

@@ -1,0 +1,195 @@
+//! What one seed makes of a world: its length, its teams, its faults and when they come.
+
+use std::collections::BTreeSet;
+
+use annals::config::{Cron, Schedule};
+use annals::model::Stream;
+use annals::pipeline::Settings;
+
+use super::draw::Draw;
+use super::faults::Fault;
+use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
+use super::spells;
+
+pub const MINUTE: i64 = 60;
+pub const HOUR: i64 = 3_600;
+pub const DAY: i64 = 86_400;
+/// After the last fault the world is left in peace for so long.
+pub const QUIET: i64 = 144 * HOUR;
+/// 2026-09-20T00:00:00Z
+const FIRST_DAY: i64 = 1_789_862_400;
+
+/// A fault that lasts a while.
+#[derive(Debug, Clone)]
+pub struct Spell {
+    pub fault: Fault,
+    /// None: every team.
+    pub team: Option<usize>,
+    pub stream: Option<Stream>,
+    /// Seconds since the epoch.
+    pub from: i64,
+    pub until: i64,
+    /// Of a hundred requests or verbs, so many are hit.
+    pub percent: u64,
+}
+
+/// How a process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Told to stop.
+    Stopped,
+    /// Dropped wherever it waits.
+    Killed,
+    /// Dies in the store's next verb of this kind, so many later; what was not durable is torn.
+    PowerLost { verb: Deadly, after: u64, is_torn: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadly {
+    Any,
+    Publish,
+    Remove,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    pub until: i64,
+    pub end: End,
+    pub fault: Option<Fault>,
+    /// Seconds until the next process starts.
+    pub down: i64,
+}
+
+pub struct Plan {
+    pub seed: u64,
+    pub start: i64,
+    /// No fault begins, and nothing happens in the teams, from then on.
+    pub calm_from: i64,
+    pub end: i64,
+    pub poll: i64,
+    pub schedule: Schedule,
+    pub settings: Settings,
+    pub teams: usize,
+    pub plan_span: Option<i64>,
+    /// `history/devices` was never there.
+    pub is_old: bool,
+    pub habits: [Habits; 2],
+    pub habits_change: i64,
+    pub faults: BTreeSet<Fault>,
+    pub spells: Vec<Spell>,
+    pub lives: Vec<Life>,
+    pub clock_steps: Vec<(i64, i64)>,
+    pub pollers: Vec<i64>,
+    /// When the daemon is told that the token is another one.
+    pub rotations: Vec<i64>,
+}
+
+impl Plan {
+    /// `days` of life, the quiet ones at the end among them. `only`: these faults, whatever the seed would draw.
+    pub fn of(seed: u64, days: i64, only: Option<&[Fault]>) -> Self {
+        let mut draw = Draw::of(seed, "plan");
+        let start = FIRST_DAY + draw.between(0, 40 * DAY);
+        let end = start + days * DAY;
+        let calm_from = end - QUIET - DAY;
+        let poll = draw.pick(&[5, 15, 30, 60, 60, 60, 60, 120, 120, 240, 240, 240]) * MINUTE;
+        let mut plan = Self {
+            seed,
+            start,
+            calm_from,
+            end,
+            poll,
+            schedule: schedule(poll),
+            settings: Settings { concurrency: draw.count(1, 5), ..Settings::default() },
+            teams: draw.count(1, 4),
+            plan_span: draw.pick(&[None, Some(7 * DAY), Some(14 * DAY), Some(90 * DAY)]),
+            is_old: false,
+            habits: [Habits::default(), Habits::default()],
+            habits_change: draw.between(start, calm_from),
+            faults: faults(&mut draw),
+            spells: Vec::new(),
+            lives: Vec::new(),
+            clock_steps: Vec::new(),
+            pollers: Vec::new(),
+            rotations: Vec::new(),
+        };
+        if let Some(only) = only {
+            plan.faults = only.iter().copied().collect();
+        }
+        for fault in plan.faults.clone() {
+            plan.habit(fault);
+            spells::draw(&mut plan, fault);
+        }
+        plan.lives.sort_by_key(|life| life.until);
+        plan.clock_steps.sort_unstable();
+        plan
+    }
+
+    pub fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
+    pub fn is_calm(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    pub fn habits_at(&self, now: i64) -> &Habits {
+        &self.habits[usize::from(now >= self.habits_change)]
+    }
+
+    /// A stretch of time for a fault that lasts between `shortest` and `longest` seconds.
+    pub fn stretch(&self, draw: &mut Draw, shortest: i64, longest: i64) -> (i64, i64) {
+        let length = draw.between(shortest, longest + 1).min((self.calm_from - self.start) / 2);
+        let from = draw.between(self.start + 2 * HOUR, self.calm_from - length);
+        (from, from + length)
+    }
+
+    /// What the service is used to do, in both halves of its life or in one.
+    fn habit(&mut self, fault: Fault) {
+        let mut draw = Draw::of(self.seed, fault.id());
+        let halves = draw.pick(&[0..2, 0..2, 0..1, 1..2]);
+        let (bounds, sizes) = (Bound::all().collect::<Vec<_>>(), [2, 3, 5, 9, 17, 100]);
+        let is_dense = self.has(Fault::DenseSecond);
+        for habits in &mut self.habits[halves] {
+            match fault {
+                Fault::HasMoreFalse => habits.more = draw.pick(&[More::Always(false), More::Absent, More::Null]),
+                Fault::HasMoreTrue => habits.more = More::Always(true),
+                Fault::NextOffset => {
+                    let lies = [Next::Stuck, Next::Backwards, Next::Null, Next::Zero, Next::Absent, Next::Absurd];
+                    habits.next = draw.pick(&lies);
+                }
+                Fault::SilentCap => habits.cap = Some(if is_dense { 100 } else { draw.pick(&sizes) }),
+                Fault::LimitRefused => habits.limit_max = draw.pick(&[1_000, 500, 100]),
+                Fault::Unsorted => habits.order = draw.pick(&[Order::NewestFirst, Order::Scattered]),
+                Fault::Bounds => (habits.start, habits.stop) = (draw.pick(&bounds), draw.pick(&bounds)),
+                Fault::StartExclusive => habits.start = Bound { edge: Edge::Exact, inclusive: false },
+                Fault::Skew => habits.dates = draw.pick(&[Dates::Off(300), Dates::Off(-300), Dates::Absent]),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// In one of eight worlds nothing goes wrong.
+fn faults(draw: &mut Draw) -> BTreeSet<Fault> {
+    let count = if draw.below(8) == 0 { 0 } else { draw.count(1, 9) };
+    (0..count).map(|_| draw.pick(Fault::ALL)).collect()
+}
+
+fn schedule(poll: i64) -> Schedule {
+    let cron = |seconds: i64| -> Cron {
+        let text = match seconds {
+            ..=HOUR if seconds < HOUR => format!("*/{} * * * *", seconds / MINUTE),
+            HOUR => "7 * * * *".to_owned(),
+            _ => format!("7 */{} * * *", seconds / HOUR),
+        };
+        text.parse().unwrap()
+    };
+    Schedule {
+        connections: cron(poll),
+        activity: cron((2 * poll).min(HOUR)),
+        billing: cron(2 * poll.max(30 * MINUTE)),
+        inventory: "0 3 * * *".parse().unwrap(),
+        verify: "0 4 * * SUN".parse().unwrap(),
+        reports: "0 0 1 1 *".parse().unwrap(),
+    }
+}

@@ -1,0 +1,310 @@
+//! One world from its first day to its last: processes live and die, and the laws are checked throughout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use annals::api::{EventSource, RetryPolicy, Retrying};
+use annals::archive::{Archive, MemoryStore, Store, WindowState};
+use annals::clock::Clock;
+use annals::model::{Instant, Stream, TeamId};
+use annals::pipeline::{Command, Daemon, Edges, Fleet, Live, Quiet, Settings, Workers};
+use futures::FutureExt;
+use futures::channel::mpsc;
+
+use super::clock::SimClock;
+use super::faults::{Coverage, Fault};
+use super::oracle;
+use super::plan::{End, Life, Plan};
+use super::service::Service;
+use super::store::{Disk, SimStore};
+use super::trace::Trace;
+
+/// A law that was broken.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    pub seed: u64,
+    pub laws: Vec<String>,
+    pub trace: String,
+}
+
+/// What a world came to.
+pub struct Outcome {
+    pub coverage: Coverage,
+    pub files: MemoryStore,
+    pub requests: u64,
+}
+
+pub struct Run {
+    pub plan: Arc<Plan>,
+    pub clock: Arc<SimClock>,
+    pub service: Arc<Service>,
+    pub disk: Arc<Disk>,
+    pub files: MemoryStore,
+    pub broken: Vec<String>,
+    /// Windows that were settled at some process's end.
+    settled: BTreeSet<(TeamId, Stream, Instant)>,
+    /// The heads of the chains at some process's end.
+    heads: BTreeMap<TeamId, u64>,
+}
+
+/// Runs the world of a seed.
+///
+/// # Errors
+/// The laws that were broken.
+pub fn run(seed: u64, days: i64, is_traced: bool) -> Result<Outcome, Broken> {
+    run_with(seed, days, is_traced, None)
+}
+
+/// Runs the world of a seed with these faults.
+///
+/// # Errors
+/// The laws that were broken.
+pub fn run_with(seed: u64, days: i64, is_traced: bool, only: Option<&[Fault]>) -> Result<Outcome, Broken> {
+    let plan = Arc::new(Plan::of(seed, days, only));
+    let trace = Arc::new(Trace::new(is_traced));
+    let shown = Arc::clone(&trace);
+    let done = std::panic::catch_unwind(AssertUnwindSafe(move || {
+        let mut run = Run::new(plan, trace);
+        run.live();
+        run.finish()
+    }));
+    let laws = match done {
+        Ok((laws, outcome)) if laws.is_empty() => return Ok(outcome),
+        Ok((laws, _)) => laws,
+        Err(panic) => vec![format!("a panic: {}", message(&*panic))],
+    };
+    Err(Broken { seed, laws, trace: shown.text() })
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without words").to_owned()
+}
+
+impl Run {
+    fn new(plan: Arc<Plan>, trace: Arc<Trace>) -> Self {
+        let seed = plan.seed;
+        trace.note(Instant::from_seconds(plan.start), || {
+            format!("faults {:?}, polls every {} s", plan.faults, plan.poll)
+        });
+        let second = Duration::from_secs((plan.poll / 20).clamp(1, 60).unsigned_abs());
+        let clock = SimClock::new(Instant::from_seconds(plan.start), plan.clock_steps.clone(), seed, second);
+        let clock = Arc::new(clock);
+        let service = Arc::new(Service::new(plan.clone(), clock.clone(), trace.clone()));
+        let disk = Disk::new(plan.clone(), clock.clone(), trace);
+        let (broken, settled, heads) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        Self { plan, clock, service, disk, files: MemoryStore::new(), broken, settled, heads }
+    }
+
+    /// All processes, one after another.
+    fn live(&mut self) {
+        let mut lives = self.plan.lives.clone();
+        lives.push(Life { until: self.plan.end, end: End::Stopped, fault: None, down: 0 });
+        for life in lives {
+            let mut ended = false;
+            while !ended {
+                if let End::PowerLost { verb, after, is_torn } = life.end
+                    && self.clock.truth().seconds() >= life.until
+                {
+                    self.disk.inner().deadly = Some((verb, after, is_torn));
+                }
+                ended = self.process(&life);
+                self.after_process();
+                if self.clock.truth().seconds() > self.plan.end {
+                    ended = true;
+                } else {
+                    self.wait(if ended { life.down } else { 5 });
+                }
+            }
+        }
+    }
+
+    fn wait(&self, seconds: i64) {
+        self.clock.base.run(self.clock.sleep(Duration::from_secs(seconds.unsigned_abs())));
+    }
+
+    /// One process; whether it ended as it was to.
+    fn process(&mut self, life: &Life) -> bool {
+        let run: &Run = self;
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| run.one_process(life)));
+        match done {
+            Ok(ended) => {
+                if let Some(fault) = life.fault.filter(|_| ended) {
+                    self.disk.inner().coverage.fault(fault, self.plan.seed);
+                }
+                ended
+            }
+            Err(panic) if message(&*panic) == "a planted panic" => false,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn one_process(&self, life: &Life) -> bool {
+        let store: Arc<dyn Store> = Arc::new(SimStore { disk: self.disk.clone(), files: self.files.clone() });
+        self.disk.trace.note(self.clock.truth(), || format!("a process begins, until {life:?}"));
+        let Ok(archive) = Archive::open_or_create(store, || "simulated".to_owned()) else {
+            let is_dead = self.disk.inner().is_dead;
+            return is_dead;
+        };
+        let archive = Arc::new(archive);
+        let edges =
+            Edges::new(self.source(), self.clock.clone(), Workers::Inline, Arc::new(Quiet), self.plan.settings.clone());
+        let live = Arc::new(Live::default());
+        let (commands, told) = mpsc::unbounded();
+        let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);
+        let others = self.others(archive, commands.clone());
+        let end = self.end(life, commands);
+        let (daemon, others) = (Box::pin(daemon.run(told)), Box::pin(others.fuse()));
+        let lived = Lived { daemon, others, end: Box::pin(end), disk: &self.disk };
+        let ended = self.clock.base.run(lived);
+        self.disk.trace.note(self.clock.truth(), || format!("the process ends: {ended:?}"));
+        match ended {
+            Ended::Stopped | Ended::Killed => !matches!(life.end, End::PowerLost { .. }),
+            Ended::Died => true,
+        }
+    }
+
+    pub fn source(&self) -> Arc<dyn EventSource> {
+        let policy = RetryPolicy::default();
+        Arc::new(Retrying::new(self.service.clone(), self.clock.clone(), policy))
+    }
+
+    /// Second pollers, and words to the daemon.
+    async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<Command>) {
+        let mut times: Vec<(i64, bool)> = self.plan.pollers.iter().map(|at| (*at, true)).collect();
+        times.extend(self.plan.rotations.iter().map(|at| (*at, false)));
+        times.sort_unstable();
+        for (at, is_poller) in times {
+            let now = self.clock.truth().seconds();
+            if at < now {
+                continue;
+            }
+            self.clock.sleep(Duration::from_secs((at - now).unsigned_abs())).await;
+            if !is_poller {
+                let _ = commands.unbounded_send(Command::TokenChanged);
+                continue;
+            }
+            self.disk.inner().coverage.fault(Fault::SecondPoller, self.plan.seed);
+            let settings = Arc::new(self.plan.settings.clone());
+            let _ = self.fleet(archive.clone(), settings).read_once().await;
+        }
+    }
+
+    pub fn fleet(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Fleet {
+        let (workers, progress) = (Workers::Inline, Arc::new(Quiet));
+        Fleet { source: self.source(), archive, clock: self.clock.clone(), settings, workers, progress }
+    }
+
+    /// Waits for the end of the process; whether it is killed.
+    async fn end(&self, life: &Life, commands: mpsc::UnboundedSender<Command>) -> bool {
+        let now = self.clock.truth().seconds();
+        self.clock.sleep(Duration::from_secs((life.until - now).max(0).unsigned_abs())).await;
+        match life.end {
+            End::Killed => true,
+            End::Stopped => {
+                let _ = commands.unbounded_send(Command::Stop);
+                std::future::pending().await
+            }
+            End::PowerLost { verb, after, is_torn } => {
+                if !self.disk.inner().is_dead {
+                    self.disk.inner().deadly = Some((verb, after, is_torn));
+                }
+                // Where nothing is written any more, it is told to go.
+                self.clock.sleep(Duration::from_secs(3 * 86_400)).await;
+                self.disk.inner().is_dead = true;
+                true
+            }
+        }
+    }
+
+    /// The disk as the process left it, and what must hold of it.
+    fn after_process(&mut self) {
+        self.files = self.files.snapshot();
+        let now = self.clock.truth();
+        {
+            let mut disk = self.disk.inner();
+            (disk.deadly, disk.is_dead) = (None, false);
+            let mut inner = self.service.inner();
+            inner.seen.forget();
+            inner.seen.trouble(now);
+        }
+        let broken = self.disk.check(&self.files);
+        self.broken.extend(broken);
+        let Ok(archive) = Archive::open(Arc::new(self.files.clone())) else { return };
+        for team in archive.teams().unwrap_or_default() {
+            let reader = match archive.read(&team) {
+                Ok(reader) => reader,
+                Err(error) => {
+                    self.broken.push(format!("I6: after a process's end {team} cannot be read: {error}"));
+                    continue;
+                }
+            };
+            let state = reader.state();
+            let last = self.heads.insert(team.clone(), state.seq.0).unwrap_or(0);
+            // A line whose files are not in place yet is not seen.
+            if state.seq.0 + 1 < last {
+                self.broken.push(format!("I6: {team} stood at {last}, and stands at {}", state.seq));
+            }
+            let is_settled = |key: &(TeamId, Stream, Instant)| {
+                key.0 != team || state.windows.get(&(key.1, key.2)).is_some_and(|w| w.state != WindowState::Provisional)
+            };
+            if let Some(lost) = self.settled.iter().find(|key| !is_settled(key)).filter(|_| !reader.is_pending()) {
+                self.broken.push(format!("I7: {lost:?} was settled"));
+            }
+            let settled = state.windows.iter().filter(|(_, window)| window.state != WindowState::Provisional);
+            self.settled.extend(settled.map(|((stream, start), _)| (team.clone(), *stream, *start)));
+        }
+    }
+
+    fn finish(mut self) -> (Vec<String>, Outcome) {
+        let laws = oracle::check(&mut self);
+        let (service, disk) = (self.service.inner(), self.disk.inner());
+        let mut coverage = service.coverage.clone();
+        coverage.add(&disk.coverage);
+        if self.plan.clock_steps.iter().any(|(_, offset)| *offset != 0) {
+            coverage.fault(Fault::ClockStep, self.plan.seed);
+        }
+        let requests = service.seen.requests;
+        drop((service, disk));
+        (laws, Outcome { coverage, files: self.files, requests })
+    }
+}
+
+#[derive(Debug)]
+enum Ended {
+    Stopped,
+    Killed,
+    Died,
+}
+
+/// A process and what happens to it. Its death is looked for after every step.
+struct Lived<'a, D, O, E> {
+    daemon: Pin<Box<D>>,
+    others: Pin<Box<O>>,
+    end: Pin<Box<E>>,
+    disk: &'a Disk,
+}
+
+impl<D: Future<Output = ()>, O: Future<Output = ()>, E: Future<Output = bool>> Future for Lived<'_, D, O, E> {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        if self.end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ended::Killed);
+        }
+        let is_stopped = self.daemon.as_mut().poll(cx).is_ready();
+        if self.disk.inner().is_dead {
+            return Poll::Ready(Ended::Died);
+        }
+        if is_stopped {
+            return Poll::Ready(Ended::Stopped);
+        }
+        let _ = self.others.as_mut().poll(cx);
+        Poll::Pending
+    }
+}

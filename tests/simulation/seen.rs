@@ -1,0 +1,130 @@
+//! What the service saw of the program: kept for the laws about requests, and for what excuses a loss.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use annals::api::{ApiError, RETRY_AFTER_SECONDS_MAX};
+use annals::model::{Instant, Stream};
+
+use super::faults::{Coverage, Rare};
+use super::plan::HOUR;
+use super::service::Ask;
+
+/// Requests that one team may cost in an hour, whatever happens.
+const REQUESTS_AN_HOUR_MAX: u32 = 3_000;
+/// And all teams in a life.
+const REQUESTS_MAX: u64 = 1_000_000;
+
+#[derive(Default)]
+pub struct Seen {
+    pub seed: u64,
+    pub requests: u64,
+    /// Laws about requests that were broken.
+    pub broken: Vec<String>,
+    /// By team: when its computers were listed, which ends a reading of its connections.
+    pub looks: Vec<Vec<i64>>,
+    /// By team: when a request of it was not answered, or the process ended. Nanoseconds.
+    pub troubles: Vec<Vec<i64>>,
+    hours: BTreeMap<(usize, i64), u32>,
+    not_before: BTreeMap<Ask, Instant>,
+    begun: u64,
+    ended: BTreeMap<Option<usize>, u64>,
+    walks: BTreeMap<(usize, Stream), Walked>,
+}
+
+/// The last look at a list: its range, what it showed, and whether it moved under the walk.
+struct Walked {
+    range: (i64, i64),
+    rows: Vec<u32>,
+    is_moved: bool,
+}
+
+impl Seen {
+    pub fn new(seed: u64, teams: usize) -> Self {
+        Self { seed, looks: vec![Vec::new(); teams], troubles: vec![Vec::new(); teams], ..Self::default() }
+    }
+
+    /// A request begins: its number.
+    pub fn begin(&mut self, ask: &Ask, now: Instant, coverage: &mut Coverage) -> u64 {
+        self.requests += 1;
+        assert!(self.requests < REQUESTS_MAX, "I11: more than {REQUESTS_MAX} requests, {:?}", self.broken.first());
+        self.begun += 1;
+        if let Some(earliest) = self.not_before.remove(ask) {
+            coverage.rare(Rare::RetryWait, self.seed);
+            if now < earliest {
+                self.broken.push(format!("I11: {ask:?} asked at {now}, and Retry-After said not before {earliest}"));
+            }
+        }
+        if let Some(team) = ask.team() {
+            let hour = now.seconds() / HOUR;
+            let count = self.hours.entry((team, hour)).or_default();
+            *count += 1;
+            if *count == REQUESTS_AN_HOUR_MAX {
+                self.broken.push(format!("I11: {count} requests for team {team} in the hour of {now}"));
+            }
+        }
+        if let Ask::Page { start, stop, .. } = ask {
+            match stop - start {
+                ..=4 => coverage.rare(Rare::DenseSecond, self.seed),
+                5..=HOUR => coverage.rare(Rare::Split, self.seed),
+                _ => {}
+            }
+        }
+        if let Ask::Page { device: Some(_), .. } = ask {
+            coverage.rare(Rare::Deprecated, self.seed);
+        }
+        self.begun
+    }
+
+    /// The request comes to its end; whether one that began later ended before it.
+    pub fn end(&mut self, ask: &Ask, number: u64) -> bool {
+        let last = self.ended.entry(ask.team()).or_default();
+        let is_overtaken = *last > number;
+        *last = (*last).max(number);
+        is_overtaken
+    }
+
+    pub fn answered(&mut self, ask: &Ask, now: Instant) {
+        if let Ask::Devices(team) = ask {
+            self.looks[*team].push(now.nanos());
+        }
+    }
+
+    pub fn failed(&mut self, ask: &Ask, error: &ApiError, now: Instant) {
+        let teams = ask.team().map_or(0..self.troubles.len(), |team| team..team + 1);
+        teams.for_each(|team| self.troubles[team].push(now.nanos()));
+        if let ApiError::Throttled { retry_after: Some(wait), .. } = error {
+            let wait = (*wait).min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX));
+            self.not_before.insert(ask.clone(), now.plus(wait));
+        }
+    }
+
+    /// The process ended, or its store failed: what was read and not committed may be lost to it.
+    pub fn trouble(&mut self, now: Instant) {
+        self.troubles.iter_mut().for_each(|times| times.push(now.nanos()));
+    }
+
+    /// Another process knows nothing of what its predecessor was told.
+    pub fn forget(&mut self) {
+        self.not_before.clear();
+    }
+
+    /// A list as it stands at a request.
+    pub fn shown(
+        &mut self,
+        (team, stream): (usize, Stream),
+        range: (i64, i64),
+        offset: usize,
+        rows: impl Iterator<Item = u32>,
+        coverage: &mut Coverage,
+    ) {
+        let rows: Vec<u32> = rows.collect();
+        let walked = self.walks.entry((team, stream)).or_insert(Walked { range, rows: Vec::new(), is_moved: false });
+        if walked.range == range && walked.is_moved && offset == 0 {
+            coverage.rare(Rare::MovedAnchors, self.seed);
+        }
+        let passed = offset.min(rows.len()).min(walked.rows.len());
+        let is_moved = walked.range == range && offset > 0 && rows[..passed] != walked.rows[..passed];
+        *walked = Walked { range, rows, is_moved };
+    }
+}

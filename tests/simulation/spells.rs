@@ -1,0 +1,102 @@
+//! When the faults that last a while come, and when processes end.
+
+use annals::model::Stream;
+
+use super::draw::Draw;
+use super::faults::Fault;
+use super::plan::{DAY, Deadly, End, HOUR, Life, MINUTE, Plan, Spell};
+
+/// How often, how long at least and at most, and how many of a hundred requests or verbs.
+fn lasting(fault: Fault) -> Option<(usize, i64, i64, &'static [u64])> {
+    Some(match fault {
+        Fault::EmptyAnswer => (3, HOUR, 8 * HOUR, &[100]),
+        Fault::Garbage => (3, 20 * MINUTE, 6 * HOUR, &[30, 100]),
+        Fault::Throttled => (3, 20 * MINUTE, 3 * HOUR, &[30, 100]),
+        Fault::Unavailable => (3, MINUTE, 6 * HOUR, &[20, 60, 100]),
+        Fault::Refused | Fault::TokenRotated => (2, HOUR, 20 * HOUR, &[100]),
+        Fault::NotFound => (2, 20 * MINUTE, 5 * HOUR, &[100, 40]),
+        Fault::Redirect => (2, 20 * MINUTE, 2 * HOUR, &[100, 40]),
+        Fault::AnswerLost => (4, HOUR, 10 * HOUR, &[30]),
+        Fault::StaleCache => (3, HOUR, 6 * HOUR, &[30, 100]),
+        Fault::OutOfOrder => (3, 10 * HOUR, 3 * DAY, &[50]),
+        Fault::Panic => (2, HOUR, 3 * HOUR, &[10]),
+        Fault::DiskFull => (2, HOUR, 6 * HOUR, &[100]),
+        Fault::DiskErrors => (3, 2 * HOUR, DAY, &[5]),
+        Fault::AppendButDone => (2, 2 * HOUR, DAY, &[30]),
+        Fault::WriteFails => (2, 2 * HOUR, DAY, &[10]),
+        Fault::BitFlip => (3, 2 * HOUR, DAY, &[20]),
+        _ => return None,
+    })
+}
+
+pub fn draw(plan: &mut Plan, fault: Fault) {
+    let mut draw = Draw::of(plan.seed, &format!("spells of {}", fault.id()));
+    if let Some((times, shortest, longest, percents)) = lasting(fault) {
+        for _ in 0..draw.count(1, times + 1) {
+            let (mut from, until) = plan.stretch(&mut draw, shortest, longest);
+            if fault == Fault::NotFound {
+                // Where nothing was read yet, a history that is not there is taken for one that never was.
+                from = from.max(plan.start + 2 * DAY).min(until);
+            }
+            if fault == Fault::OutOfOrder {
+                // Requests side by side are those of a backfill.
+                from = plan.start;
+            }
+            if fault == Fault::TokenRotated {
+                plan.rotations.push(until + 1);
+            }
+            let team = if draw.is(50) { Some(draw.count(0, plan.teams)) } else { None };
+            let stream = if draw.is(40) { Some(draw.pick(&Stream::ALL)) } else { None };
+            let is_of_all = matches!(fault, Fault::Unavailable | Fault::Refused | Fault::TokenRotated);
+            let (team, stream) = if is_of_all { (None, None) } else { (team, stream) };
+            plan.spells.push(Spell { fault, team, stream, from, until, percent: draw.pick(percents) });
+        }
+    }
+    match fault {
+        Fault::ShortRetention => {
+            plan.plan_span = Some(2 * DAY);
+            let (from, until) = plan.stretch(&mut draw, 3 * DAY, 4 * DAY);
+            plan.spells.push(Spell { fault, team: None, stream: None, from, until, percent: 100 });
+        }
+        Fault::ClockStep => clock_steps(plan, &mut draw),
+        Fault::SecondPoller => {
+            let times = draw.count(2, 6);
+            plan.pollers = (0..times).map(|_| plan.stretch(&mut draw, 0, HOUR).0).collect();
+            plan.pollers.sort_unstable();
+        }
+        _ => lives(plan, fault, &mut draw),
+    }
+    if plan.seed % 11 == 3 && !plan.is_calm() {
+        plan.is_old = true;
+    }
+}
+
+fn clock_steps(plan: &mut Plan, draw: &mut Draw) {
+    let offsets = [HOUR, -HOUR, HOUR / 2, -plan.start, 2_145_916_800 - plan.start, 400 * DAY];
+    let (from, until) = plan.stretch(draw, 20 * MINUTE, 2 * DAY);
+    plan.clock_steps = vec![(from, draw.pick(&offsets)), (until, 0)];
+}
+
+fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
+    let power = |verb, after, is_torn| End::PowerLost { verb, after, is_torn };
+    for _ in 0..draw.count(1, 5) {
+        let until = plan.stretch(draw, 0, HOUR).0;
+        let down = draw.pick(&[0, 1, 30, HOUR, 6 * HOUR]);
+        let end = match fault {
+            Fault::Crash => End::Killed,
+            Fault::PowerLoss => power(Deadly::Any, draw.below(60), true),
+            Fault::KilledInRecovery => power(Deadly::Any, draw.below(30), draw.is(50)),
+            Fault::CrashInPublish => power(Deadly::Publish, draw.below(3), false),
+            Fault::CompactionCrash => power(Deadly::Remove, draw.below(3), false),
+            // Restarts belong to life: no fault.
+            Fault::LateWithinLag | Fault::Bounds | Fault::OddSessions => End::Stopped,
+            _ => return,
+        };
+        let fault = (end != End::Stopped).then_some(fault);
+        plan.lives.push(Life { until, end, fault, down });
+        if fault == Some(Fault::KilledInRecovery) {
+            let again = End::PowerLost { verb: Deadly::Any, after: 2 + draw.below(12), is_torn: false };
+            plan.lives.push(Life { until: until + 1, end: again, fault, down: 0 });
+        }
+    }
+}

@@ -3,9 +3,12 @@
 mod commits;
 mod damage;
 mod faults;
+mod flips;
+mod hostile;
 mod inventory;
 mod properties;
 mod sessions;
+mod signing;
 mod splice;
 
 use std::collections::BTreeMap;

@@ -6,10 +6,13 @@ mod faults;
 mod flips;
 mod hostile;
 mod inventory;
+mod kills;
 mod properties;
 mod sessions;
 mod signing;
 mod splice;
+mod torn;
+mod torn_disk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -19,9 +19,9 @@ use crate::model::TeamId;
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
 pub use daemon::{Alerts, Http, Rule, Schedule};
-pub use file::{Inventory, Partition};
+pub use file::{Inventory, Partition, Signing};
 pub use sql::{SqlLimits, check_threads, parse_memory};
-pub use token::open_to_others;
+pub use token::{open_to_others, readable_by_others};
 
 use file::File;
 
@@ -103,6 +103,7 @@ pub struct Config {
     pub sql: SqlLimits,
     pub http: Http,
     pub alerts: Alerts,
+    pub signing: Signing,
     /// What is allowed but unwise, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -160,6 +161,7 @@ impl Config {
         };
         let windows = check_windows(&file.windows, &place)?;
         let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
+        let signing = check_signing(file.signing, &directory, &archive, &place)?;
         Ok(Self {
             archive,
             queries: file.queries.map(|path| directory.join(path)),
@@ -174,6 +176,7 @@ impl Config {
             schedule: daemon::check_schedule(&file.schedule, &place)?,
             http: daemon::check_http(&file.http, &directory, &place)?,
             alerts: daemon::check_alerts(&file.alerts, &place)?,
+            signing,
             warnings,
             file: path,
         })
@@ -208,6 +211,40 @@ fn check_archive(place: &str, archive: &Path) -> Result<(), ConfigError> {
         ));
     }
     Ok(())
+}
+
+/// A key beside the data would vouch for nothing: whoever can write the one can write the other.
+fn check_signing(
+    signing: Signing,
+    directory: &Path,
+    archive: &Path,
+    place: &impl Fn(&str) -> String,
+) -> Result<Signing, ConfigError> {
+    let key_file = |key: &str, path: Option<PathBuf>| match path.map(|path| directory.join(path)) {
+        Some(path) if is_inside(&path, archive) => {
+            let message = format!("{} lies inside the archive: keep the key elsewhere", path.display());
+            Err(ConfigError::invalid(place(key), message))
+        }
+        other => Ok(other),
+    };
+    Ok(Signing {
+        key_file: key_file("signing.key_file", signing.key_file)?,
+        previous_key_file: key_file("signing.previous_key_file", signing.previous_key_file)?,
+        public_key: signing.public_key,
+    })
+}
+
+/// Whether `path` lies under `directory`, as far as their names tell and, where they are there, their true places.
+pub fn is_inside(path: &Path, directory: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let true_place = |path: &Path| {
+        let path = absolute(path);
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        parent.zip(path.file_name()).map_or(path.clone(), |(parent, name)| parent.join(name))
+    };
+    let directories = [absolute(directory), directory.canonicalize().unwrap_or_else(|_| absolute(directory))];
+    let inside = |path: PathBuf| directories.iter().any(|directory| path.starts_with(directory));
+    inside(absolute(path)) || inside(true_place(path))
 }
 
 fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result<Url, ConfigError> {

@@ -122,7 +122,7 @@ def check_file(root, entry, staged):
     if hashlib.sha256(data).hexdigest() != entry["sha256"] or len(data) != entry["bytes"]:
         return fault("FILE_HASH", entry["path"], "its bytes are not those that were committed")
     if duckdb and rows_of(path) != (entry["rows"], entry["rows_digest"]):
-        fault("ROW_DIGEST", entry["path"], "its rows are not those that were committed")
+        fault("ROW_ROOT", entry["path"], "its rows are not those that were committed")
 
 
 def main(root):

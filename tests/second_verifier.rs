@@ -86,7 +86,7 @@ const DAMAGES: [Damage; 8] = [
         fs::create_dir(&foreign).expect("made");
         let _ = fs::copy(ledger, foreign.join(name)).expect("copied");
     }),
-    ("other rows than the line says", "ROW_DIGEST", |root| {
+    ("other rows than the line says", "ROW_ROOT", |root| {
         rewrite(&of_kind(&root.join("ledger/team=.4f.27.42rien.20.26.20s.c3.b6hne"), "jsonl")[0], forge_rows_digest);
     }),
 ];

@@ -102,6 +102,28 @@ fn of_two_writers_one_wins_and_one_refuses() {
     hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
 }
 
+/// Stopped while it reads, and while it commits: nobody takes its place meanwhile, and it goes on where it was.
+#[test]
+fn a_stopped_writer_keeps_its_place_and_doubles_nothing() {
+    use rustix::process::Signal;
+    let (service, program) = scene();
+    let mut chance = Chance::of(9);
+    busy(&mut service.world());
+    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
+    let first = program.start_sync(&SINCE);
+    service.wait_for_requests(8);
+    for moment in ["reading", "committing"] {
+        if moment == "committing" {
+            wait_for_any_file(&program, "staging", &mut chance);
+        }
+        first.signal(Signal::STOP);
+        program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
+        first.signal(Signal::CONT);
+    }
+    first.wait().ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 600, arguments: &SINCE, ..Expected::default() });
+}
+
 #[test]
 fn four_writers_at_once_double_nothing() {
     let (service, program) = scene();

@@ -2,7 +2,7 @@
 //!
 //! 1. Files are written under `staging/`, made durable and read back.
 //! 2. One ledger line is appended and made durable. This is the commit.
-//! 3. Files are moved in place, and what the line removes is taken away.
+//! 3. Files are moved in place, and what the line removes is taken away. Where there is a key, the line's head is signed.
 //!
 //! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
 //! reads whether the line is there, and does step 3 again.
@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
 use crate::planted::{self, Bug};
 
+use super::heads::{HeadsWriter, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, row_digests};
@@ -25,7 +26,7 @@ use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::{ConnectionColumns, RowsDigest};
-use super::{ArchiveError, Body, Dataset, Draft, FileEntry};
+use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Signer};
 
 /// How a commit ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub struct TeamWriter {
     key: TeamKey,
     state: TeamState,
     end: LedgerEnd,
+    heads: Option<HeadsWriter>,
     recovery: Recovery,
     lookup: Lookup,
     /// An earlier commit failed half-way; only opening again tells what stands.
@@ -71,6 +73,7 @@ impl TeamWriter {
         archive_id: &str,
         team: &TeamId,
         now: Instant,
+        signer: Option<Arc<Signer>>,
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
@@ -88,12 +91,20 @@ impl TeamWriter {
         if recovery.torn_bytes > 0 {
             tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
         }
+        let heads = match signer {
+            Some(signer) => Some(HeadsWriter::open(store.as_ref(), signer, archive_id, team, &replay)?),
+            None => {
+                warn_unsigned(store.as_ref(), &key, team)?;
+                None
+            }
+        };
         let end = LedgerEnd { torn: 0, ..replay.end };
         Ok(Self {
             store,
             key,
             state,
             end,
+            heads,
             recovery,
             lookup: Lookup::default(),
             is_poisoned: false,
@@ -282,6 +293,11 @@ impl TeamWriter {
         if let Err(source) = publish(self.store.as_ref(), &self.key, &line) {
             return Err(self.poison(line.seq, source));
         }
+        if let Some(heads) = &mut self.heads
+            && let Err(source) = heads.sign(self.store.as_ref(), line.seq, hash, day)
+        {
+            return Err(self.poison(line.seq, source));
+        }
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
         let (seq, files) = (line.seq, line.body.adds.len());
         let sum = |get: fn(&FileEntry) -> u64| line.body.adds.iter().map(get).sum::<u64>();
@@ -299,6 +315,14 @@ impl TeamWriter {
     fn clean(&mut self) {
         self.is_littered = clear_staging(self.store.as_ref(), &self.key).is_err();
     }
+}
+
+/// From the first signed line on every line is to be signed.
+fn warn_unsigned(store: &dyn Store, key: &TeamKey, team: &TeamId) -> Result<(), StoreError> {
+    if !heads_days(store, key)?.is_empty() {
+        tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
+    }
+    Ok(())
 }
 
 /// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its

@@ -5,6 +5,7 @@
 //! ```text
 //! archive.json                                                  {"format": "annals archive", "version": 1, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
+//! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   all rows of a settled window
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month
@@ -33,6 +34,15 @@
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
 //! 2^256, of the SHA-256 of each row's values (the first lines of `table/digest.rs` give the bytes).
 //!
+//! **A head** is `annals/<archive_id>/team=<T>`, the number of a line, and its `sha256` in base64, each with a newline: the
+//! text of a checkpoint (c2sp.org/tlog-checkpoint; the hash is of a chain, not of a tree). Signed, it is a note
+//! (c2sp.org/signed-note, Ed25519). A line of `<day>.heads` is `<seq> <sha256> <key> <signature>`: the public key as
+//! `name+id+base64`, and the signature as it stands in the note, in base64. From the first signed line on every line is
+//! signed; the last one may still wait. `rotation <after> <old key> <new key> <signature> <signature>` says that `new` signs
+//! what follows line `after`; both have signed the text `annals key rotation`, the head's first line, `after`, `old` and
+//! `new`, each with a newline. An archive without these files is not signed. The key stands nowhere in an archive; a public
+//! key that stands there proves nothing by itself: whoever verifies must have it from elsewhere.
+//!
 //! **Sessions** are made of the events and may be replaced: a body's `sessions` says how many rows of them are `replaced` and
 //! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
 //! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
@@ -54,9 +64,11 @@ mod commit;
 mod dataset;
 mod draft;
 mod error;
+mod heads;
 mod ledger;
 mod lines;
 mod looks;
+mod note;
 mod path;
 mod plan;
 mod publish;
@@ -76,8 +88,10 @@ pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
 pub use draft::{Draft, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
+pub use heads::Signer;
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
-pub use path::month_of;
+pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
+pub use path::{TeamKey, month_of};
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
@@ -93,7 +107,10 @@ pub use store::{
 };
 pub use table::ConnectionColumns;
 
-pub use verify::{Counts, FaultCode, TeamReport, Verdict, VerifyFault, VerifyOptions, VerifyReport, verify};
+pub use verify::{
+    Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
+    VerifyReport, verify,
+};
 
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,7 @@ impl TeamKey {
         Self(text)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
         let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
         is_fit.then(|| Self(text.to_owned()))
@@ -77,6 +77,11 @@ pub enum ArchivePath {
         team: TeamKey,
         day: Instant,
     },
+    /// The signatures of the heads of a day.
+    Heads {
+        team: TeamKey,
+        day: Instant,
+    },
     Data(DataPath),
     /// The file that commit `seq` adds as number `index`, before it is in place.
     Staging {
@@ -92,6 +97,9 @@ impl ArchivePath {
         let parts: Vec<&str> = text.split('/').collect();
         let found = match parts.as_slice() {
             [MANIFEST] => ArchivePath::Manifest,
+            [LEDGER, team, name] if name.ends_with(".heads") => {
+                ArchivePath::Heads { team: team_of(team)?, day: day_of(name.strip_suffix(".heads")?)? }
+            }
             [LEDGER, team, name] => {
                 ArchivePath::Ledger { team: team_of(team)?, day: day_of(name.strip_suffix(".jsonl")?)? }
             }
@@ -138,6 +146,7 @@ impl fmt::Display for ArchivePath {
         match self {
             ArchivePath::Manifest => f.write_str(MANIFEST),
             ArchivePath::Ledger { team, day } => write!(f, "{}/{}.jsonl", ledger_of(team), day.day()),
+            ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
             ArchivePath::Data(data) => data.fmt(f),
             ArchivePath::Staging { team, seq, index } => write!(f, "{}/{seq}-{index}.parquet", staging_of(team)),
         }
@@ -231,6 +240,8 @@ mod tests {
             Just(ArchivePath::Manifest),
             (team.clone(), second.clone())
                 .prop_map(|(team, s)| ArchivePath::Ledger { team, day: day_start(Instant::from_seconds(s)) }),
+            (team.clone(), second.clone())
+                .prop_map(|(team, s)| ArchivePath::Heads { team, day: day_start(Instant::from_seconds(s)) }),
             (team.clone(), any::<u64>(), any::<usize>()).prop_map(|(team, seq, index)| ArchivePath::Staging {
                 team,
                 seq: LedgerSeq(seq),

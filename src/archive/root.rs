@@ -14,10 +14,11 @@ use super::publish::is_in_place;
 use super::reader::TeamReader;
 use super::replay::replay;
 use super::store::{Store, StoreError, Verb};
-use super::{ArchiveError, TeamWriter};
+use super::{ArchiveError, Signer, TeamWriter};
 
 /// The format of everything under an archive's root.
 pub const ARCHIVE_VERSION: u32 = 1;
+const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 const FORMAT: &str = "annals archive";
 
 /// `archive.json`.
@@ -34,6 +35,7 @@ pub(super) struct Manifest {
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
+    signer: Option<Arc<Signer>>,
 }
 
 impl fmt::Debug for Archive {
@@ -49,7 +51,7 @@ impl Archive {
     /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or the store's.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
         match read_manifest(store.as_ref())? {
-            Some(manifest) => Ok(Self { store, id: manifest.id }),
+            Some(manifest) => Ok(Self { store, id: manifest.id, signer: None }),
             None => Err(ArchiveError::NotAnArchive),
         }
     }
@@ -60,12 +62,13 @@ impl Archive {
     /// [`ArchiveError::ManifestMissing`] when there is data but no manifest, else as [`Archive::open`].
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         if let Some(manifest) = read_manifest(store.as_ref())? {
-            return Ok(Self { store, id: manifest.id });
+            clear_staged_manifest(store.as_ref())?;
+            return Ok(Self { store, id: manifest.id, signer: None });
         }
         let _guard = store.lock("archive")?;
         if let Some(manifest) = read_manifest(store.as_ref())? {
             drop(_guard);
-            return Ok(Self { store, id: manifest.id });
+            return Ok(Self { store, id: manifest.id, signer: None });
         }
         for directory in [LEDGER, "data", "recent"] {
             if let Some(found) = store.list(directory)?.into_iter().next() {
@@ -75,7 +78,13 @@ impl Archive {
         let manifest = Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() };
         write_manifest(store.as_ref(), &manifest)?;
         drop(_guard);
-        Ok(Self { store, id: manifest.id })
+        Ok(Self { store, id: manifest.id, signer: None })
+    }
+
+    /// Writers of this archive sign the heads of what they commit.
+    #[must_use]
+    pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {
+        Self { signer, ..self }
     }
 
     pub fn id(&self) -> &str {
@@ -114,7 +123,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId, now: Instant) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(Arc::clone(&self.store), &self.id, team, now)
+        TeamWriter::open(Arc::clone(&self.store), &self.id, team, now, self.signer.clone())
     }
 }
 
@@ -153,6 +162,9 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
         Err(e) if e.is_not_found() => return Ok(None),
         other => other?,
     };
+    if blob.size() > MANIFEST_BYTES_MAX {
+        return Err(bad(format!("{} bytes long: not what was written", blob.size())));
+    }
     let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, MANIFEST, e))?;
     #[derive(Deserialize)]
     struct Versioned {
@@ -167,6 +179,15 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
         return Err(bad(format!("format {:?}, expected {FORMAT:?}", manifest.format)));
     }
     Ok(Some(manifest))
+}
+
+/// A loss of power in the middle of the manifest's move may leave both of its names.
+fn clear_staged_manifest(store: &dyn Store) -> Result<(), ArchiveError> {
+    let staged = format!("{STAGING}/{MANIFEST}");
+    match store.read(&staged) {
+        Err(e) if e.is_not_found() => Ok(()),
+        _ => Ok(store.remove(&staged)?),
+    }
 }
 
 fn write_manifest(store: &dyn Store, manifest: &Manifest) -> Result<(), ArchiveError> {

@@ -3,6 +3,7 @@
 //! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
 mod alerts;
+mod anchor;
 mod bars;
 mod connect;
 mod demo;
@@ -71,6 +72,7 @@ enum Command {
     Quarantine(quarantine::QuarantineArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Anchor(anchor::AnchorArgs),
     Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
     Completions(man::CompletionsArgs),
@@ -95,6 +97,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Quarantine(args) => quarantine::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),
+        Command::Anchor(args) => anchor::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),
         Command::Completions(args) => man::completions(&args),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying};
-use crate::archive::{Archive, LocalStore};
+use crate::archive::{Archive, LocalStore, SecretKey, Signer};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::model::WindowGrid;
 use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
@@ -38,6 +38,32 @@ pub fn archive(root: &Path, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
     Archive::open_or_create(Arc::new(LocalStore::new(root)), new_id)
         .map_err(|source| Error::ArchiveAt { root: root.to_owned(), source })
+}
+
+/// What signs the heads of commits, where a key is configured.
+///
+/// # Errors
+/// When a key cannot be read.
+pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
+    let signing = &config.signing;
+    let Some(path) = &signing.key_file else { return Ok(None) };
+    let key = secret_key("signing.key_file", path)?;
+    let previous = signing.previous_key_file.as_deref();
+    let previous = previous.map(|path| secret_key("signing.previous_key_file", path)).transpose()?;
+    Ok(Some(Arc::new(Signer { key, previous })))
+}
+
+/// The private key of a file. A file that others can read is warned of.
+///
+/// # Errors
+/// When it cannot be read, or holds none.
+pub fn secret_key(place: &str, path: &Path) -> Result<SecretKey, Error> {
+    let bad = |why: String| Error::Usage(format!("{place}: {}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot be read: {e}")))?;
+    if let Some(warning) = readable_by_others(path, "the signing key") {
+        tracing::warn!("{warning}");
+    }
+    SecretKey::of_file(&text).map_err(|why| bad(format!("holds no private key: {why}")))
 }
 
 /// How to read, as configured; flags of the verb are set on top.

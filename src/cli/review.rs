@@ -60,7 +60,7 @@ pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
 
 fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let pack = check_pack(&args.pack)?;
-    let archive = look::open(config)?;
+    let archive = look::open(config)?.signed_by(reading::signer(config)?);
     let teams = teams(&archive, &pack, args)?;
     let now = reading::clock().now();
     let manifest = &pack.manifest;

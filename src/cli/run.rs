@@ -107,7 +107,8 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
         commands,
     };
     let edges = running.edges(&running.config)?;
-    let archive = Arc::new(reading::archive(&root, &running.clock)?);
+    let signer = reading::signer(&running.config)?;
+    let archive = Arc::new(reading::archive(&root, &running.clock)?.signed_by(signer));
     let _lock = lock(&archive)?;
     let watch = running.watch(&running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);

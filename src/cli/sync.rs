@@ -102,7 +102,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let settings = args.apply(reading::settings(&config), clock.now())?;
     let source = reading::source(global::http_options(&config)?, &clock)?;
     let root = look::root(&config)?;
-    let archive = reading::archive(&root, &clock)?;
+    let archive = reading::archive(&root, &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?

@@ -1,33 +1,58 @@
 //! `annals verify`: the whole archive against its ledger; nothing is changed.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
 
 use clap::Args;
 
-use crate::archive::{LocalStore, TeamReport, VerifyOptions, VerifyReport, verify};
+use crate::archive::{
+    Damage, FaultCode, Head, HeadGiven, LocalStore, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
+    verify,
+};
+use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::Digest;
 use crate::report::printable;
 
-use super::{Global, look, output};
+use super::{Global, look, output, reading};
+
+/// Heads and keys are short; what is longer is another file.
+const GIVEN_BYTES_MAX: u64 = 1 << 20;
+/// More notices are counted, and stand in the JSON.
+const NOTICES_SHOWN_MAX: usize = 20;
 
 /// Check the whole archive against its ledger, and name every fault
 #[derive(Debug, Args)]
+#[command(after_help = AFTER)]
 pub struct VerifyArgs {
-    /// A head remembered elsewhere, that the archive must still hold; may be given more than once
-    #[arg(long, value_name = "SHA256")]
-    head: Vec<Digest>,
+    /// A head remembered elsewhere, that the archive must still hold: what `annals anchor` printed, its file, or the hash
+    /// alone; may be given more than once
+    #[arg(long, value_name = "HEAD|FILE|SHA256")]
+    head: Vec<String>,
+    /// A public key known from elsewhere (or its file), by which heads must be signed; may be given more than once
+    /// [default: signing.public_key of the configuration]
+    #[arg(long, value_name = "KEY|FILE")]
+    key: Vec<String>,
     /// Print the whole report as JSON
     #[arg(long)]
     json: bool,
 }
 
+const AFTER: &str = "\
+Verdicts, from the weakest: BROKEN (a fault is named); UNVERIFIABLE (written by another version); SELF-CONSISTENT \
+(unanchored): all agrees, but only a head kept elsewhere can tell whether the end was cut off or all was written anew; \
+ANCHORED up to seq N at T: it holds the heads that were given.
+Notices (a clock that was set back, a recorded gap, a long silence) are no faults and change neither verdict nor exit code.
+Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key was given and a last line is not signed.";
+
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
-    let root = look::root(&global.load()?)?;
+    let config = global.load()?;
+    let root = look::root(&config)?;
     if !root.is_dir() {
         return Err(Error::Usage(format!("{}: no archive is here; --archive names another place", root.display())));
     }
-    let report = verify(&LocalStore::new(&root), &VerifyOptions { heads: args.head.clone() })?;
+    let options = options(&config, args)?;
+    let report = verify(&LocalStore::new(&root), &options)?;
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);
         json.expect("BUG: a report is plain data") + "\n"
@@ -35,19 +60,79 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         text(&root.display().to_string(), &report)
     };
     output::print(text.as_bytes())?;
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Fault })
+    let is_weaker = report.notices.iter().any(|notice| notice.code == FaultCode::BadSig);
+    Ok(match report.is_clean() {
+        false => Exit::Fault,
+        true if is_weaker => Exit::Weaker,
+        true => Exit::Done,
+    })
+}
+
+fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
+    let mut heads = Vec::new();
+    for given in &args.head {
+        heads.extend(heads_of(given)?);
+    }
+    let keys = match (args.key.as_slice(), &config.signing.public_key) {
+        ([], Some(configured)) => vec![key_of("signing.public_key", configured)?],
+        (given, _) => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
+    };
+    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()) })
+}
+
+/// A hash, the text of heads, or a file that holds one or the other.
+fn heads_of(given: &str) -> Result<Vec<HeadGiven>, Error> {
+    let parse = |text: &str| match text.trim().parse() {
+        Ok(hash) => Ok(vec![HeadGiven::Hash(hash)]),
+        Err(_) => Ok(Head::parse_all(text)?.into_iter().map(HeadGiven::Note).collect()),
+    };
+    if given.starts_with("annals/") || given.trim().len() == 64 {
+        return parse(given).map_err(|e: String| Error::Usage(format!("--head: {}", printable(&e))));
+    }
+    let text = read_given("--head", given)?;
+    parse(&text).map_err(|e: String| Error::Usage(format!("--head: {}: {}", printable(given), printable(&e))))
+}
+
+/// A public key, or a file that holds one.
+pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
+    if let Ok(key) = given.trim().parse() {
+        return Ok(key);
+    }
+    let text = read_given(place, given)?;
+    text.trim().parse().map_err(|e| Error::Usage(format!("{place}: {}: {e}", printable(given))))
+}
+
+fn read_given(place: &str, path: &str) -> Result<String, Error> {
+    let mut text = String::new();
+    let read =
+        std::fs::File::open(Path::new(path)).and_then(|file| file.take(GIVEN_BYTES_MAX).read_to_string(&mut text));
+    match read {
+        Ok(_) => Ok(text),
+        Err(source) => Err(Error::Usage(format!("{place}: cannot read {}: {source}", printable(path)))),
+    }
 }
 
 /// The verdict first, then what was counted, then every fault on a line of its own.
 pub fn text(place: &str, report: &VerifyReport) -> String {
-    let mut text = format!("{place}: {}\n", report.verdict);
+    let mut text = format!("{place}: {}\n", report.verdict_text());
+    let found = match report.found_from.zip(report.found_to) {
+        Some((from, to)) => format!("found commits from {from} to {to}"),
+        None => "found no commit that checks".to_owned(),
+    };
+    let _ = writeln!(text, "asked for the whole archive, {found}");
     let pending = if report.pending > 0 { format!(", {} files pending", report.pending) } else { String::new() };
     let _ = writeln!(text, "commits {}, files {}, rows {}{pending}", report.commits, report.files, report.rows);
     for team in &report.teams {
         let _ = writeln!(text, "{}", printable(&team_line(team)));
     }
-    for fault in &report.faults {
-        let _ = writeln!(text, "{} {}: {}", fault.code.as_str(), printable(&fault.object), printable(&fault.detail));
+    let mut put = |prefix: &str, fault: &VerifyFault| {
+        let (object, detail) = (printable(&fault.object), printable(&fault.detail));
+        let _ = writeln!(text, "{prefix}{} {object}: {detail}", fault.code.as_str());
+    };
+    report.faults.iter().for_each(|fault| put("", fault));
+    report.notices.iter().take(NOTICES_SHOWN_MAX).for_each(|notice| put("notice: ", notice));
+    if let Some(more @ 1..) = report.notices.len().checked_sub(NOTICES_SHOWN_MAX) {
+        let _ = writeln!(text, "notice: and {more} more, which --json shows");
     }
     text
 }
@@ -60,6 +145,20 @@ fn team_line(team: &TeamReport) -> String {
     }
     if let Some(bad) = team.first_bad_line {
         let _ = write!(line, ", line {bad} is the first that does not check");
+    }
+    if let Some(Damage { first_seq, last_seq, first_event, last_event }) = team.damage {
+        let _ = write!(line, ", damage from seq {first_seq} to seq {last_seq}");
+        if let Some((first, last)) = first_event.zip(last_event) {
+            let _ = write!(line, " (events from {first} to {last})");
+        }
+    }
+    if let Some(signed) = &team.signed {
+        let worth =
+            if signed.is_self_asserted { "self-asserted: that key was not given with --key" } else { "a given key" };
+        let _ = write!(line, ", signed up to seq {} by {} ({worth})", signed.seq, signed.key);
+    }
+    if let Some(anchored) = team.anchored {
+        let _ = write!(line, ", anchored up to seq {}", anchored.seq);
     }
     if let Some(head) = team.head {
         let _ = write!(line, ", head {head} at {}", team.last_seq);

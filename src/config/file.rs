@@ -29,6 +29,19 @@ pub(super) struct File {
     pub http: Http,
     pub sql: Sql,
     pub alerts: Alerts,
+    pub signing: Signing,
+}
+
+/// Who vouches for the archive: keys that do not stand in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Signing {
+    /// The private key that signs each commit's head.
+    pub key_file: Option<PathBuf>,
+    /// The one before, which hands over to it.
+    pub previous_key_file: Option<PathBuf>,
+    /// The public key by which `verify` expects heads to be signed: the key itself, or its file.
+    pub public_key: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

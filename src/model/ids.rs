@@ -68,7 +68,7 @@ pub struct LedgerSeq(pub u64);
 
 impl LedgerSeq {
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -152,7 +152,7 @@ fn fault_values(report: &VerifyReport) -> Vec<Value> {
 fn verdict_values(report: &VerifyReport) -> Value {
     json!({
         "clean": report.is_clean(),
-        "verdict": report.verdict.to_string(),
+        "verdict": report.verdict_text(),
         "files": report.files.total,
         "files_good": report.files.good,
         "rows": report.rows.total,

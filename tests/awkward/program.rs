@@ -179,6 +179,12 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
+    /// Stops it where it is, or lets it go on.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.process.id()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
     /// Its end, or after `span` its death by SIGKILL.
     pub fn kill_after(self, span: Duration) -> Run {
         self.end_within(span).0

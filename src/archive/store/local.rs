@@ -90,6 +90,16 @@ impl LocalStore {
         Ok(())
     }
 
+    /// The first directory of a path that is a link, which could lead anywhere.
+    fn link_on_the_way<'a>(&self, path: &'a str) -> io::Result<Option<&'a str>> {
+        for (at, _) in path.match_indices('/') {
+            if fs::symlink_metadata(self.full(&path[..at]))?.is_symlink() {
+                return Ok(Some(&path[..at]));
+            }
+        }
+        Ok(None)
+    }
+
     /// Publishing renames, which works within one file system only.
     fn check_one_device(&self) -> io::Result<()> {
         let own = fs::metadata(&self.root)?.dev();
@@ -158,6 +168,10 @@ impl Store for LocalStore {
             ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::NotFound { path: path.to_owned() },
             _ => StoreError::io(Verb::Read, path, e),
         };
+        if let Some(link) = self.link_on_the_way(path).map_err(found)? {
+            let what = format!("lies behind {link}, which is a symbolic link");
+            return Err(StoreError::Irregular { path: path.to_owned(), what });
+        }
         let meta = fs::symlink_metadata(&full).map_err(found)?;
         if !meta.is_file() {
             let what = irregularity(&meta).unwrap_or_else(|| "not a plain file".to_owned());

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::ledger::{Line, cut};
-use super::super::{Blob, FaultCode, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
+use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
 
 /// An archive to be damaged: a store, and hands that reach behind it.
-trait Disk {
+pub trait Disk {
     fn store(&self) -> Arc<dyn Store>;
     fn put(&self, path: &str, content: &[u8]);
     fn take(&self, path: &str);
@@ -29,7 +29,7 @@ impl Disk for MemoryStore {
     }
 }
 
-struct Directory(tempfile::TempDir);
+pub struct Directory(pub tempfile::TempDir);
 
 impl Disk for Directory {
     fn store(&self) -> Arc<dyn Store> {
@@ -48,20 +48,20 @@ impl Disk for Directory {
     }
 }
 
-fn get(disk: &dyn Disk, path: &str) -> Vec<u8> {
+pub fn get(disk: &dyn Disk, path: &str) -> Vec<u8> {
     disk.store().read(path).map(|blob: Blob| blob.to_bytes().unwrap()).unwrap().to_vec()
 }
 
-fn file_with(disk: &dyn Disk, part: &str) -> String {
+pub fn file_with(disk: &dyn Disk, part: &str) -> String {
     let found = files_under(&disk.store(), "").into_iter().find(|path| path.contains(part));
     found.unwrap_or_else(|| panic!("no file with {part}"))
 }
 
-fn month(disk: &dyn Disk) -> String {
+pub fn month(disk: &dyn Disk) -> String {
     file_with(disk, "-m-")
 }
 
-fn flip(disk: &dyn Disk, path: &str, at: impl Fn(usize) -> usize) {
+pub fn flip(disk: &dyn Disk, path: &str, at: impl Fn(usize) -> usize) {
     let mut content = get(disk, path);
     let at = at(content.len());
     content[at] ^= 0x10;
@@ -74,9 +74,9 @@ fn rename(disk: &dyn Disk, from: &str, to: &str) {
     disk.put(to, &content);
 }
 
-const LEDGER: &str = "ledger/team=acme/2026-11-20.jsonl";
+pub const LEDGER: &str = "ledger/team=acme/2026-11-20.jsonl";
 
-fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
+pub fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
     let content = get(disk, LEDGER);
     let mut lines: Vec<Vec<u8>> = cut(&content).lines.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
     edit(&mut lines);
@@ -84,7 +84,7 @@ fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
 }
 
 /// The same line with another body or head, and a hash that fits it.
-fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
+pub fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
     let (mut line, _) = Line::decode(&line[..line.len() - 1]).unwrap();
     change(&mut line);
     line.encode().0
@@ -129,12 +129,12 @@ const TABLE: &[(&str, Damage, &[FaultCode])] = {
         (
             "9 a row removed and the file rewritten",
             |d| rewrite_month(d, |rows| drop(rows.pop())),
-            &[FileHash, RowCount, RowDigest],
+            &[FileHash, RowCount, RowRoot],
         ),
         (
             "9b a row edited and the file rewritten",
             |d| rewrite_month(d, |rows| rows[0].redacted = true),
-            &[FileHash, RowDigest],
+            &[FileHash, RowRoot],
         ),
         ("10 a line edited, its hash made to fit", forged_line, &[ChainBreak]),
         ("11 the same rows encoded anew", |d| rewrite_month(d, |_| ()), &[FileHash]),
@@ -207,7 +207,7 @@ fn codes(report: &VerifyReport) -> Vec<FaultCode> {
     report.faults.iter().map(|fault| fault.code).collect()
 }
 
-fn check(disk: &dyn Disk) -> VerifyReport {
+pub fn check(disk: &dyn Disk) -> VerifyReport {
     verify(disk.store().as_ref(), &VerifyOptions::default()).unwrap()
 }
 
@@ -246,7 +246,7 @@ fn rewritten_rows_are_told_from_lost_ones() {
     let _ = committed(&disk.store());
     rewrite_month(&disk, |_| ());
     let report = check(&disk);
-    assert_eq!(codes(&report).iter().filter(|c| **c == FaultCode::RowDigest).count(), 0);
+    assert_eq!(codes(&report).iter().filter(|c| **c == FaultCode::RowRoot).count(), 0);
     let hash = report.faults.iter().find(|f| f.code == FaultCode::FileHash).unwrap();
     assert!(hash.detail.ends_with("its rows are intact"), "{}", hash.detail);
 }
@@ -278,13 +278,13 @@ fn a_cut_tail_with_its_files_needs_a_remembered_head() {
     }
     let old = disk.snapshot();
     let _ = commit(&mut writer, history().swap_remove(3)).unwrap();
-    let options = VerifyOptions { heads: vec![writer.state().head] };
+    let options = VerifyOptions { heads: vec![HeadGiven::Hash(writer.state().head)], ..VerifyOptions::default() };
     let new = verify(&disk, &options).unwrap();
-    assert_eq!((new.verdict, codes(&new)), (Verdict::HoldsHeads, vec![]));
+    assert_eq!((new.verdict, codes(&new)), (Verdict::Anchored, vec![]));
     let rolled_back = verify(&old, &options).unwrap();
     assert_eq!(codes(&rolled_back), [FaultCode::HeadRollback]);
     assert!(verify(&old, &VerifyOptions::default()).unwrap().is_clean());
-    let never = VerifyOptions { heads: vec![Digest::of(b"other")] };
+    let never = VerifyOptions { heads: vec![HeadGiven::Hash(Digest::of(b"other"))], ..VerifyOptions::default() };
     assert_eq!(verify(&disk, &never).unwrap().verdict, Verdict::Broken);
 }
 

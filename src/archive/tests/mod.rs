@@ -3,10 +3,16 @@
 mod commits;
 mod damage;
 mod faults;
+mod flips;
+mod hostile;
 mod inventory;
+mod kills;
 mod properties;
 mod sessions;
+mod signing;
 mod splice;
+mod torn;
+mod torn_disk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

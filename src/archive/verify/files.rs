@@ -9,11 +9,22 @@ use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
 use crate::model::Digest;
 
+/// A file may be this much larger than twice what it should be, and is still read to say what is wrong with it.
+const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;
+
 /// Checks the live files of one team.
 pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let Some(state) = &walk.state else { return };
     for file in state.files.values() {
         let before = report.faults.len();
+        if ArchivePath::parse(&file.path).is_none() {
+            // Such a path may lead anywhere: nothing is looked for there.
+            report.fault(FaultCode::PathMismatch, &file.path, "the ledger names a path that no archive has");
+            note_damage(walk, file, report);
+            report.teams[walk.at].files.add(0, 1);
+            report.teams[walk.at].rows.add(0, file.rows);
+            continue;
+        }
         let staged = staged(walk, file);
         let found = look_for(store, file, staged.as_deref());
         let is_pending = matches!(&found, Ok(Some((path, _))) if *path != file.path);
@@ -25,15 +36,22 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
             }
             Ok(Some((path, blob))) => check_content(store, file, &path, &blob, report),
         }
-        if ArchivePath::parse(&file.path).is_none() {
-            report.fault(FaultCode::PathMismatch, &file.path, "the ledger names a path that no archive has");
-        }
         let is_good = report.faults.len() == before;
+        if !is_good {
+            note_damage(walk, file, report);
+        }
         let team = &mut report.teams[walk.at];
         team.files.add(u64::from(is_good), 1);
         team.rows.add(if is_good { file.rows } else { 0 }, file.rows);
         team.pending += u64::from(is_pending);
     }
+}
+
+fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
+    let Some(&seq) = walk.added.get(&file.path) else { return };
+    let damage = report.teams[walk.at].damaged(seq, seq);
+    damage.first_event = [damage.first_event, file.first].into_iter().flatten().min();
+    damage.last_event = damage.last_event.max(file.last);
 }
 
 /// Where a file waits that the last line adds.
@@ -58,6 +76,10 @@ fn look_for(store: &dyn Store, file: &FileEntry, staged: Option<&str>) -> Result
 fn check_content(store: &dyn Store, file: &FileEntry, path: &str, blob: &Blob, report: &mut VerifyReport) {
     if blob.size() != file.bytes {
         report.fault(FaultCode::FileSize, path, format!("{} bytes, the ledger says {}", blob.size(), file.bytes));
+        // A hole costs nobody anything to make, and reading it would.
+        if blob.size() > file.bytes.saturating_mul(2).saturating_add(SURPLUS_BYTES_READ_MAX) {
+            return report.fault(FaultCode::FileHash, path, "far too large to be what was committed: not read");
+        }
     }
     let found = match blob.digest() {
         Ok(found) => found,
@@ -80,7 +102,7 @@ fn check_content(store: &dyn Store, file: &FileEntry, path: &str, blob: &Blob, r
             if digest != RowsDigest::from(file.rows_digest) {
                 let digest = Digest::from(digest);
                 let detail = format!("row digest {digest}, the ledger says {}", file.rows_digest);
-                report.fault(FaultCode::RowDigest, path, detail);
+                report.fault(FaultCode::RowRoot, path, detail);
             }
         }
         Err(e) if found == file.sha256 => report.fault(FaultCode::Unreadable, path, e),

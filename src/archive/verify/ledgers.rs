@@ -1,15 +1,25 @@
 //! A team's ledger line by line, going on behind every fault.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::model::{Digest, Instant};
+use crate::model::{Digest, Instant, LedgerSeq, Stream};
 
+use super::super::FindingKind;
 use super::super::ledger::{self, Cut, Line, LineError, TailKind};
 use super::super::path::{ArchivePath, TeamKey, day_start, ledger_of};
 use super::super::rules::StateError;
 use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
-use super::{FaultCode, TeamReport, VerifyReport};
+use super::asking::Asking;
+use super::signatures::{Days, Signable, Signatures};
+use super::{Anchored, FaultCode, TeamReport, VerifyReport};
+
+/// A day's ledger is never larger; what claims to be is not read.
+pub const DAY_BYTES_MAX: u64 = 1 << 30;
+
+/// Two machines' clocks may differ by this much and nothing is said.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);
 
 /// What a ledger says, as far as it can be followed.
 pub struct Walk {
@@ -18,8 +28,12 @@ pub struct Walk {
     pub state: Option<TeamState>,
     /// The last line: its files may still be on their way.
     pub last: Option<Line>,
-    /// The hashes of all lines that check by themselves.
-    pub hashes: BTreeSet<Digest>,
+    /// The line that added each live file.
+    pub added: BTreeMap<String, LedgerSeq>,
+    /// Of the lines that were asked for by hash or by number, and check by themselves: their hashes.
+    pub met: BTreeMap<Digest, Anchored>,
+    /// The archive that the lines name, where they all name the same.
+    pub named_archive: Option<String>,
     /// The team's place among the report's teams.
     pub at: usize,
 }
@@ -28,34 +42,57 @@ pub struct Walk {
 struct Walker<'a> {
     walk: Walk,
     archive_id: Option<&'a str>,
+    asking: &'a Asking,
     report: &'a mut VerifyReport,
     team: TeamReport,
     /// The line before did not check: what it was and how it hashed is not known.
     is_lost: bool,
     day: Option<Instant>,
     lines: u64,
+    /// The lines of the day at hand.
+    signable: Vec<Signable>,
 }
 
 impl Walk {
     /// Walks the ledger files of one team, oldest first.
-    pub fn over(
-        store: &dyn Store,
-        archive_id: Option<&str>,
-        key: TeamKey,
-        files: &[&Listed],
-        report: &mut VerifyReport,
-    ) -> Walk {
+    pub fn over(store: &dyn Store, asking: &Asking, key: TeamKey, days: &Days<'_>, report: &mut VerifyReport) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
-        let at = report.teams.len();
-        let walk = Walk { key, state: None, last: None, hashes: BTreeSet::new(), at };
-        let mut walker = Walker { walk, archive_id, report, team, is_lost: false, day: None, lines: 0 };
-        for (number, file) in files.iter().enumerate() {
-            walker.file(store, file, number + 1 == files.len());
+        let (at, archive_id) = (report.teams.len(), asking.archive_id.as_deref());
+        let (added, met) = (BTreeMap::new(), BTreeMap::new());
+        let walk = Walk { key, state: None, last: None, added, met, named_archive: None, at };
+        let mut walker = Walker {
+            walk,
+            archive_id,
+            asking,
+            report,
+            team,
+            is_lost: false,
+            day: None,
+            lines: 0,
+            signable: Vec::new(),
+        };
+        let archive_id = asking.archive_id.as_deref().unwrap_or_default();
+        let mut signatures = Signatures::new(archive_id, &walker.walk.key);
+        let last_ledger = days.iter().rev().find(|(_, (ledger, _))| ledger.is_some()).map(|(day, _)| *day);
+        let last_heads = days.iter().rev().find(|(_, (_, heads))| heads.is_some()).map(|(day, _)| *day);
+        for (day, (ledger, heads)) in days {
+            if let Some(file) = ledger {
+                walker.file(store, file, Some(*day) == last_ledger);
+            }
+            let lines = std::mem::take(&mut walker.signable);
+            signatures.day(store, *heads, &lines, Some(*day) == last_heads, walker.report);
         }
         let Walker { mut walk, report, mut team, .. } = walker;
         if let Some(state) = &walk.state {
             team.team_id = Some(state.team_id.clone());
+            if let Some(damage) = &mut team.damage {
+                // Behind the first line that does not check, nothing is proved.
+                damage.last_seq = damage.last_seq.max(state.seq);
+            }
+            notice_gaps(state, &team.ledger, report);
         }
+        let last = walk.state.as_ref().map(|state| state.seq);
+        signatures.finish(last, &asking.keys, &mut team, report);
         walk.at = report.teams.len();
         report.teams.push(team);
         walk
@@ -67,6 +104,10 @@ impl Walker<'_> {
         if let Some(what) = &file.irregular {
             self.report.fault(FaultCode::Unreadable, &file.path, what);
         }
+        if file.bytes > DAY_BYTES_MAX {
+            let reason = format!("{} bytes: the ledger of one day is never larger than {DAY_BYTES_MAX}", file.bytes);
+            return self.unreadable(&file.path, &reason);
+        }
         let content = match store.read(&file.path).map(|blob| blob.to_bytes()) {
             Ok(Ok(content)) => content,
             Ok(Err(e)) => return self.unreadable(&file.path, &e.to_string()),
@@ -75,9 +116,16 @@ impl Walker<'_> {
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
         let Cut { lines, tail } = ledger::cut(&content);
         let mut number = 0;
+        let mut end = 0;
         for line in lines.split_inclusive(|b| *b == b'\n') {
-            number += 1;
-            self.line(&format!("{}:{number}", file.path), day, &line[..line.len() - 1]);
+            (number, end) = (number + 1, end + line.len());
+            let (object, text) = (format!("{}:{number}", file.path), &line[..line.len() - 1]);
+            if is_last && end == content.len() && ledger::is_zeroed(text) && Line::decode(text).is_err() {
+                let detail = "a line that a loss of power left; opening for writing drops it";
+                self.report.fault(FaultCode::TornTail, &object, detail);
+            } else {
+                self.line(&object, day, text);
+            }
         }
         let object = format!("{}:{}", file.path, number + 1);
         match ledger::tail_kind(tail) {
@@ -114,15 +162,20 @@ impl Walker<'_> {
                 return self.lost();
             }
         };
-        self.walk.hashes.insert(hash);
+        if self.asking.wants(&self.walk.key, line.seq, &hash) {
+            self.walk.met.insert(hash, Anchored { seq: line.seq, at: line.at });
+        }
+        self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash });
+        self.note_archive(&line);
         let faults = self.report.faults.len();
         let held = self.walk.state.take();
         let is_first = held.is_none() && self.lines == 1;
         let mut state = held.unwrap_or_else(|| TeamState::genesis(&line.archive_id, line.team_id.clone()));
         self.check_place(object, day, &line);
+        self.notice_times(object, state.at, &line);
         if self.is_lost {
             // One line is missing between what is known and this one; the next fault is its own, not an echo.
-            state.seq = crate::model::LedgerSeq(line.seq.0.saturating_sub(1));
+            state.seq = LedgerSeq(line.seq.0.saturating_sub(1));
             state.head = line.prev;
         }
         self.check_link(object, &state, &line, is_first);
@@ -137,9 +190,14 @@ impl Walker<'_> {
             (self.team.last_seq, self.team.head) = (line.seq, Some(hash));
         } else {
             self.bad();
+            self.team.damaged(line.seq, line.seq);
         }
         self.day = Some(day);
         self.walk.last = Some(line.clone());
+        for removed in &line.body.removes {
+            self.walk.added.remove(removed);
+        }
+        self.walk.added.extend(line.body.adds.iter().map(|file| (file.path.clone(), line.seq)));
         state.follow(line, hash);
         self.walk.state = Some(state);
     }
@@ -179,17 +237,54 @@ impl Walker<'_> {
         }
     }
 
+    /// The clock that wrote the lines may have been set back, or ahead: what they say of time is then worth less.
+    fn notice_times(&mut self, object: &str, before: Option<Instant>, line: &Line) {
+        if let Some(before) = before
+            && line.at < before
+        {
+            let detail = format!("written at {}, after a line of {before}: the clock was set back", line.at);
+            self.report.notice(FaultCode::TimeRegression, object, detail);
+        }
+        if let Some(now) = self.asking.now
+            && line.at > now.plus(CLOCK_AHEAD_MAX)
+        {
+            let detail = format!("written at {}, it is {now}: the clock was ahead, or is behind", line.at);
+            self.report.notice(FaultCode::TimeFuture, object, detail);
+        }
+    }
+
+    /// A manifest that names another archive than every line does is the one that is wrong.
+    fn note_archive(&mut self, line: &Line) {
+        let is_first = self.lines == 1;
+        let named = self.walk.named_archive.take();
+        self.walk.named_archive =
+            if is_first { Some(line.archive_id.clone()) } else { named.filter(|id| *id == line.archive_id) };
+    }
+
     fn bad(&mut self) {
         self.team.first_bad_line = self.team.first_bad_line.or(Some(self.lines));
     }
 
     fn lost(&mut self) {
         self.bad();
+        let next = self.walk.state.as_ref().map_or(LedgerSeq(1), |state| state.seq.next());
+        self.team.damaged(next, next);
         self.is_lost = true;
     }
 
     fn unreadable(&mut self, path: &str, reason: &str) {
         self.lost();
         self.report.fault(FaultCode::Unreadable, path, reason);
+    }
+}
+
+/// The ledger says itself where events were, or may have been, lost upstream.
+fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
+    let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
+    for (seq, gap) in gaps {
+        let time = |at: Option<Instant>| at.map_or_else(|| "?".to_owned(), |at| at.to_string());
+        let stream = gap.stream.map_or("all streams", Stream::as_str);
+        let detail = format!("{stream} [{}..{}), {}: {}", time(gap.from), time(gap.to), gap.subject, gap.reason);
+        report.notice(FaultCode::CoverageGap, format!("{ledger} seq {seq}"), detail);
     }
 }

@@ -1,8 +1,10 @@
 //! The whole archive against its ledger: read-only, offline, and every fault, not the first.
 
+mod asking;
 mod files;
 mod ledgers;
 mod report;
+mod signatures;
 mod strays;
 
 use std::collections::BTreeMap;
@@ -14,18 +16,14 @@ use super::root::read_manifest;
 use super::store::{Listed, Store};
 use super::{ArchiveError, FileEntry};
 
+use asking::Asking;
+pub use asking::{HeadGiven, VerifyOptions};
 use ledgers::Walk;
-pub use report::{Counts, FaultCode, TeamReport, Verdict, VerifyFault, VerifyReport};
+pub use report::{Anchored, Asked, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
+use signatures::Days;
 
 /// A writer may commit while we look; after that many looks, what we saw is what there is.
 const LOOKS_MAX: usize = 3;
-
-/// What to verify beyond the archive itself.
-#[derive(Debug, Clone, Default)]
-pub struct VerifyOptions {
-    /// Heads remembered elsewhere, each the hash of a ledger line: the archive must still hold every one of them.
-    pub heads: Vec<Digest>,
-}
 
 /// Verifies an archive. What is damaged stands in the report; nothing is changed.
 ///
@@ -58,30 +56,47 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
     };
     // Files first, ledgers second: what a commit adds meanwhile is then live, or was not listed.
     let listed = store.list("")?;
-    let walks = walk_ledgers(store, id.as_deref(), &listed, &mut report);
+    let asking = Asking::new(id, options);
+    let walks = walk_ledgers(store, &asking, &listed, &mut report);
+    check_manifest(&asking, &walks, &mut report);
     for walk in &walks {
         files::check(store, walk, &mut report);
     }
     strays::check(store, &walks, &listed, &mut report);
-    for head in &options.heads {
-        if !walks.iter().any(|walk| walk.hashes.contains(head)) {
-            report.fault(FaultCode::HeadRollback, head, "no ledger line has this hash: what followed it is gone too");
-        }
-    }
-    report.archive_id = id;
+    asking.check_heads(&walks, &mut report);
+    asking.notice_silence(&mut report);
+    report.archive_id = asking.archive_id;
     report.heads_asked = options.heads.len();
     report.conclude();
     Ok(report)
 }
 
-fn walk_ledgers(store: &dyn Store, id: Option<&str>, listed: &[Listed], report: &mut VerifyReport) -> Vec<Walk> {
-    let mut ledgers: BTreeMap<TeamKey, Vec<&Listed>> = BTreeMap::new();
+fn walk_ledgers(store: &dyn Store, asking: &Asking, listed: &[Listed], report: &mut VerifyReport) -> Vec<Walk> {
+    let mut ledgers: BTreeMap<TeamKey, Days<'_>> = BTreeMap::new();
     for entry in listed {
-        if let Some(ArchivePath::Ledger { team, .. }) = ArchivePath::parse(&entry.path) {
-            ledgers.entry(team).or_default().push(entry);
+        match ArchivePath::parse(&entry.path) {
+            Some(ArchivePath::Ledger { team, day }) => {
+                ledgers.entry(team).or_default().entry(day).or_default().0 = Some(entry);
+            }
+            Some(ArchivePath::Heads { team, day }) => {
+                ledgers.entry(team).or_default().entry(day).or_default().1 = Some(entry);
+            }
+            _ => {}
         }
     }
-    ledgers.into_iter().map(|(key, files)| Walk::over(store, id, key, &files, report)).collect()
+    ledgers.into_iter().map(|(key, files)| Walk::over(store, asking, key, &files, report)).collect()
+}
+
+/// Where every line of every ledger names one other archive, it is the manifest that says something else than it did.
+fn check_manifest(asking: &Asking, walks: &[Walk], report: &mut VerifyReport) {
+    let Some(id) = &asking.archive_id else { return };
+    let mut named = walks.iter().map(|walk| walk.named_archive.as_ref());
+    if let Some(Some(first)) = named.next()
+        && first != id
+        && named.all(|other| other == Some(first))
+    {
+        report.fault(FaultCode::Manifest, "archive.json", format!("says archive {id}, every ledger line says {first}"));
+    }
 }
 
 /// Live files of all teams by content, to tell copies and moved files from strangers.

@@ -26,6 +26,8 @@ pub enum FaultCode {
     TornTail,
     /// A head remembered elsewhere is not in the ledger.
     HeadRollback,
+    /// The ledger and a head remembered elsewhere tell two histories.
+    Fork,
     /// A file's bytes are not those that were committed.
     FileHash,
     FileMissing,
@@ -37,9 +39,24 @@ pub enum FaultCode {
     /// A second copy of a live file.
     DupFile,
     RowCount,
-    RowDigest,
+    /// The digest of a file's rows is not the one that was committed: other rows, not only other bytes.
+    RowRoot,
     /// What stands there cannot be read as a file: a link, an error of the disk.
     Unreadable,
+    /// A line was written before the one that it follows, by the machine's clock. A notice.
+    TimeRegression,
+    /// A line was written later than now. A notice.
+    TimeFuture,
+    /// Nothing was committed for long: either nothing was read, or the ledger's end was cut off. A notice.
+    StaleHead,
+    /// A signature that is not of what stands there, or one that is missing.
+    BadSig,
+    /// Signed by a key that nobody who verifies knows.
+    UnknownKey,
+    /// The archive is signed by another key than the one that was given.
+    KeyMismatch,
+    /// The ledger says of a stretch of time that events were, or may have been, lost upstream. A notice.
+    CoverageGap,
 }
 
 impl FaultCode {
@@ -54,6 +71,7 @@ impl FaultCode {
             FaultCode::State => "STATE",
             FaultCode::TornTail => "TORN_TAIL",
             FaultCode::HeadRollback => "HEAD_ROLLBACK",
+            FaultCode::Fork => "FORK",
             FaultCode::FileHash => "FILE_HASH",
             FaultCode::FileMissing => "FILE_MISSING",
             FaultCode::FileSize => "FILE_SIZE",
@@ -61,8 +79,15 @@ impl FaultCode {
             FaultCode::OrphanFile => "ORPHAN_FILE",
             FaultCode::DupFile => "DUP_FILE",
             FaultCode::RowCount => "ROW_COUNT",
-            FaultCode::RowDigest => "ROW_DIGEST",
+            FaultCode::RowRoot => "ROW_ROOT",
             FaultCode::Unreadable => "UNREADABLE",
+            FaultCode::TimeRegression => "TIME_REGRESSION",
+            FaultCode::TimeFuture => "TIME_FUTURE",
+            FaultCode::StaleHead => "STALE_HEAD",
+            FaultCode::BadSig => "BAD_SIG",
+            FaultCode::UnknownKey => "UNKNOWN_KEY",
+            FaultCode::KeyMismatch => "KEY_MISMATCH",
+            FaultCode::CoverageGap => "COVERAGE_GAP",
         }
     }
 }
@@ -85,8 +110,9 @@ pub struct Counts {
 
 impl Counts {
     pub fn add(&mut self, good: u64, total: u64) {
-        self.good += good;
-        self.total += total;
+        // What a hostile ledger says may be any number.
+        self.good = self.good.saturating_add(good);
+        self.total = self.total.saturating_add(total);
     }
 }
 
@@ -110,10 +136,58 @@ pub struct TeamReport {
     pub head: Option<Digest>,
     pub first_at: Option<Instant>,
     pub last_at: Option<Instant>,
-    /// The first line that does not check, counted from 1; the damage reaches to the last line.
+    /// The first line that does not check, counted from 1.
     pub first_bad_line: Option<u64>,
+    /// None when every line checks and every file is as it was committed.
+    pub damage: Option<Damage>,
+    /// The newest line that a head kept elsewhere vouches for, and with it all lines before.
+    pub anchored: Option<Anchored>,
+    /// None where nothing is signed.
+    pub signed: Option<Signed>,
     /// Files of the last line that are not in place yet.
     pub pending: u64,
+}
+
+/// What the signatures beside a ledger say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Signed {
+    /// The last line that is signed.
+    pub seq: LedgerSeq,
+    /// The public key of its signature.
+    pub key: String,
+    /// No public key was given that this one is, or follows: it vouches for itself alone.
+    pub is_self_asserted: bool,
+}
+
+/// How far the damage to a team reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The first commit that is not as it was made.
+    pub first_seq: LedgerSeq,
+    /// The last one: where a line does not check, nothing behind it is proved.
+    pub last_seq: LedgerSeq,
+    /// Event times of the first and the last row in files that are not as they were committed.
+    pub first_event: Option<Instant>,
+    pub last_event: Option<Instant>,
+}
+
+/// A line that a head kept elsewhere names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Anchored {
+    pub seq: LedgerSeq,
+    /// When the line was written.
+    pub at: Instant,
+}
+
+impl TeamReport {
+    /// Something is wrong with the commits from `first` to `last`.
+    pub(super) fn damaged(&mut self, first: LedgerSeq, last: LedgerSeq) -> &mut Damage {
+        let none = Damage { first_seq: first, last_seq: last, first_event: None, last_event: None };
+        let damage = self.damage.get_or_insert(none);
+        damage.first_seq = damage.first_seq.min(first);
+        damage.last_seq = damage.last_seq.max(last);
+        damage
+    }
 }
 
 /// From the weakest: a report never says more than it saw.
@@ -126,8 +200,8 @@ pub enum Verdict {
     Unverifiable,
     /// Everything agrees with everything else; whether the end was cut off, only a head kept elsewhere can tell.
     SelfConsistent,
-    /// The same, and every head that was given is in it.
-    HoldsHeads,
+    /// The same, and for every team a head kept elsewhere is in it: up to there nothing was taken away or written anew.
+    Anchored,
 }
 
 impl fmt::Display for Verdict {
@@ -136,7 +210,7 @@ impl fmt::Display for Verdict {
             Verdict::Broken => "BROKEN",
             Verdict::Unverifiable => "UNVERIFIABLE",
             Verdict::SelfConsistent => "SELF-CONSISTENT (unanchored)",
-            Verdict::HoldsHeads => "SELF-CONSISTENT, holds every given head",
+            Verdict::Anchored => "ANCHORED",
         })
     }
 }
@@ -146,6 +220,11 @@ impl fmt::Display for Verdict {
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
+    /// What was asked for.
+    pub asked: Asked,
+    /// When the first and the last line that check were written: what was found.
+    pub found_from: Option<Instant>,
+    pub found_to: Option<Instant>,
     pub heads_asked: usize,
     pub commits: Counts,
     pub files: Counts,
@@ -154,6 +233,16 @@ pub struct VerifyReport {
     pub pending: u64,
     pub teams: Vec<TeamReport>,
     pub faults: Vec<VerifyFault>,
+    /// What is worth knowing and no damage: the archive itself says so, and is as it was written.
+    pub notices: Vec<VerifyFault>,
+}
+
+/// Which part of an archive is to be verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    #[default]
+    WholeArchive,
 }
 
 impl VerifyReport {
@@ -166,16 +255,33 @@ impl VerifyReport {
         self.faults.push(VerifyFault { code, object: object.to_string(), detail: detail.to_string() });
     }
 
+    pub(super) fn notice(&mut self, code: FaultCode, object: impl fmt::Display, detail: impl fmt::Display) {
+        self.notices.push(VerifyFault { code, object: object.to_string(), detail: detail.to_string() });
+    }
+
+    /// The verdict in words: `ANCHORED up to seq 12 at 2026-11-20T12:00:00Z`.
+    pub fn verdict_text(&self) -> String {
+        let mut anchors = self.teams.iter().filter_map(|team| team.anchored);
+        match (self.verdict, anchors.next(), anchors.next()) {
+            (Verdict::Anchored, Some(one), None) => format!("ANCHORED up to seq {} at {}", one.seq, one.at),
+            (Verdict::Anchored, _, _) => "ANCHORED, each team up to the seq that stands with it".to_owned(),
+            (verdict, _, _) => verdict.to_string(),
+        }
+    }
+
     pub(super) fn conclude(&mut self) {
         for team in &self.teams {
             self.commits.add(team.commits.good, team.commits.total);
             self.files.add(team.files.good, team.files.total);
             self.rows.add(team.rows.good, team.rows.total);
             self.pending += team.pending;
+            self.found_from = [self.found_from, team.first_at].into_iter().flatten().min();
+            self.found_to = self.found_to.max(team.last_at);
         }
+        let is_anchored = self.heads_asked > 0 && self.teams.iter().all(|team| team.anchored.is_some());
         let is_unknown = self.faults.iter().all(|f| f.code == FaultCode::Version);
         self.verdict = match self.faults.as_slice() {
-            [] if self.heads_asked > 0 => Verdict::HoldsHeads,
+            [] if is_anchored => Verdict::Anchored,
             [] => Verdict::SelfConsistent,
             _ if is_unknown => Verdict::Unverifiable,
             _ => Verdict::Broken,

@@ -33,7 +33,7 @@ pub fn check(store: &dyn Store, walks: &[Walk], listed: &[Listed], report: &mut 
             continue;
         }
         match ArchivePath::parse(path) {
-            Some(ArchivePath::Manifest | ArchivePath::Ledger { .. }) => {}
+            Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             Some(ArchivePath::Staging { .. }) => report.pending += 1,
             Some(ArchivePath::Data(_)) if leaving.contains(path) => report.pending += 1,
             None if path == format!("{STAGING}/{MANIFEST}") => report.pending += 1,

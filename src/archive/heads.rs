@@ -1,0 +1,272 @@
+//! The signatures of a ledger's heads, beside the ledger: every commit's head is signed where a key is configured.
+//!
+//! The file `<day>.heads` stands beside the ledger file of the same day and has a line for each of its lines that is
+//! signed: the line's number, its `sha256`, the public key, and the signature as it would stand in the note of that head.
+//! Another key takes over by a line that the old one and the new one have signed.
+
+use std::sync::Arc;
+
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+
+use super::ArchiveError;
+use super::ledger::{Line, cut};
+use super::note::{Head, NoteSignature, PublicKey, SecretKey};
+use super::path::{ArchivePath, TeamKey, ledger_of};
+use super::replay::{LedgerEnd, Replay, ledger_days};
+use super::store::{Store, StoreError, Tail, Verb};
+
+const ROTATION: &str = "rotation";
+
+/// One line of a file of signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadLine {
+    Signed {
+        seq: LedgerSeq,
+        hash: Digest,
+        key: PublicKey,
+        signature: NoteSignature,
+    },
+    /// From the line behind `after` on, `new` signs instead of `old`; both have signed that.
+    Rotation {
+        after: LedgerSeq,
+        old: PublicKey,
+        new: PublicKey,
+        signatures: [NoteSignature; 2],
+    },
+}
+
+impl HeadLine {
+    /// The line's text, its newline included.
+    pub fn encode(&self) -> String {
+        match self {
+            HeadLine::Signed { seq, hash, key, signature } => {
+                format!("{seq} {hash} {key} {}\n", signature.encoded())
+            }
+            HeadLine::Rotation { after, old, new, signatures: [by_old, by_new] } => {
+                format!("{ROTATION} {after} {old} {new} {} {}\n", by_old.encoded(), by_new.encoded())
+            }
+        }
+    }
+
+    /// Parses a line without its newline.
+    ///
+    /// # Errors
+    /// When it is not exactly what [`HeadLine::encode`] writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "not text".to_owned())?;
+        let parts: Vec<&str> = text.split(' ').collect();
+        let number = |text: &str| text.parse().map(LedgerSeq).map_err(|_| "no number of a line".to_owned());
+        let line = match parts.as_slice() {
+            [ROTATION, after, old, new, by_old, by_new] => {
+                let (old, new): (PublicKey, PublicKey) = (old.parse()?, new.parse()?);
+                let signatures =
+                    [NoteSignature::decode(old.name(), by_old)?, NoteSignature::decode(new.name(), by_new)?];
+                HeadLine::Rotation { after: number(after)?, old, new, signatures }
+            }
+            [seq, hash, key, signature] => {
+                let key: PublicKey = key.parse()?;
+                let signature = NoteSignature::decode(key.name(), signature)?;
+                HeadLine::Signed { seq: number(seq)?, hash: hash.parse()?, key, signature }
+            }
+            _ => return Err("neither a signature nor a change of keys".to_owned()),
+        };
+        if line.encode().trim_end_matches('\n') == text { Ok(line) } else { Err("spelled in another way".to_owned()) }
+    }
+
+    /// The key that signs from here on.
+    pub fn key(&self) -> &PublicKey {
+        match self {
+            HeadLine::Signed { key, .. } => key,
+            HeadLine::Rotation { new, .. } => new,
+        }
+    }
+}
+
+/// What both keys sign when one takes over from the other.
+pub fn rotation_text(archive_id: &str, team: &TeamKey, after: LedgerSeq, old: &PublicKey, new: &PublicKey) -> String {
+    format!("annals key rotation\nannals/{archive_id}/team={team}\n{after}\n{old}\n{new}\n")
+}
+
+/// What signs the heads of an archive.
+#[derive(Debug)]
+pub struct Signer {
+    pub key: SecretKey,
+    /// The key that signed before, where this one takes over.
+    pub previous: Option<SecretKey>,
+}
+
+/// The writer's hand on the file of signatures.
+pub struct HeadsWriter {
+    signer: Arc<Signer>,
+    archive_id: String,
+    team: TeamKey,
+    end: LedgerEnd,
+}
+
+impl HeadsWriter {
+    /// Opens a team's signatures, and signs what is not: the last line, when an interruption came between, and all lines
+    /// that were written without a key since the last signature.
+    ///
+    /// # Errors
+    /// When the store fails, what is signed is not what the ledger says, or another key has signed and does not hand over.
+    pub fn open(
+        store: &dyn Store,
+        signer: Arc<Signer>,
+        archive_id: &str,
+        team: &TeamId,
+        replay: &Replay,
+    ) -> Result<Self, ArchiveError> {
+        let key = TeamKey::of(team);
+        let (last, end) = last_line(store, &key)?;
+        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end };
+        let signed = match &last {
+            Some(HeadLine::Signed { seq, .. }) => Some(*seq),
+            Some(HeadLine::Rotation { after, .. }) => Some(*after),
+            None => None,
+        };
+        let head = replay.last.as_ref().map(|last| (last.line.seq, last.hash, last.day));
+        let is_held = match (&last, head) {
+            (Some(HeadLine::Signed { seq, hash, .. }), Some((at, found, _))) if *seq == at => *hash == found,
+            _ => signed <= head.map(|(seq, _, _)| seq),
+        };
+        if !is_held {
+            let seq = signed.unwrap_or_default();
+            return Err(writer.refused(seq.0, format!("the signed line {seq} is not the one that the ledger holds")));
+        }
+        let Some((seq, hash, day)) = head else { return Ok(writer) };
+        if let Some(line) = &last
+            && line.key() != writer.signer.key.public()
+        {
+            let old = line.key().clone();
+            let day = writer.end.day.unwrap_or(day);
+            writer.rotate(store, signed.unwrap_or_default(), &old, day)?;
+        }
+        match signed {
+            Some(signed) if signed == seq => {}
+            Some(signed) => {
+                for (seq, hash, day) in lines_behind(store, &writer.team, signed)? {
+                    writer.sign(store, seq, hash, day)?;
+                }
+            }
+            None => writer.sign(store, seq, hash, day)?,
+        }
+        Ok(writer)
+    }
+
+    /// Signs a line that stands in the ledger.
+    ///
+    /// # Errors
+    /// When the store fails; opening again signs it.
+    pub fn sign(&mut self, store: &dyn Store, seq: LedgerSeq, hash: Digest, day: Instant) -> Result<(), StoreError> {
+        let text = Head::new(&self.archive_id, &self.team, seq, hash).text();
+        let key = &self.signer.key;
+        let line = HeadLine::Signed { seq, hash, key: key.public().clone(), signature: key.sign(&text) };
+        self.append(store, &line, day)
+    }
+
+    fn rotate(
+        &mut self,
+        store: &dyn Store,
+        after: LedgerSeq,
+        old: &PublicKey,
+        day: Instant,
+    ) -> Result<(), ArchiveError> {
+        let new = &self.signer.key;
+        let Some(previous) = self.signer.previous.as_ref().filter(|previous| previous.public() == old) else {
+            let reason = format!(
+                "the heads are signed by {}, and the configured key is {}: give the old key's file as \
+                 signing.previous_key_file, so that it hands over",
+                old.name(),
+                new.public().name()
+            );
+            return Err(self.refused(after.0, reason));
+        };
+        let text = rotation_text(&self.archive_id, &self.team, after, old, new.public());
+        let signatures = [previous.sign(&text), new.sign(&text)];
+        let line = HeadLine::Rotation { after, old: old.clone(), new: new.public().clone(), signatures };
+        Ok(self.append(store, &line, day)?)
+    }
+
+    fn append(&mut self, store: &dyn Store, line: &HeadLine, day: Instant) -> Result<(), StoreError> {
+        let day = self.end.day.map_or(day, |held| held.max(day));
+        let is_same = self.end.day == Some(day);
+        let (keep, torn) = if is_same { (self.end.len, self.end.torn) } else { (0, 0) };
+        let bytes = line.encode().into_bytes();
+        let path = ArchivePath::Heads { team: self.team.clone(), day }.to_string();
+        store.append(&path, Tail { keep, torn }, &bytes)?;
+        self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
+        Ok(())
+    }
+
+    fn refused(&self, line: u64, reason: String) -> ArchiveError {
+        ArchiveError::Damaged { path: format!("{}/*.heads", ledger_of(&self.team)), line, reason }
+    }
+}
+
+/// The days that have signatures, oldest first.
+///
+/// # Errors
+/// When the store cannot list.
+pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
+    let listed = store.list(&ledger_of(key))?;
+    let days = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Heads { day, .. }) => Some(day),
+        _ => None,
+    });
+    Ok(days.collect())
+}
+
+/// The last whole line of the newest file, and where the next one goes. A file that holds nothing but the beginning of a
+/// line was left by an interruption: then the file before it tells.
+fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
+    let mut end: Option<LedgerEnd> = None;
+    for day in heads_days(store, key)?.into_iter().rev() {
+        let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
+        let content = store.read(&path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+        let parts = cut(&content);
+        // What a loss of power left of the last line may end in anything.
+        let lines: Vec<&[u8]> = parts.lines.split_inclusive(|b| *b == b'\n').collect();
+        let mut keep = parts.lines.len();
+        let mut found = lines.last().map(|line| HeadLine::decode(&line[..line.len() - 1]));
+        if let (Some(Err(_)), Some(line)) = (&found, lines.last())
+            && super::ledger::is_zeroed(line)
+        {
+            keep -= line.len();
+            found = lines.len().checked_sub(2).map(|at| HeadLine::decode(&lines[at][..lines[at].len() - 1]));
+        }
+        let here = LedgerEnd { day: Some(day), len: keep as u64, torn: (content.len() - keep) as u64 };
+        let end = *end.get_or_insert(here);
+        match found {
+            None => continue,
+            Some(Ok(line)) => return Ok((Some(line), end)),
+            Some(Err(reason)) => return Err(ArchiveError::Damaged { path, line: lines.len() as u64, reason }),
+        }
+    }
+    Ok((None, end.unwrap_or_default()))
+}
+
+/// The lines of a ledger behind `seq`, which were all replayed and check.
+fn lines_behind(
+    store: &dyn Store,
+    key: &TeamKey,
+    seq: LedgerSeq,
+) -> Result<Vec<(LedgerSeq, Digest, Instant)>, ArchiveError> {
+    let mut found = Vec::new();
+    for day in ledger_days(store, key)?.into_iter().rev() {
+        let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+        let content = store.read(&path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+        let mut here = Vec::new();
+        for line in cut(&content).lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            if let Ok((line, hash)) = Line::decode(line) {
+                here.push((line.seq, hash, day));
+            }
+        }
+        let is_enough = here.first().is_some_and(|(first, _, _)| *first <= seq.next());
+        found.extend(here.into_iter().filter(|(at, _, _)| *at > seq));
+        if is_enough {
+            break;
+        }
+    }
+    found.sort_by_key(|(seq, _, _)| *seq);
+    Ok(found)
+}

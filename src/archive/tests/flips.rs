@@ -1,0 +1,63 @@
+//! Random bits of an archive turned, one at a time: `verify` names the very file or line.
+
+use super::super::{MemoryStore, VerifyOptions, verify};
+use super::*;
+
+const FLIPS: usize = 10_000;
+const SEED: u64 = 20_261_121;
+
+/// The files of a signed archive of two teams: sealed months, amendments, sessions, people, rejects.
+fn archive() -> MemoryStore {
+    let store = MemoryStore::new();
+    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
+    let archive = archive.signed_by(Some(Arc::new(signing::signer(9))));
+    let mut writer = writer(&archive);
+    for draft in history() {
+        let draft = with_sessions(&writer, draft).unwrap();
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    store
+}
+
+/// Where the bit is to be turned: half of the time anywhere, else in the newest lines.
+fn place(chance: &mut fastrand::Rng, files: &[(String, Bytes)]) -> (usize, usize) {
+    let newest: Vec<usize> = (0..files.len()).filter(|at| files[*at].0.starts_with("ledger/")).collect();
+    let is_newest = chance.u8(..).is_multiple_of(4);
+    let file = if is_newest { newest[chance.usize(..newest.len())] } else { chance.usize(..files.len()) };
+    let bytes = &files[file].1;
+    let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let from = if is_newest { last } else { 0 };
+    (file, chance.usize(from * 8..bytes.len() * 8))
+}
+
+fn turn_bits(store: &MemoryStore, seed: u64, count: usize) {
+    let files: Vec<(String, Bytes)> = files_under(&(Arc::new(store.clone()) as Arc<dyn Store>), "")
+        .into_iter()
+        .map(|path| (path.clone(), store.read(&path).unwrap().to_bytes().unwrap()))
+        .collect();
+    let mut chance = fastrand::Rng::with_seed(seed);
+    for turn in 0..count {
+        let (file, bit) = place(&mut chance, &files);
+        let (path, content) = &files[file];
+        let mut turned = content.to_vec();
+        turned[bit / 8] ^= 1 << (bit % 8);
+        store.tamper(path, Some(turned.into()));
+        let report = verify(store, &VerifyOptions::default()).unwrap();
+        let line = format!("{path}:");
+        let is_named = report.faults.iter().any(|fault| fault.object == *path || fault.object.starts_with(&line));
+        assert!(is_named, "seed {seed}, turn {turn}: bit {bit} of {path} is not named: {:#?}", report.faults);
+        store.tamper(path, Some(content.clone()));
+    }
+    assert!(verify(store, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+#[test]
+fn ten_thousand_turned_bits_are_all_named() {
+    let store = archive();
+    std::thread::scope(|scope| {
+        for part in 0..2 {
+            let store = store.snapshot();
+            scope.spawn(move || turn_bits(&store, SEED + part, FLIPS / 2));
+        }
+    });
+}

@@ -1,0 +1,101 @@
+//! What strangers may have put into an archive, what the ledger itself says of its times, and how far damage reaches.
+
+use super::super::{FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
+use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, month};
+use super::*;
+
+/// What a stranger may have put into an archive is named, not followed, and not read into memory.
+#[test]
+fn hostile_archives_are_named_and_lead_nowhere() {
+    let disk = Directory(tempfile::tempdir().unwrap());
+    let _ = committed(&disk.store());
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let outside = secret.path().to_str().unwrap().to_owned();
+    // Paths that lead out of the archive, and a line whose numbers are as large as numbers are.
+    for path in ["../../../../etc/passwd", "/etc/passwd", &outside, "data/../../x", "data//x", ""] {
+        edit_lines(&disk, |lines| {
+            lines[5] = forge(&lines[5], |line| {
+                line.body.adds[0].path = path.to_owned();
+                (line.body.adds[0].rows, line.body.adds[0].bytes) = (u64::MAX, u64::MAX);
+                line.seq = crate::model::LedgerSeq(u64::MAX);
+            });
+        });
+        let report = check(&disk);
+        let fault = report.faults.iter().find(|f| f.object == path && f.code == FaultCode::PathMismatch);
+        assert!(fault.is_some(), "{path}: {:#?}", report.faults);
+        assert!(!report.faults.iter().any(|f| f.object == path && f.code == FaultCode::FileHash), "{path} was read");
+    }
+    // Files of holes: larger than any memory, and made in no time.
+    let hole = |path: &str, bytes: u64| {
+        let file = std::fs::OpenOptions::new().write(true).open(disk.0.path().join(path)).unwrap();
+        file.set_len(bytes).unwrap();
+    };
+    let month = month(&disk);
+    hole(&month, 1 << 40);
+    hole(LEDGER, 1 << 40);
+    hole("archive.json", 1 << 40);
+    let report = check(&disk);
+    for (object, code) in [(LEDGER, FaultCode::Unreadable), ("archive.json", FaultCode::Manifest)] {
+        assert!(report.faults.iter().any(|f| f.object == object && f.code == code), "{object}: {:#?}", report.faults);
+    }
+}
+
+#[test]
+fn a_directory_that_is_a_link_is_not_followed() {
+    let disk = Directory(tempfile::tempdir().unwrap());
+    let _ = committed(&disk.store());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (held, moved) = (disk.0.path().join("data/connections"), elsewhere.path().join("connections"));
+    std::fs::rename(&held, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &held).unwrap();
+    let report = check(&disk);
+    let month = report.faults.iter().find(|f| f.object.contains("-m-") && f.code == FaultCode::Unreadable);
+    assert!(month.is_some_and(|f| f.detail.contains("symbolic link")), "{:#?}", report.faults);
+    assert_eq!(report.verdict, Verdict::Broken);
+}
+
+/// Two notices: the clock was set back, and the archive says that something was lost.
+#[test]
+fn what_the_ledger_itself_says_is_a_notice_and_no_fault() {
+    let disk = MemoryStore::new();
+    let archive = open(&disk.store());
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
+    let mut second = steps.next().unwrap();
+    second.findings.push(super::super::Finding {
+        stream: Some(Stream::Connections),
+        kind: super::super::FindingKind::Gap,
+        subject: "device-1".to_owned(),
+        from: Some(at("2026-11-01T00:00:00Z")),
+        to: None,
+        reason: "computer removed".to_owned(),
+        count: 0,
+        found_at: now(),
+    });
+    let _ = writer.commit(second, at("2026-11-19T00:00:00Z")).unwrap();
+    let look = |now: Option<Instant>| {
+        let report = verify(&disk, &VerifyOptions { now, ..VerifyOptions::default() }).unwrap();
+        assert!(report.is_clean() && report.verdict == Verdict::SelfConsistent, "{:#?}", report.faults);
+        report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
+    };
+    use FaultCode::{CoverageGap, StaleHead, TimeFuture, TimeRegression};
+    assert_eq!(look(None), [TimeRegression, CoverageGap]);
+    assert_eq!(look(Some(now())), [TimeRegression, CoverageGap]);
+    assert_eq!(look(Some(at("2026-11-19T12:00:00Z"))), [TimeFuture, TimeRegression, CoverageGap]);
+    assert_eq!(look(Some(at("2026-11-28T00:00:00Z"))), [TimeRegression, CoverageGap, StaleHead]);
+}
+
+#[test]
+fn how_far_the_damage_reaches_is_said() {
+    let disk = MemoryStore::new();
+    let _ = committed(&disk.store());
+    flip(&disk, &file_with(&disk, "-a-"), |len| len / 2);
+    let damage = check(&disk).teams[0].damage.unwrap();
+    assert_eq!((damage.first_seq.0, damage.last_seq.0), (6, 6));
+    assert_eq!((damage.first_event, damage.last_event), (Some(at("2026-11-01T00:07:00Z")), damage.first_event));
+    edit_lines(&disk, |lines| lines[2] = forge(&lines[2], |line| line.at = line.at.plus(Duration::from_nanos(1))));
+    let report = check(&disk);
+    let damage = report.teams[0].damage.unwrap();
+    assert_eq!((damage.first_seq.0, damage.last_seq.0, report.teams[0].first_bad_line), (4, 6, Some(4)));
+}

@@ -1,0 +1,259 @@
+//! Real kills: a child process that commits the history on a real disk is killed before, within or after every verb that
+//! changes it, and at random moments, also while it recovers; then a reader, recovery, and the laws.
+//!
+//! The child is this test binary once more, at [`child`]; the verbs are counted by a store that exists in tests alone.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
+use super::super::{LocalStore, Signer, VerifyOptions, verify};
+use super::*;
+
+const ROOT: &str = "ANNALS_TEST_KILL_ROOT";
+const AT: &str = "ANNALS_TEST_KILL_AT";
+/// Kills at random moments; `ANNALS_LONG=1` asks for many more.
+const RANDOM_KILLS: u64 = 25;
+const RANDOM_KILLS_LONG: u64 = 1_000;
+const NEVER: u64 = u64::MAX;
+
+/// A local disk whose process dies at a chosen step; each changing verb is two: before it, and when it is done.
+#[derive(Clone)]
+struct KillingStore {
+    inner: LocalStore,
+    steps: Arc<AtomicU64>,
+    at: u64,
+}
+
+impl KillingStore {
+    fn step(&self) {
+        if self.steps.fetch_add(1, Ordering::SeqCst) == self.at {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            unreachable!("BUG: nobody outlives a kill");
+        }
+    }
+
+    fn around<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.step();
+        let answer = act();
+        self.step();
+        answer
+    }
+}
+
+impl Store for KillingStore {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.around(|| self.inner.create(path))?;
+        Ok(Box::new(KillingWriter { store: self.clone(), inner }))
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.inner.list(directory)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.around(|| self.inner.publish(from, to))
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.around(|| self.inner.remove(path))
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        // Half of it stands before the rest comes, as when the process dies within the write.
+        let half = bytes.len() / 2;
+        if self.steps.load(Ordering::SeqCst) == self.at && half > 0 {
+            let _ = self.inner.append(path, tail, &bytes[..half]);
+        }
+        self.around(|| self.inner.append(path, tail, bytes))
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        self.around(|| self.inner.lock(name))
+    }
+}
+
+struct KillingWriter {
+    store: KillingStore,
+    inner: Box<dyn FileWriter>,
+}
+
+impl std::io::Write for KillingWriter {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        let Self { store, inner } = self;
+        // A write may take a part.
+        store.around(|| inner.write(&buffer[..buffer.len().div_ceil(2)]))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl FileWriter for KillingWriter {
+    fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        let Self { store, inner } = *self;
+        store.around(|| inner.finish())
+    }
+}
+
+fn signer() -> Arc<Signer> {
+    Arc::new(signing::signer(4))
+}
+
+/// What the child does: commits what is left of the history, and answers for each commit on its standard output.
+#[test]
+fn child() {
+    let Some(root) = std::env::var_os(ROOT) else { return };
+    let at = std::env::var(AT).unwrap().parse().unwrap();
+    let store = KillingStore { inner: LocalStore::new(root), steps: Arc::default(), at };
+    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>)).signed_by(Some(signer()));
+    let mut writer = writer(&archive);
+    let said = |text: String| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").unwrap();
+        out.flush().unwrap();
+    };
+    for step in usize::try_from(writer.state().seq.0).unwrap()..history().len() {
+        let draft = with_sessions(&writer, history().swap_remove(step)).unwrap();
+        let _ = commit(&mut writer, draft).unwrap();
+        said(format!("committed {}", step + 1));
+    }
+    said(format!("steps {}", store.steps.load(Ordering::SeqCst)));
+}
+
+fn start(root: &Path, at: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "archive::tests::kills::child", "--nocapture", "--test-threads=1"]);
+    command.env(ROOT, root).env(AT, at.to_string()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Waits for a child: how it ended, the last commit that it answered for, and how many steps it took.
+fn outcome(mut child: Child) -> (ExitStatus, usize, Option<u64>) {
+    let (mut committed, mut steps) = (0, None);
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        // The first line of a test's output follows its name.
+        if let Some((_, number)) = line.split_once("committed ") {
+            committed = number.parse().unwrap();
+        } else if let Some((_, number)) = line.split_once("steps ") {
+            steps = number.parse().ok();
+        }
+    }
+    (child.wait().unwrap(), committed, steps)
+}
+
+/// What must hold on the disk that a killed process left, where a reader sees so many commits.
+fn check_left(root: &Path, standing: usize, case: &str) {
+    let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
+    let archive = open(&store).signed_by(Some(signer()));
+    assert_eq!(ids_in(&archive), ids_after(standing), "{case}: a reader");
+    let writer = archive.writer(&team(), now()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
+    let done = usize::try_from(writer.state().seq.0).unwrap();
+    assert!(done == standing || done == standing + 1, "{case}: {done} commits stand");
+    assert_eq!((ids_in(&archive), sessions_in(&archive)), (ids_after(done), ids_after(done)), "{case}");
+    check_clean(&store, case);
+}
+
+fn check_clean(store: &Arc<dyn Store>, case: &str) {
+    let options = VerifyOptions { keys: vec![signer().key.public().clone()], ..VerifyOptions::default() };
+    let report = verify(store.as_ref(), &options).unwrap();
+    assert!(report.is_clean() && report.pending == 0, "{case}: {:?}, {} pending", report.faults, report.pending);
+}
+
+/// Lets a child finish the history, which must come out as if nothing had happened.
+fn finish(root: &Path, case: &str) {
+    let (status, _, steps) = outcome(start(root, NEVER));
+    assert!(status.success() && steps.is_some(), "{case}: {status}");
+    let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
+    assert_eq!(ids_in(&open(&store)), ids_after(history().len()), "{case}: at the end");
+    check_clean(&store, case);
+}
+
+#[test]
+fn killed_at_every_step_nothing_is_lost_or_doubled() {
+    let directory = tempfile::tempdir().unwrap();
+    let (status, committed, steps) = outcome(start(&directory.path().join("whole"), NEVER));
+    assert!(status.success() && committed == history().len(), "{status}");
+    let steps = steps.unwrap();
+    assert!(steps > 200, "{steps} steps: the kills have become few");
+    let run = |part: u64| {
+        let mut killed = 0;
+        for at in (part..steps).step_by(2) {
+            let (root, case) = (directory.path().join(at.to_string()), format!("killed at step {at} of {steps}"));
+            let (status, mut acknowledged, _) = outcome(start(&root, at));
+            killed += u64::from(!status.success());
+            // The second hit: again while it recovers, or soon after.
+            if at % 4 < 2 {
+                let (_, more, _) = outcome(start(&root, at % 23));
+                acknowledged = acknowledged.max(more);
+            }
+            let seen = standing(&root);
+            assert!(seen >= acknowledged, "{case}: {seen} commits are seen, {acknowledged} were answered for");
+            check_left(&root, seen, &case);
+            if at % 8 < 2 {
+                finish(&root, &case);
+            }
+            std::fs::remove_dir_all(&root).unwrap();
+        }
+        killed
+    };
+    let killed = std::thread::scope(|scope| {
+        let other = scope.spawn(|| run(1));
+        run(0) + other.join().unwrap()
+    });
+    // The threads of a commit may order their steps otherwise, and then end a step earlier.
+    assert!(killed + 4 >= steps, "{killed} of {steps} were killed");
+}
+
+/// The lines that stand, whoever answered for them.
+fn standing(root: &Path) -> usize {
+    let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
+    usize::try_from(open(&store).read(&team()).unwrap().state().seq.0).unwrap()
+}
+
+#[test]
+fn killed_at_random_again_and_again_the_history_comes_to_its_end() {
+    let kills = if std::env::var_os("ANNALS_LONG").is_some() { RANDOM_KILLS_LONG } else { RANDOM_KILLS };
+    let directory = tempfile::tempdir().unwrap();
+    let mut chance = fastrand::Rng::with_seed(20_261_121);
+    let (mut killed, mut round) = (0, 0);
+    while killed < kills {
+        let root = directory.path().join(round.to_string());
+        let mut acknowledged = 0;
+        for again in 0..6 {
+            let mut child = start(&root, NEVER);
+            let line = chance.usize(..4);
+            let mut out = BufReader::new(child.stdout.take().unwrap());
+            let mut text = String::new();
+            // Killed somewhere behind some of its answers: by what it did, not by the clock.
+            for _ in 0..line {
+                text.clear();
+                let _ = out.read_line(&mut text).unwrap();
+                if let Some((_, number)) = text.trim_end().split_once("committed ") {
+                    acknowledged = acknowledged.max(number.parse().unwrap());
+                }
+            }
+            killed += u64::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            let _ = child.wait().unwrap();
+            for line in out.lines().map_while(Result::ok) {
+                if let Some((_, number)) = line.split_once("committed ") {
+                    acknowledged = acknowledged.max(number.parse().unwrap());
+                }
+            }
+            let case = format!("round {round}, kill {again}");
+            let seen = standing(&root);
+            assert!(seen + 1 >= acknowledged, "{case}: {seen} commits are seen, {acknowledged} were answered for");
+        }
+        finish(&root, &format!("round {round}"));
+        round += 1;
+    }
+}

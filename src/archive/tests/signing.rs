@@ -1,0 +1,116 @@
+//! Signed heads: what is signed, what an interruption leaves, and how one key hands over to another.
+
+use super::super::{
+    Fault, FaultCode, FaultyStore, Head, HeadGiven, MemoryStore, PublicKey, SecretKey, Signer, TeamKey, Verdict,
+    VerifyOptions, VerifyReport, verify,
+};
+use super::*;
+
+pub fn key(seed: u8) -> SecretKey {
+    SecretKey::of_seed(Some(&format!("annals-test-{seed}")), [seed; 32]).unwrap()
+}
+
+pub fn signer(seed: u8) -> Signer {
+    Signer { key: key(seed), previous: None }
+}
+
+fn check(store: &Arc<dyn Store>, keys: &[u8]) -> VerifyReport {
+    let keys: Vec<PublicKey> = keys.iter().map(|seed| key(*seed).public().clone()).collect();
+    verify(store.as_ref(), &VerifyOptions { keys, ..VerifyOptions::default() }).unwrap()
+}
+
+fn codes(report: &VerifyReport) -> Vec<FaultCode> {
+    report.faults.iter().map(|fault| fault.code).collect()
+}
+
+/// Commits the steps of the history, signed by what `signer` says.
+fn steps(store: &Arc<dyn Store>, range: std::ops::Range<usize>, signer: Option<Signer>) {
+    let archive = open(store).signed_by(signer.map(Arc::new));
+    let mut writer = writer(&archive);
+    for draft in history().into_iter().skip(range.start).take(range.len()) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+}
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+#[test]
+fn every_line_is_signed_and_a_head_says_up_to_where_nothing_is_gone() {
+    let store = store();
+    steps(&store, 0..6, Some(signer(1)));
+    let report = check(&store, &[1]);
+    let team = &report.teams[0];
+    let signed = team.signed.as_ref().unwrap();
+    assert_eq!((signed.seq, signed.is_self_asserted, codes(&report)), (team.last_seq, false, vec![]));
+    assert!(check(&store, &[]).teams[0].signed.as_ref().unwrap().is_self_asserted);
+    assert_eq!(codes(&check(&store, &[2])), [FaultCode::KeyMismatch]);
+    let archive = open(&store);
+    let state = archive.read(&super::team()).unwrap().state().clone();
+    let head = Head::new(archive.id(), &TeamKey::of(&super::team()), state.seq, state.head).signed(&key(1));
+    let heads = vec![HeadGiven::Note(head)];
+    let options = VerifyOptions { heads, keys: vec![key(1).public().clone()], ..VerifyOptions::default() };
+    let report = verify(store.as_ref(), &options).unwrap();
+    assert_eq!((report.verdict, codes(&report)), (Verdict::Anchored, vec![]));
+    assert_eq!(report.verdict_text(), "ANCHORED up to seq 6 at 2026-11-20T12:00:00Z");
+}
+
+#[test]
+fn lines_written_without_a_key_are_named_until_a_writer_with_one_comes() {
+    let store = store();
+    steps(&store, 0..1, None);
+    steps(&store, 1..2, Some(signer(1)));
+    steps(&store, 2..4, None);
+    let report = check(&store, &[1]);
+    assert_eq!(codes(&report), [FaultCode::BadSig]);
+    assert!(report.faults[0].detail.contains("lines 3 to 3 are not signed"), "{:?}", report.faults);
+    steps(&store, 4..6, Some(signer(1)));
+    assert_eq!(codes(&check(&store, &[1])), []);
+    assert_eq!(codes(&check(&self::store(), &[1])), [FaultCode::Manifest]);
+}
+
+#[test]
+fn a_new_key_signs_only_when_the_old_one_hands_over() {
+    let store = store();
+    steps(&store, 0..3, Some(signer(1)));
+    let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team(), now()).err().unwrap();
+    assert!(refused.to_string().contains("previous_key_file"), "{refused}");
+    let both = || Signer { key: key(2), previous: Some(key(1)) };
+    steps(&store, 3..5, Some(both()));
+    steps(&store, 5..6, Some(signer(2)));
+    for known in [1, 2] {
+        assert_eq!(codes(&check(&store, &[known])), [], "key {known}");
+    }
+    assert_eq!(codes(&check(&store, &[3])), [FaultCode::KeyMismatch]);
+    // The old key, once it has handed over, is nobody's.
+    assert!(open(&store).signed_by(Some(Arc::new(signer(1)))).writer(&team(), now()).is_err());
+}
+
+#[test]
+fn no_fault_of_one_verb_leaves_a_line_unsigned() {
+    let before = MemoryStore::new();
+    steps(&(Arc::new(before.clone()) as Arc<dyn Store>), 0..3, Some(signer(1)));
+    let attempt = |store: Arc<dyn Store>| -> Result<(), ArchiveError> {
+        let archive = Archive::open(store)?.signed_by(Some(Arc::new(signer(1))));
+        let _ = archive.writer(&team(), now())?.commit(history().swap_remove(3), now())?;
+        Ok(())
+    };
+    let counting = FaultyStore::new(Arc::new(before.snapshot()), u64::MAX, false, Fault::Failed);
+    attempt(Arc::new(counting.clone())).unwrap();
+    let mut unsigned = 0;
+    for (verb, fault) in (0..counting.verbs()).flat_map(|verb| [(verb, Fault::Failed), (verb, Fault::FailedButDone)]) {
+        let disk = before.snapshot();
+        let outcome = attempt(Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, true, fault)));
+        let store: Arc<dyn Store> = Arc::new(disk.snapshot());
+        let report = check(&store, &[1]);
+        assert_eq!(codes(&report), [], "verb {verb}, {fault:?}, before recovery");
+        unsigned += usize::from(report.teams[0].signed.as_ref().unwrap().seq < report.teams[0].last_seq);
+        steps(&store, 0..0, Some(signer(1)));
+        let report = check(&store, &[1]);
+        assert_eq!(codes(&report), [], "verb {verb}, {fault:?}");
+        assert_eq!(report.teams[0].signed.as_ref().unwrap().seq, report.teams[0].last_seq, "verb {verb}, {fault:?}");
+        assert!(outcome.is_err() || report.teams[0].last_seq.0 == 4, "verb {verb}, {fault:?}");
+    }
+    assert!(unsigned > 0, "no fault fell between a line and its signature");
+}

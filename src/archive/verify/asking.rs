@@ -1,0 +1,167 @@
+//! What is asked of an archive beyond that it agrees with itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::model::{Digest, Instant, LedgerSeq};
+
+use super::super::note::{Head, PublicKey};
+use super::super::path::TeamKey;
+use super::ledgers::Walk;
+use super::{Anchored, FaultCode, VerifyReport};
+
+/// A team that nothing was committed for so long is one that nobody reads, or whose ledger's end is gone.
+const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
+
+/// What to verify beyond the archive itself.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// Heads remembered elsewhere: the archive must still hold every one of them.
+    pub heads: Vec<HeadGiven>,
+    /// Public keys known from elsewhere: whatever is signed must be signed by one of them, or by one that follows it.
+    pub keys: Vec<PublicKey>,
+    /// The time of whoever verifies; without it nothing is said of times that lie ahead and of silence.
+    pub now: Option<Instant>,
+}
+
+/// A head as it was remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadGiven {
+    /// The hash of a ledger line.
+    Hash(Digest),
+    /// All that `annals anchor` says.
+    Note(Head),
+}
+
+/// The options, and what they ask of single lines.
+pub struct Asking {
+    pub archive_id: Option<String>,
+    pub now: Option<Instant>,
+    pub keys: Vec<PublicKey>,
+    heads: Vec<HeadGiven>,
+    hashes: BTreeSet<Digest>,
+    /// The teams and numbers that heads name.
+    places: BTreeSet<(TeamKey, LedgerSeq)>,
+}
+
+impl Asking {
+    pub fn new(archive_id: Option<String>, options: &VerifyOptions) -> Self {
+        let hashes = options.heads.iter().filter_map(|head| match head {
+            HeadGiven::Hash(hash) => Some(*hash),
+            HeadGiven::Note(_) => None,
+        });
+        let places = options.heads.iter().filter_map(|head| match head {
+            HeadGiven::Hash(_) => None,
+            HeadGiven::Note(head) => Some((head.team.clone(), head.seq)),
+        });
+        let (hashes, places) = (hashes.collect(), places.collect());
+        let VerifyOptions { heads, keys, now } = options.clone();
+        Self { archive_id, now, keys, heads, hashes, places }
+    }
+
+    /// Whether a line is one that a head may name.
+    pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
+        self.hashes.contains(hash) || (!self.places.is_empty() && self.places.contains(&(team.clone(), seq)))
+    }
+
+    /// Holds every given head against the ledgers.
+    pub fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
+        for head in &self.heads {
+            match head {
+                HeadGiven::Hash(hash) => check_hash(hash, walks, report),
+                HeadGiven::Note(head) => self.check_note(head, walks, report),
+            }
+        }
+    }
+
+    fn check_note(&self, head: &Head, walks: &[Walk], report: &mut VerifyReport) {
+        let object = head.origin();
+        if self.archive_id.as_deref().is_some_and(|id| id != head.archive_id) {
+            let id = self.archive_id.as_deref().unwrap_or_default();
+            return report.fault(FaultCode::ArchiveId, object, format!("a head of another archive, this is {id}"));
+        }
+        self.check_signatures(head, report);
+        let Some(walk) = walks.iter().find(|walk| walk.key == head.team) else {
+            return report.fault(FaultCode::HeadRollback, object, "this archive has no ledger of that team");
+        };
+        let last = walk.state.as_ref().map_or(LedgerSeq(0), |state| state.seq);
+        match walk.met.get(&head.hash) {
+            Some(found) if found.seq == head.seq => anchor(walk, *found, report),
+            _ if last < head.seq => {
+                let detail = format!("the head is of seq {}, the ledger ends with {last}: its end is gone", head.seq);
+                report.fault(FaultCode::HeadRollback, object, detail);
+            }
+            _ => {
+                let other = walk.met.iter().find(|(_, found)| found.seq == head.seq).map(|(hash, _)| *hash);
+                let other = other.map_or_else(|| "none that checks".to_owned(), |hash| hash.to_string());
+                let detail = format!("line {} was {} when the head was taken, and is {other}", head.seq, head.hash);
+                report.fault(FaultCode::Fork, object, detail);
+            }
+        }
+    }
+
+    /// Whether a head is signed by a key that is known from elsewhere.
+    fn check_signatures(&self, head: &Head, report: &mut VerifyReport) {
+        let object = head.origin();
+        if self.keys.is_empty() {
+            if !head.signatures.is_empty() {
+                let detail = "signed, and no public key was given to check that with (--key)";
+                report.notice(FaultCode::UnknownKey, object, detail);
+            }
+            return;
+        }
+        let mut is_signed = false;
+        for (key, signature) in self.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s))) {
+            if !signature.is_of(key) {
+                continue;
+            }
+            is_signed = true;
+            if !key.verifies(&head.text(), signature) {
+                let detail = format!("line {}: not what {} signed", head.seq, key.name());
+                report.fault(FaultCode::BadSig, &object, detail);
+            }
+        }
+        match (is_signed, head.signatures.first()) {
+            (true, _) => {}
+            (false, None) => report.fault(FaultCode::BadSig, object, "not signed, and a public key was given"),
+            (false, Some(other)) => {
+                let detail =
+                    format!("signed by {} with key {:08x}, which is none of those given", other.name, other.id);
+                report.fault(FaultCode::UnknownKey, object, detail);
+            }
+        }
+    }
+
+    /// Says of every team whether nothing was committed for long.
+    pub fn notice_silence(&self, report: &mut VerifyReport) {
+        let Some(now) = self.now else { return };
+        let stale: Vec<(String, Instant)> = report
+            .teams
+            .iter()
+            .filter_map(|team| Some((team.ledger.clone(), team.last_at?)))
+            .filter(|(_, last)| now > last.plus(STALE_AFTER))
+            .collect();
+        for (ledger, last) in stale {
+            let detail =
+                format!("nothing was committed since {last}: not read, or its end is gone; a remembered head tells");
+            report.notice(FaultCode::StaleHead, ledger, detail);
+        }
+    }
+}
+
+fn check_hash(hash: &Digest, walks: &[Walk], report: &mut VerifyReport) {
+    let found = walks.iter().find_map(|walk| walk.met.get(hash).map(|found| (walk, *found)));
+    match found {
+        Some((walk, found)) => anchor(walk, found, report),
+        None => {
+            report.fault(FaultCode::HeadRollback, hash, "no ledger line has this hash: what followed it is gone too");
+        }
+    }
+}
+
+fn anchor(walk: &Walk, found: Anchored, report: &mut VerifyReport) {
+    let held = &mut report.teams[walk.at].anchored;
+    if held.is_none_or(|held| held.seq < found.seq) {
+        *held = Some(found);
+    }
+}

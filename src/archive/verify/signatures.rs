@@ -1,0 +1,212 @@
+//! The signatures beside a ledger, against its lines.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Digest, Instant, LedgerSeq};
+
+use super::super::heads::{HeadLine, rotation_text};
+use super::super::ledger::{cut, is_zeroed};
+use super::super::note::{Head, NoteSignature, PublicKey};
+use super::super::path::TeamKey;
+use super::super::store::{Listed, Store};
+use super::ledgers::DAY_BYTES_MAX;
+use super::report::Signed;
+use super::{FaultCode, TeamReport, VerifyReport};
+
+/// A line of the ledger that checks by itself.
+pub struct Signable {
+    pub object: String,
+    pub seq: LedgerSeq,
+    pub hash: Digest,
+}
+
+/// One pass over the signatures of a team, day by day.
+pub struct Signatures {
+    archive_id: String,
+    team: TeamKey,
+    /// The keys that signed one after another; each but the first was handed over to.
+    chain: Vec<PublicKey>,
+    first: Option<LedgerSeq>,
+    signed_to: Option<LedgerSeq>,
+    /// Signatures of lines that the ledger of their day does not hold.
+    unmatched: Vec<(LedgerSeq, String)>,
+    /// Lines behind the first signed one that nobody signed: runs, each with where its first stands.
+    unsigned: Vec<(LedgerSeq, LedgerSeq, String)>,
+}
+
+impl Signatures {
+    pub fn new(archive_id: &str, team: &TeamKey) -> Self {
+        let (chain, unmatched, unsigned) = (Vec::new(), Vec::new(), Vec::new());
+        let archive_id = archive_id.to_owned();
+        Self { archive_id, team: team.clone(), chain, first: None, signed_to: None, unmatched, unsigned }
+    }
+
+    /// Checks the signatures of one day against the ledger's lines of that day.
+    pub fn day(
+        &mut self,
+        store: &dyn Store,
+        file: Option<&Listed>,
+        lines: &[Signable],
+        is_last: bool,
+        report: &mut VerifyReport,
+    ) {
+        let mut signed = vec![false; lines.len()];
+        if let Some(file) = file {
+            self.file(store, file, lines, &mut signed, is_last, report);
+        }
+        for (line, _) in lines.iter().zip(signed).filter(|(_, is_signed)| !is_signed) {
+            if self.first.is_none_or(|first| line.seq <= first) {
+                continue;
+            }
+            match self.unsigned.last_mut() {
+                Some((_, last, _)) if last.next() == line.seq => *last = line.seq,
+                _ => self.unsigned.push((line.seq, line.seq, line.object.clone())),
+            }
+        }
+    }
+
+    fn file(
+        &mut self,
+        store: &dyn Store,
+        file: &Listed,
+        lines: &[Signable],
+        signed: &mut [bool],
+        is_last: bool,
+        report: &mut VerifyReport,
+    ) {
+        if let Some(what) = &file.irregular {
+            report.fault(FaultCode::Unreadable, &file.path, what);
+        }
+        if file.bytes > DAY_BYTES_MAX {
+            return report.fault(FaultCode::Unreadable, &file.path, "larger than a day's signatures ever are");
+        }
+        let content = match store.read(&file.path).map(|blob| blob.to_bytes()) {
+            Ok(Ok(content)) => content,
+            Ok(Err(e)) => return report.fault(FaultCode::Unreadable, &file.path, e),
+            Err(e) => return report.fault(FaultCode::Unreadable, &file.path, e),
+        };
+        let parts = cut(&content);
+        let places = lines.iter().enumerate().map(|(at, line)| (line.seq, at)).collect();
+        let count = parts.lines.iter().filter(|b| **b == b'\n').count();
+        let mut number = 0;
+        for line in parts.lines.split_inclusive(|b| *b == b'\n') {
+            number += 1;
+            let object = format!("{}:{number}", file.path);
+            match HeadLine::decode(&line[..line.len() - 1]) {
+                Ok(line) => self.line(line, &object, (lines, &places), signed, report),
+                Err(_) if is_last && number == count && is_zeroed(line) => {
+                    report.fault(FaultCode::TornTail, &object, "a line that a loss of power left");
+                }
+                Err(reason) => report.fault(FaultCode::BadSig, &object, reason),
+            }
+        }
+        if !parts.tail.is_empty() {
+            let object = format!("{}:{}", file.path, number + 1);
+            let code = if is_last { FaultCode::TornTail } else { FaultCode::BadSig };
+            report.fault(code, object, format!("{} bytes of an unfinished line", parts.tail.len()));
+        }
+    }
+
+    fn line(
+        &mut self,
+        line: HeadLine,
+        object: &str,
+        (lines, places): (&[Signable], &BTreeMap<LedgerSeq, usize>),
+        signed: &mut [bool],
+        report: &mut VerifyReport,
+    ) {
+        match line {
+            HeadLine::Rotation { after, old, new, signatures } => {
+                self.rotation(after, old, new, &signatures, object, report);
+            }
+            HeadLine::Signed { seq, hash, key, signature } => {
+                if self.chain.last() != Some(&key) {
+                    if let Some(before) = self.chain.last() {
+                        let detail = format!("signed by {key}, to which {} has not handed over", before.name());
+                        report.fault(FaultCode::UnknownKey, object, detail);
+                    }
+                    self.chain.push(key.clone());
+                }
+                if !key.verifies(&Head::new(&self.archive_id, &self.team, seq, hash).text(), &signature) {
+                    let detail = format!("not what {} signed of line {seq}", key.name());
+                    return report.fault(FaultCode::BadSig, object, detail);
+                }
+                self.first = self.first.or(Some(seq));
+                self.signed_to = self.signed_to.max(Some(seq));
+                match places.get(&seq).copied() {
+                    None => self.unmatched.push((seq, object.to_owned())),
+                    Some(at) if lines[at].hash == hash => signed[at] = true,
+                    Some(at) => {
+                        signed[at] = true;
+                        let detail = format!("line {seq} is {}, and {hash} was signed", lines[at].hash);
+                        report.fault(FaultCode::BadSig, &lines[at].object, detail);
+                    }
+                }
+            }
+        }
+    }
+
+    fn rotation(
+        &mut self,
+        after: LedgerSeq,
+        old: PublicKey,
+        new: PublicKey,
+        signatures: &[NoteSignature; 2],
+        object: &str,
+        report: &mut VerifyReport,
+    ) {
+        let text = rotation_text(&self.archive_id, &self.team, after, &old, &new);
+        let [by_old, by_new] = signatures;
+        if self.chain.last() != Some(&old) || self.signed_to != Some(after) {
+            report.fault(FaultCode::BadSig, object, "a change of keys that does not follow what was signed before");
+        } else if !old.verifies(&text, by_old) || !new.verifies(&text, by_new) {
+            report.fault(FaultCode::BadSig, object, "a change of keys that the two keys have not signed");
+        }
+        self.chain.push(new);
+    }
+
+    /// Says what the signatures as a whole are worth. `last` is the number of the ledger's last line.
+    pub fn finish(self, last: Option<LedgerSeq>, keys: &[PublicKey], team: &mut TeamReport, report: &mut VerifyReport) {
+        for (seq, object) in self.unmatched {
+            let (code, detail) = match last {
+                Some(last) if seq <= last => {
+                    (FaultCode::BadSig, format!("line {seq} does not stand in its day's ledger"))
+                }
+                last => {
+                    let last = last.unwrap_or_default();
+                    (FaultCode::HeadRollback, format!("line {seq} was signed, and the ledger ends with {last}"))
+                }
+            };
+            report.fault(code, object, detail);
+        }
+        for (first, end, object) in self.unsigned {
+            // The last line is signed when it stands.
+            let end = if Some(end) == last { LedgerSeq(end.0 - 1) } else { end };
+            if first <= end {
+                report.fault(FaultCode::BadSig, object, format!("lines {first} to {end} are not signed"));
+            }
+        }
+        let given = || keys.iter().map(PublicKey::to_string).collect::<Vec<_>>().join(", ");
+        let is_known = self.chain.iter().any(|key| keys.contains(key));
+        match (self.chain.last(), last) {
+            (None, Some(_)) if !keys.is_empty() => {
+                report.fault(FaultCode::BadSig, &team.ledger, "nothing in it is signed, and a public key was given");
+            }
+            (Some(_), Some(last)) if !keys.is_empty() && is_known && self.signed_to < Some(last) => {
+                let detail = format!("line {last}, the last, is not signed: written this moment, or altered");
+                report.notice(FaultCode::BadSig, &team.ledger, detail);
+            }
+            (Some(key), _) if !keys.is_empty() && !is_known => {
+                let detail = format!("signed by {key}; given was {}", given());
+                report.fault(FaultCode::KeyMismatch, &team.ledger, detail);
+            }
+            _ => {}
+        }
+        if let Some((seq, key)) = self.signed_to.zip(self.chain.last()) {
+            team.signed = Some(Signed { seq, key: key.to_string(), is_self_asserted: !is_known });
+        }
+    }
+}
+
+/// The files of a team by day: the ledger's, and that of its signatures.
+pub type Days<'a> = BTreeMap<Instant, (Option<&'a Listed>, Option<&'a Listed>)>;

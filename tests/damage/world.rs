@@ -1,0 +1,198 @@
+//! A signed archive of two teams, made by the library, and the program that verifies it from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{
+    Archive, Draft, Finding, FindingKind, LocalStore, SecretKey, Signer, WindowRecord, WindowRows, WindowState,
+    month_of,
+};
+use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
+use serde_json::Value;
+
+use super::hands::{files, put};
+
+const DAY: Duration = Duration::from_secs(86_400);
+pub const TEAM: &str = "acme";
+
+pub fn at(text: &str) -> Instant {
+    text.parse().unwrap()
+}
+
+/// What one archive differs by from another.
+#[derive(Clone, Copy)]
+pub struct Life {
+    pub id: &'static str,
+    /// The seed of the key that signs.
+    pub key: Option<u8>,
+    /// Somebody changed what happened.
+    pub is_edited: bool,
+    pub commits: usize,
+    /// When the last line was written.
+    pub last_at: &'static str,
+    pub has_gap: bool,
+}
+
+pub const HONEST: Life = Life {
+    id: "archive-1",
+    key: Some(1),
+    is_edited: false,
+    commits: 6,
+    last_at: "2026-11-03T00:05:00Z",
+    has_gap: false,
+};
+
+pub fn key(seed: u8) -> SecretKey {
+    SecretKey::of_seed(Some(&format!("annals-test-{seed}")), [seed; 32]).unwrap()
+}
+
+fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, WindowRecord) {
+    let window = WindowGrid::new(DAY).window_of(at(&format!("{date}T00:00:00Z")));
+    let one = |n: u64| EventRow {
+        team_id: team.clone(),
+        event_id: format!("{date}-{n}").as_str().into(),
+        time: window.start.plus(Duration::from_secs(n * 600)),
+        event_type: "incomingConnectionRequestedEvent".into(),
+        revision: 1,
+        first_seen_at: window.end,
+        redacted: false,
+        raw: format!("{{\"id\":\"{date}-{n}\",\"who\":\"{}\"}}", if is_edited && n == 1 { "nobody" } else { "x" })
+            .into(),
+        detail: Detail::Connections(Box::default()),
+    };
+    let rows = WindowRows { stream: Stream::Connections, window, rows: (0..count).map(one).collect(), compact: true };
+    let record = WindowRecord {
+        stream: Stream::Connections,
+        range: window,
+        state: WindowState::Sealed,
+        reads: 2,
+        requests: 4,
+        events: count,
+        late: 0,
+        settled_at: Some(window.end),
+        rescans: 3,
+        confirmed: Vec::new(),
+        unstable: Vec::new(),
+        walk: None,
+    };
+    (rows, record)
+}
+
+fn draft(team: &TeamId, date: &str, life: &Life) -> Draft {
+    let (rows, record) = rows(team, date, 40, life.is_edited);
+    Draft { rows: vec![rows], windows: vec![record], ..Draft::default() }
+}
+
+/// Makes the archive of a life: settled days, a sealed month with an amendment, and a day after it.
+pub fn make(root: &Path, life: &Life) {
+    let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None }));
+    let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
+    let archive = archive.signed_by(signer);
+    for team in [TEAM, "other"].map(TeamId::from) {
+        let amendment = {
+            let (mut late, mut record) = rows(&team, "2026-10-02", 41, life.is_edited);
+            late.rows.drain(..40);
+            record.late = 1;
+            record.events = 41;
+            Draft { rows: vec![late], windows: vec![record], ..Draft::default() }
+        };
+        let october = month_of(at("2026-10-01T00:00:00Z"));
+        let seal = Draft { seal_months: vec![(Stream::Connections, october)], ..draft(&team, "2026-10-04", life) };
+        let mut last = draft(&team, "2026-11-01", life);
+        if life.has_gap {
+            last.findings.push(gap());
+        }
+        let drafts = ["2026-10-01", "2026-10-02", "2026-10-03"].map(|date| draft(&team, date, life));
+        let drafts: Vec<Draft> = drafts.into_iter().chain([seal, amendment, last]).collect();
+        let mut now = at("2026-11-02T00:05:00Z");
+        for (number, draft) in drafts.into_iter().enumerate().take(life.commits) {
+            let at = if number == 5 { at(life.last_at) } else { now };
+            let _ = archive.writer(&team, at).unwrap().commit(draft, at).unwrap();
+            now = now.plus(Duration::from_secs(60));
+        }
+    }
+}
+
+fn gap() -> Finding {
+    Finding {
+        stream: Some(Stream::Connections),
+        kind: FindingKind::Gap,
+        subject: "device-1".into(),
+        from: Some(at("2026-10-20T00:00:00Z")),
+        to: Some(at("2026-10-27T00:00:00Z")),
+        reason: "nothing was read for a week".into(),
+        count: 0,
+        found_at: at("2026-11-03T00:00:00Z"),
+    }
+}
+
+/// A directory with an archive, and beside it what is kept elsewhere: the key, and a head of the honest archive.
+pub struct World {
+    pub directory: tempfile::TempDir,
+}
+
+/// What the program said.
+#[derive(Debug, PartialEq)]
+pub struct Said {
+    pub exit: i32,
+    pub verdict: String,
+    pub faults: Vec<(String, String, String)>,
+    pub notices: Vec<String>,
+    pub report: Value,
+}
+
+impl World {
+    pub fn new(life: &Life) -> Self {
+        let world = Self { directory: tempfile::tempdir().unwrap() };
+        make(&world.archive(), life);
+        world
+    }
+
+    pub fn archive(&self) -> PathBuf {
+        self.directory.path().join("archive")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Keeps the heads outside the archive, as an operator does.
+    pub fn take_head(&self) {
+        put(&self.path("annals.toml"), b"archive = \"archive\"\n[signing]\nkey_file = \"signing.key\"\n");
+        let (exit, stdout, stderr) = self.run(&["anchor", "-o", "head"]);
+        assert_eq!((exit, stdout.as_str()), (0, ""), "{stderr}");
+    }
+
+    /// Every file of the archive with its bytes.
+    pub fn contents(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        files(&self.archive()).into_iter().map(|path| (path.clone(), std::fs::read(path).ok())).collect()
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANNALS_")) {
+            command.env_remove(name);
+        }
+        let output = command.args(arguments).current_dir(self.directory.path()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    pub fn verify(&self, arguments: &[&str]) -> Said {
+        let (exit, stdout, stderr) = self.run(&[&["verify", "--json"], arguments].concat());
+        assert_eq!(stderr, "", "{stdout}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
+        let fault = |fault: &Value| (text(&fault["code"]), text(&fault["object"]), text(&fault["detail"]));
+        Said {
+            exit,
+            verdict: text(&report["verdict"]),
+            faults: list("faults").iter().map(fault).collect(),
+            notices: list("notices").iter().map(|notice| text(&notice["code"])).collect(),
+            report,
+        }
+    }
+}

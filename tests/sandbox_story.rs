@@ -83,7 +83,7 @@ async fn a_computer_is_removed_and_the_archive_still_tells_its_story() {
     let query = format!("select outcome from sessions where device_id = '{device}'");
     assert_eq!(reader.rows(&["sql", &query]).await, [json!({"outcome": "ended"})]);
     let period = ["--from", "2026-11-20", "--to", "2026-11-21", "--tz", "UTC"];
-    let changes = reader.rows(&[&["report", "run", "R20"], &period[..]].concat()).await;
+    let changes = reader.rows(&[&["report", "run", "R20"][..], &period[..]].concat()).await;
     let told = |kind: &str| changes.iter().find(|row| row["event_type"] == kind).unwrap_or_else(|| panic!("{kind}"));
     let removed = changes
         .iter()

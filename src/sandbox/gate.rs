@@ -104,10 +104,10 @@ fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, 
         return Err(Refusal::forbidden("the sandbox's own requests are for the admin token"));
     }
     let team = path.strip_prefix("/v1/team/").and_then(|rest| rest.split('/').next());
-    if let (Some(issued), Some(team)) = (&bearer.issued, team) {
-        if issued.team != team {
-            return Err(Refusal::forbidden("this token's person is not on that team"));
-        }
+    if let (Some(issued), Some(team)) = (&bearer.issued, team)
+        && issued.team != team
+    {
+        return Err(Refusal::forbidden("this token's person is not on that team"));
     }
     Ok(bearer)
 }

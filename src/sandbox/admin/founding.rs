@@ -95,10 +95,10 @@ fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
         group.users.insert(place(&group.users), id.clone());
     }
     let device = cast.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
-    if let Ok(device) = state.device_mut(device) {
-        if !device.users.contains(&id) {
-            device.users.insert(place(&device.users), id);
-        }
+    if let Ok(device) = state.device_mut(device)
+        && !device.users.contains(&id)
+    {
+        device.users.insert(place(&device.users), id);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
 use crate::model::{Instant, Stream};
-use crate::sandbox::{LIVE_DAYS, RunningSandbox, Sandbox, SandboxConfig, SandboxError};
+use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
 
 /// Serve the documented API over synthetic teams
 #[derive(Debug, Clone, Args)]
@@ -30,9 +32,38 @@ pub struct SandboxArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// Let events keep arriving in real time, for a week
+    /// Let events keep arriving as the clock moves, for a week
     #[arg(long)]
     pub live: bool,
+    /// A clock that stands at this moment (RFC 3339) until it is moved [default: the machine's own]
+    #[arg(long, value_name = "MOMENT")]
+    pub now: Option<Instant>,
+    /// Seconds of the sandbox in a real one [default: 1, or 0 with --now]
+    #[arg(long, value_name = "SECONDS")]
+    pub speed: Option<u32>,
+    /// Of a million events, how many are served late
+    #[arg(long, value_name = "EVENTS", default_value_t = 0)]
+    pub late_per_million: u32,
+    /// The longest that an event is late, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub late_up_to: u64,
+    /// Set a switch for what the document leaves open, e.g. error_shape=nested; GET /sandbox/choices lists them
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub choice: Vec<String>,
+    /// A fault by rule, e.g. '{"path": "/history", "every": 5, "fault": {"status": {"status": 503}}}'
+    #[arg(long, value_name = "JSON")]
+    pub fault: Vec<String>,
+    /// Go on from a saved sandbox; what the data is made of comes from there
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["teams", "days", "sessions_per_day", "seed", "end", "live", "now", "speed"],
+        conflicts_with_all = ["late_per_million", "late_up_to", "choice", "fault"],
+    )]
+    pub load: Option<PathBuf>,
+    /// Save the sandbox as one JSON file when it stops
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
     /// Print one line of JSON when ready: base_url, tokens, teams
     #[arg(long)]
     pub json: bool,
@@ -43,17 +74,7 @@ pub struct SandboxArgs {
 /// # Errors
 /// When the sandbox cannot be made or cannot listen.
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
-    let config = SandboxConfig {
-        seed: args.seed,
-        teams: args.teams,
-        days: args.days,
-        sessions_per_day: args.sessions_per_day,
-        listen: args.listen,
-        end: args.end,
-        days_ahead: if args.live { LIVE_DAYS } else { 0 },
-        ..SandboxConfig::default()
-    };
-    let sandbox = Sandbox::start(config).await?;
+    let sandbox = Sandbox::start(config(&args)?).await?;
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
@@ -61,7 +82,45 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+    if let Some(path) = &args.save {
+        save(&sandbox, path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
+    }
     sandbox.shutdown().await;
+    Ok(())
+}
+
+fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {
+    if let Some(path) = &args.load {
+        let text = std::fs::read(path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
+        return Ok(SandboxConfig { listen: args.listen, ..Saved::parse(&text)?.config() });
+    }
+    let wrong = |what, text, reason| SandboxError::Option { what, text, reason };
+    let rule =
+        |text: &String| serde_json::from_str(text).map_err(|error| wrong("--fault", text.clone(), error.to_string()));
+    Ok(SandboxConfig {
+        seed: args.seed,
+        teams: args.teams,
+        days: args.days,
+        sessions_per_day: args.sessions_per_day,
+        listen: args.listen,
+        now: args.now,
+        speed: args.speed,
+        end: args.end,
+        days_ahead: if args.live { LIVE_DAYS } else { 0 },
+        lateness: Lateness { per_million: args.late_per_million, longest: Duration::from_secs(args.late_up_to) },
+        choices: Choices::from_pairs(&args.choice).map_err(|(text, reason)| wrong("--choice", text, reason))?,
+        fault_rules: args.fault.iter().map(rule).collect::<Result<_, _>>()?,
+        ..SandboxConfig::default()
+    })
+}
+
+/// The whole file or the one that was there before.
+fn save(sandbox: &RunningSandbox, path: &Path) -> std::io::Result<()> {
+    let place = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(place)?;
+    serde_json::to_writer(&mut file, &sandbox.handle.saved())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -98,6 +157,47 @@ fn ready_text(sandbox: &RunningSandbox) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SandboxArgs,
+    }
+
+    fn parse(words: &[&str]) -> Result<SandboxArgs, clap::Error> {
+        <Line as clap::Parser>::try_parse_from([&["sandbox"], words].concat()).map(|line| line.args)
+    }
+
+    #[tokio::test]
+    async fn a_sandbox_that_was_saved_is_loaded_with_its_changes() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("saved.json");
+        let words =
+            ["--days", "1", "--sessions-per-day", "5", "--now", "2026-11-20T13:00:00Z", "--choice", "default_limit=9"];
+        let sandbox = Sandbox::start(config(&parse(&words).unwrap()).unwrap()).await.unwrap();
+        let team = sandbox.teams[0].clone();
+        let device = sandbox.handle.devices(&team)[0].clone();
+        assert!(sandbox.handle.remove_device(&team, &device));
+        save(&sandbox, &file).unwrap();
+        let load = parse(&["--load", file.to_str().unwrap()]).unwrap();
+        let again = Sandbox::start(config(&load).unwrap()).await.unwrap();
+        assert_eq!((again.handle.now(), again.handle.choices()), (sandbox.handle.now(), sandbox.handle.choices()));
+        assert_eq!(again.handle.devices(&team), sandbox.handle.devices(&team));
+        assert!(parse(&["--load", "x", "--seed", "2"]).is_err());
+    }
+
+    #[test]
+    fn a_wrong_option_is_named_with_what_is_wrong_about_it() {
+        for (words, named) in [
+            (["--choice", "error_shape=loud"], "error_shape=loud"),
+            (["--choice", "default_limit"], "name=value"),
+            (["--fault", "{}"], "--fault"),
+            (["--load", "/nowhere/at/all"], "/nowhere/at/all"),
+        ] {
+            let error = config(&parse(&words).unwrap()).err().unwrap().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
 
     #[tokio::test]
     async fn the_ready_line_is_one_line_of_json_with_the_documented_keys() {

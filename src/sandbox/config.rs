@@ -1,10 +1,14 @@
-//! What a sandbox is asked for, and the switches for what the document leaves open.
+//! What a sandbox is asked for.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Instant;
+
+use super::choices::Choices;
+use super::mishaps::FaultRule;
+use super::saved::Saved;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How far ahead of its end a live sandbox has events in store.
@@ -25,8 +29,10 @@ pub struct SandboxConfig {
     pub computers_per_team: u32,
     /// `127.0.0.1:0` takes a free port.
     pub listen: SocketAddr,
-    /// A clock that stands still until the handle moves it. `None`: the machine's own.
+    /// A clock that stands still until it is moved. `None`: the machine's own.
     pub now: Option<Instant>,
+    /// Seconds of the sandbox in a real one. `None`: 1, or 0 where `now` is given.
+    pub speed: Option<u32>,
     /// No generated event is younger, unless `days_ahead`. `None`: the clock's hour at the start.
     pub end: Option<Instant>,
     /// Events in store for the days after `end`; each is served once the clock has reached it.
@@ -40,6 +46,10 @@ pub struct SandboxConfig {
     pub enforce_plan_span: bool,
     pub choices: Choices,
     pub faults: Option<FaultHook>,
+    /// Faults by rule, which a sandbox-only request may replace.
+    pub fault_rules: Vec<FaultRule>,
+    /// Taken up at the start; all that the data is made of must be as it says: see [`Saved::config`].
+    pub saved: Option<Saved>,
 }
 
 impl Default for SandboxConfig {
@@ -53,6 +63,7 @@ impl Default for SandboxConfig {
             computers_per_team: 40,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             now: None,
+            speed: None,
             end: None,
             days_ahead: 0,
             lateness: Lateness::default(),
@@ -61,6 +72,8 @@ impl Default for SandboxConfig {
             enforce_plan_span: false,
             choices: Choices::default(),
             faults: None,
+            fault_rules: Vec::new(),
+            saved: None,
         }
     }
 }
@@ -78,118 +91,6 @@ pub struct Lateness {
     pub per_million: u32,
     /// The longest delay; delays are spread evenly from one millisecond to this.
     pub longest: Duration,
-}
-
-/// What the document leaves open; see the table in the room's documentation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choices {
-    pub bounds: Bounds,
-    /// Events in a page when the request names no `limit`.
-    pub default_limit: usize,
-    /// Order of `history` and `history/devices` when the request names no `desc`.
-    pub default_desc: bool,
-    /// A larger `limit` is refused with 400.
-    pub limit_max: usize,
-    /// The same for the deprecated per-computer history.
-    pub device_limit_max: usize,
-    /// Silently gives at most so many events a page, whatever `limit` says.
-    pub page_cap: Option<usize>,
-    pub has_more: HasMore,
-    pub next_offset: NextOffset,
-    pub order: Order,
-}
-
-impl Default for Choices {
-    fn default() -> Self {
-        Self {
-            bounds: Bounds::WHOLE_SECOND,
-            default_limit: 100,
-            default_desc: true,
-            limit_max: 1001,
-            device_limit_max: 100,
-            page_cap: None,
-            has_more: HasMore::Honest,
-            next_offset: NextOffset::Honest,
-            order: Order::ByTime,
-        }
-    }
-}
-
-/// How an event's time becomes the whole seconds that `startTime` and `stopTime` are compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounding {
-    /// Not at all: only an event at exactly x.000 is in the last second.
-    Exact,
-    Down,
-    Up,
-    Nearest,
-}
-
-/// One reading of "inclusive".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    pub rounding: Rounding,
-    /// An event on `startTime` itself is left out.
-    pub start_open: bool,
-    /// An event on `stopTime` itself is left out.
-    pub stop_open: bool,
-}
-
-impl Bounds {
-    /// The whole of the last second is included: x.999 too.
-    pub const WHOLE_SECOND: Bounds = Bounds { rounding: Rounding::Down, start_open: false, stop_open: false };
-    /// Of the last second only x.000 is included.
-    pub const EXACT: Bounds = Bounds { rounding: Rounding::Exact, start_open: false, stop_open: false };
-
-    /// The first nanosecond that a range from `start` includes.
-    pub(super) fn first_nano(self, start: i64) -> i64 {
-        self.reaching(start, self.start_open)
-    }
-
-    /// The first nanosecond past a range up to `stop`.
-    pub(super) fn end_nano(self, stop: i64) -> i64 {
-        self.reaching(stop, !self.stop_open)
-    }
-
-    /// The first nanosecond whose rounded time is at least (`past`: more than) `second`.
-    fn reaching(self, second: i64, past: bool) -> i64 {
-        let nanos = |seconds: i64| seconds.saturating_mul(1_000_000_000);
-        let next = second.saturating_add(i64::from(past));
-        match self.rounding {
-            Rounding::Exact => nanos(second).saturating_add(i64::from(past)),
-            Rounding::Down => nanos(next),
-            Rounding::Up => nanos(next.saturating_sub(1)).saturating_add(1),
-            Rounding::Nearest => nanos(next).saturating_sub(500_000_000),
-        }
-    }
-}
-
-/// What `hasMoreEvents` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HasMore {
-    Honest,
-    AlwaysTrue,
-    AlwaysFalse,
-    Missing,
-}
-
-/// What `nextOffset` says; honest, it stands only beside a true `hasMoreEvents`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextOffset {
-    Honest,
-    Missing,
-    Zero,
-    /// The offset that was asked for: the walk would stand still.
-    Stuck,
-    Backwards,
-}
-
-/// The order of a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    ByTime,
-    /// Every two neighbours of the list are swapped: one stable list, not in time order.
-    NeighboursSwapped,
 }
 
 /// A request as a fault hook sees it. The token is not part of it.
@@ -231,42 +132,3 @@ pub enum Fault {
 /// Asked before each request; called on the server's tasks, so it must be quick. It may use the sandbox's handle, for
 /// example to add or remove events between two pages.
 pub type FaultHook = Arc<dyn Fn(&RequestInfo) -> Option<Fault> + Send + Sync>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The rule itself, in its plain form: round, then compare.
-    fn includes(bounds: Bounds, start: i64, stop: i64, nanos: i64) -> bool {
-        const S: i64 = 1_000_000_000;
-        let (at, unit) = match bounds.rounding {
-            Rounding::Exact => (nanos, S),
-            Rounding::Down => (nanos.div_euclid(S), 1),
-            Rounding::Up => ((nanos + S - 1).div_euclid(S), 1),
-            Rounding::Nearest => ((nanos + S / 2).div_euclid(S), 1),
-        };
-        let after = if bounds.start_open { at > start * unit } else { at >= start * unit };
-        let before = if bounds.stop_open { at < stop * unit } else { at <= stop * unit };
-        after && before
-    }
-
-    #[test]
-    fn all_sixteen_readings_agree_with_rounding_and_comparing() {
-        let steps = [0, 1, 499_999_999, 500_000_000, 500_000_001, 999_000_000, 999_999_999];
-        for rounding in [Rounding::Exact, Rounding::Down, Rounding::Up, Rounding::Nearest] {
-            for (start_open, stop_open) in [(false, false), (false, true), (true, false), (true, true)] {
-                let bounds = Bounds { rounding, start_open, stop_open };
-                for nanos in (8..14).flat_map(|second| steps.map(|step| second * 1_000_000_000 + step)) {
-                    let range = bounds.first_nano(10)..bounds.end_nano(12);
-                    assert_eq!(range.contains(&nanos), includes(bounds, 10, 12, nanos), "{bounds:?} {nanos}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_last_second_is_whole_or_a_moment() {
-        let late = 12_999_000_000;
-        assert!(late < Bounds::WHOLE_SECOND.end_nano(12) && late >= Bounds::EXACT.end_nano(12));
-    }
-}

@@ -14,9 +14,12 @@ use futures::{StreamExt, stream};
 use crate::model::Instant;
 
 use super::answer::{Refusal, error_body};
+use super::choices::Choices;
 use super::config::{Fault, RequestInfo};
 use super::listener::Cutter;
-use super::world::{Role, World};
+use super::openapi;
+use super::tokens::{Bearer, Role};
+use super::world::World;
 
 const BODY_BYTES_MAX: usize = 1 << 30;
 const HTML: &str = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>upstream</body></html>";
@@ -35,7 +38,8 @@ pub(super) async fn pass(
         query: request.uri().query().unwrap_or_default().to_owned(),
         now: world.clock.now(),
     };
-    let fault = world.faults().and_then(|hook| hook(&info));
+    let hooked = world.faults().and_then(|hook| hook(&info));
+    let fault = hooked.or_else(|| world.mishaps.befalling(&info));
     let mut dated = None;
     let mut response = match fault {
         None => admit(&world, request, next).await,
@@ -53,10 +57,10 @@ pub(super) async fn pass(
             connection.cut();
             StatusCode::OK.into_response()
         }
-        Some(Fault::Status { status, retry_after }) => failed(status, retry_after.as_deref()),
+        Some(Fault::Status { status, retry_after }) => failed(status, retry_after.as_deref(), &world.choices()),
         Some(Fault::Html) => served("text/html", HTML),
         Some(Fault::Body { content_type, body }) => served(content_type, body),
-        Some(Fault::Redirect(to)) => redirected(&to),
+        Some(Fault::Redirect(to)) => redirected(&to, &world.choices()),
     };
     if let Some(value) = http_date(dated.unwrap_or_else(|| world.clock.now())) {
         response.headers_mut().insert(header::DATE, value);
@@ -64,28 +68,62 @@ pub(super) async fn pass(
     response
 }
 
-/// Lets a request with a good token through; read-only tokens may only read.
+/// Lets a request through that its token allows, and gives refusals the shape of the switches.
 async fn admit(world: &World, mut request: Request, next: Next) -> Response {
-    let Some(role) = bearer(request.headers()).and_then(|token| world.role_of(token)) else {
-        return Refusal::unauthorized().into_response();
-    };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if role != Role::Admin && !reads {
-        return Refusal::forbidden("this token may make only GET requests").into_response();
+    let choices = world.choices();
+    if request.uri().path() == openapi::PATH {
+        return told(next.run(request).await, &choices);
     }
-    request.extensions_mut().insert(role);
-    told(next.run(request).await)
+    let response = match allow(world, &choices, &request) {
+        Ok(bearer) => {
+            request.extensions_mut().insert(bearer);
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    told(response, &choices)
 }
 
-/// Gives a refusal that the web framework worded by itself, for example of a path that is not UTF-8, the shape of all
-/// others.
-fn told(response: Response) -> Response {
+fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, Refusal> {
+    let path = request.uri().path();
+    let token = bearer(request.headers()).unwrap_or_default();
+    let Some(bearer) = world.bearer_of(token) else {
+        return Err(Refusal::unauthorized());
+    };
+    if let Some(most) = choices.requests_per_minute {
+        let now = world.clock.now().seconds();
+        if !world.tokens.count(token, now, most) {
+            return Err(Refusal::too_many_requests(60 - now.rem_euclid(60)));
+        }
+    }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if bearer.role != Role::Admin && !reads {
+        return Err(Refusal::forbidden("this token may make only GET requests"));
+    }
+    if path.starts_with("/sandbox/") && (bearer.role != Role::Admin || bearer.issued.is_some()) {
+        return Err(Refusal::forbidden("the sandbox's own requests are for the admin token"));
+    }
+    let team = path.strip_prefix("/v1/team/").and_then(|rest| rest.split('/').next());
+    if let (Some(issued), Some(team)) = (&bearer.issued, team)
+        && issued.team != team
+    {
+        return Err(Refusal::forbidden("this token's person is not on that team"));
+    }
+    Ok(bearer)
+}
+
+/// Gives every refusal the shape of the switches, also one that the web framework worded by itself, for example of a
+/// path that is not UTF-8.
+fn told(mut response: Response, choices: &Choices) -> Response {
+    if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
+        return refusal.answer(choices);
+    }
     let status = response.status();
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     if status.is_success() || is_json {
         return response;
     }
-    error_body(status, "invalid-request", "the request cannot be read")
+    error_body(choices.error_shape, status, "invalid-request", "the request cannot be read")
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -93,9 +131,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn failed(status: u16, retry_after: Option<&str>) -> Response {
+fn failed(status: u16, retry_after: Option<&str>, choices: &Choices) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = error_body(status, "injected-fault", "the fault hook asked for this status");
+    let mut response =
+        error_body(choices.error_shape, status, "injected-fault", "the fault hook asked for this status");
     if let Some(value) = retry_after.and_then(|text| HeaderValue::from_str(text).ok()) {
         response.headers_mut().insert(header::RETRY_AFTER, value);
     }
@@ -106,8 +145,9 @@ fn served(content_type: &'static str, body: &'static str) -> Response {
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
-fn redirected(to: &str) -> Response {
-    let mut response = error_body(StatusCode::TEMPORARY_REDIRECT, "injected-fault", "the fault hook redirects");
+fn redirected(to: &str, choices: &Choices) -> Response {
+    let status = StatusCode::TEMPORARY_REDIRECT;
+    let mut response = error_body(choices.error_shape, status, "injected-fault", "the fault hook redirects");
     if let Ok(value) = HeaderValue::from_str(to) {
         response.headers_mut().insert(header::LOCATION, value);
     }

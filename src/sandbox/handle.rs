@@ -7,9 +7,14 @@ use bytes::Bytes;
 
 use crate::model::{DeviceId, Instant, Stream, TeamId};
 
-use super::config::{Choices, FaultHook};
+use super::admin::Asked;
+use super::choices::Choices;
+use super::config::FaultHook;
 use super::overlay::Extra;
+use super::routes::Op;
+use super::saved::Saved;
 use super::team::Team;
+use super::tokens::{Bearer, Role};
 use super::truth::Truth;
 use super::world::World;
 
@@ -71,6 +76,11 @@ impl SandboxHandle {
         self.0.set_faults(faults);
     }
 
+    /// All that is needed to go on from here later.
+    pub fn saved(&self) -> Saved {
+        Saved::of(&self.0)
+    }
+
     /// How many requests came so far, refused ones too.
     pub fn requests(&self) -> u64 {
         self.0.requests()
@@ -79,7 +89,8 @@ impl SandboxHandle {
     /// The team's computers as of now; none for an unknown team.
     pub fn devices(&self, team: &TeamId) -> Vec<DeviceId> {
         let Some(team) = self.team(team) else { return Vec::new() };
-        team.computers().map(|place| team.cast.computers[place as usize].id.clone()).collect()
+        let state = team.state(self.0.roster_at());
+        state.devices.iter().map(|device| DeviceId::from(device.id.as_str())).collect()
     }
 
     /// How many events of a stream are there to be read now; of billing, all and not only the ten newest.
@@ -108,7 +119,11 @@ impl SandboxHandle {
     /// Removes a computer: its connection history is gone at once, and the activity says so. Returns false when it is
     /// not on the team.
     pub fn remove_device(&self, team: &TeamId, device: &DeviceId) -> bool {
-        self.team(team).is_some_and(|team| team.remove_computer(device, self.now()))
+        let Some(team) = self.team(team) else { return false };
+        let bearer = Bearer { role: Role::Admin, issued: None };
+        let (ids, body) = ([device.as_str().to_owned()], serde_json::Map::new());
+        let asked = Asked { op: Op::RemoveDevice, ids: &ids, query: &[], body: &body };
+        self.0.caller(team, &bearer).and_then(|caller| self.0.administer(team, &caller, &asked)).is_ok()
     }
 
     /// Takes the events of `[from, end)` away without a word. Returns how many; billing entries stay.

@@ -9,8 +9,9 @@ use crate::model::{DeviceId, Instant};
 
 use super::activity::push_activity;
 use super::answer::{Refusal, json_text};
-use super::config::{Choices, HasMore, NextOffset, Order};
+use super::choices::{Choices, HasMore, NextOffset, Order};
 use super::connections::{ConnectionForm, push_connection};
+use super::effects::without_device;
 use super::json::push_int;
 use super::shelf::{Cut, Item, Listing, Record, Shelf};
 use super::team::Team;
@@ -96,9 +97,10 @@ pub(super) async fn activity(
     let cut = asked.cut(&choices, choices.limit_max, choices.default_desc)?;
     let listing = asked.listing(&choices, None, None);
     let mut out = start_list("events", cut.limit);
-    let served = push_page(&team.activity, world.clock.now(), &listing, cut, &mut out, |record, out| {
-        push_activity(&team.cast, record, out);
-    });
+    let served =
+        push_page(&team.activity, world.clock.now(), &listing, cut, ConnectionForm::Team, &mut out, |record, out| {
+            push_activity(&team.cast, record, out);
+        });
     push_paging(&choices, cut, served, &mut out);
     Ok(json_text(out))
 }
@@ -116,7 +118,7 @@ pub(super) async fn connections(
     let now = world.clock.now();
     let listing = asked.listing(&choices, earliest(&world, now), computers);
     let mut out = start_list("deviceEvents", cut.limit);
-    let served = push_page(&team.connections, now, &listing, cut, &mut out, |record, out| {
+    let served = push_page(&team.connections, now, &listing, cut, ConnectionForm::Team, &mut out, |record, out| {
         push_connection(&team.cast, record, ConnectionForm::Team, out);
     });
     push_paging(&choices, cut, served, &mut out);
@@ -131,13 +133,14 @@ pub(super) async fn computer_connections(
 ) -> Answer {
     let team = find_team(&world, &team)?;
     let id = DeviceId::from(computer.as_str());
-    let place = team.computer(&id).ok_or_else(|| Refusal::not_found("computer"))?;
+    team.state(world.roster_at()).device(&computer)?;
+    let place = team.cast.computer_place(&id);
     let (asked, choices) = (Asked::parse(query)?, world.choices());
     let cut = asked.cut(&choices, choices.device_limit_max, false)?;
     let now = world.clock.now();
-    let listing = asked.listing(&choices, earliest(&world, now), Some(vec![(Some(place), id)]));
+    let listing = asked.listing(&choices, earliest(&world, now), Some(vec![(place, id)]));
     let mut out = start_list("events", cut.limit);
-    push_page(&team.connections, now, &listing, cut, &mut out, |record, out| {
+    push_page(&team.connections, now, &listing, cut, ConnectionForm::Computer, &mut out, |record, out| {
         push_connection(&team.cast, record, ConnectionForm::Computer, out);
     });
     out.extend_from_slice(b"]}");
@@ -186,6 +189,7 @@ fn push_page<R: Record>(
     now: Instant,
     listing: &Listing,
     cut: Cut,
+    form: ConnectionForm,
     out: &mut Vec<u8>,
     render: impl Fn(R, &mut Vec<u8>),
 ) -> Served {
@@ -196,7 +200,10 @@ fn push_page<R: Record>(
         }
         match item {
             Item::Made(record) => render(*record, out),
-            Item::Extra(raw) => out.extend_from_slice(raw),
+            Item::Extra(raw) => match (form == ConnectionForm::Computer).then(|| without_device(raw)).flatten() {
+                Some(bare) => out.extend_from_slice(&bare),
+                None => out.extend_from_slice(raw),
+            },
         }
     }
     Served { events: items.len(), total }

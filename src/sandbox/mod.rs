@@ -9,68 +9,108 @@
 //! With `end` given, everything served is equal on every machine. Tokens are derived from the seed too, and are
 //! worth nothing anywhere else.
 //!
+//! # What administration does
+//! Every documented endpoint is served, and changes stay: `admin` holds the rules, pure and by table; `routes` the one
+//! table that router, body checks and `GET /openapi.json` are made of. Changes appear in activity and billing under the
+//! names that `admin/told.rs` lists. People who come and go do so by seed; what administration did to one of them
+//! holds until they next come or go.
+//!
 //! # What the document leaves open, and what is chosen here
-//! | open | chosen | changed by |
+//! Switches are set by [`Choices`], `annals sandbox --choice name=value`, or `PATCH /sandbox/choices`.
+//!
+//! | open | chosen | switch |
 //! |---|---|---|
-//! | default of `limit` | 100 | [`Choices::default_limit`] |
-//! | default of `desc` on team histories | true | [`Choices::default_desc`] |
-//! | which part of its last second a range includes | all of it (x.999 too) | [`Choices::bounds`] |
-//! | limit over the maximum | 400, code `limit-too-large` | [`Choices::limit_max`], [`Choices::device_limit_max`] |
-//! | `limit=0`, unreadable numbers and booleans | 400, code `invalid-parameter` | |
+//! | default of `limit` | 100 | `default_limit` |
+//! | default of `desc` on team histories | true | `default_desc` |
+//! | which part of its last second a range includes | all of it (x.999 too) | `bounds` |
+//! | limit over the maximum | refused, code `limit-too-large` | `limit_max`, `device_limit_max` |
+//! | whether a page is smaller than asked for | no | `page_cap` |
+//! | `hasMoreEvents`, `nextOffset` (omitted when nothing is left), order | honest, by time | `has_more`, `next_offset`, `order` |
+//! | `limit=0`, unreadable numbers, wrong bodies | 400, codes `invalid-parameter`, `invalid-request` | `invalid_status` |
 //! | `startTime` after `stopTime`; unknown `ids`; unknown parameters | empty list; no events; passed over | |
-//! | a missing or wrong token | 401, code `unauthorized`, `WWW-Authenticate: Bearer` | |
-//! | a right token that may not do this | 403, code `forbidden` | |
-//! | unknown team, computer, user, path | 404, codes `team-not-found`, `device-not-found`, `user-not-found`, `not-found` | |
+//! | a missing or wrong token | 401, code `unauthorized`, `WWW-Authenticate: Bearer` | `unauthorized_status` |
+//! | a right token that may not do this | 403, code `forbidden` | `forbidden_status` |
+//! | status of the codes without one, and of a refused SCIM-managed group | 400 | `rule_status` |
+//! | shape of an error body | `{"code", "detail"}` | `error_shape` |
+//! | body of "OK" and "Created" | none | `created_body` |
+//! | a body that is not `application/json` | 415 | `require_content_type` |
+//! | a body's field that the endpoint does not have | passed over | `refuse_unknown_fields` |
+//! | null for an optional field | as if left out | |
+//! | whether an admin without remote access is the admin that must stay | yes | `admin_needs_access` |
+//! | how long an invite is valid | 30 days | `invite_days` |
+//! | whether what has expired is still listed | no | `list_expired` |
+//! | `singleUse` of an invite with `sendTo` | true unless sent | |
+//! | rate limits | none | `requests_per_minute` |
+//! | how soon a change's events are served | at once | `event_delay_ms` |
+//! | unknown team, computer, user, group, path | 404, codes `team-not-found`, `device-not-found`, … | |
+//! | unknown user, group or computer in a list | 404 and nothing done; in bulk requests an error of each | |
+//! | shape of an error item in computer bulk responses | `deviceID`, `code`, `detail` | |
+//! | `devices` and `users` in bulk responses | those that at least one computer or group took | |
 //! | a path that is not UTF-8 | 400, code `invalid-request` | |
-//! | a method other than GET | 405, code `method-not-allowed` | |
-//! | shape of an error body | `{"code", "detail"}` | |
-//! | `nextOffset` when nothing is left | omitted | [`Choices::next_offset`] |
+//! | another method | 405, code `method-not-allowed` | |
 //! | order of events of the same moment | stable, by seed | |
-//! | rate limits | none | a [`FaultHook`] |
-//! | empty lists inside objects | omitted as fields without value | |
+//! | empty lists inside objects | omitted as fields without value; `annotations` that were asked for are not | |
 //! | `lastUsedAt`, token times, `joinedOn` | seconds; `joinedOn` as `{"seconds": n}` | |
-//! | who comes and goes, with `days_ahead` | as the clock moves; three people of each team | |
 //! | `createdAt` of a team | `{"unixMilli": n}` | |
 //! | `createdAt`, `expiresAt` of installers and invites | seconds | |
+//! | who comes and goes, with `days_ahead` | as the clock moves; three people of each team | |
 //! | whether events older than the plan's span are served | yes | [`SandboxConfig::enforce_plan_span`] |
 //! | limited team view | `id`, `name`, `avatarURL` | |
+//! | limits of installers, groups, annotations, licensed users | 50, 100, 50, the people and five | `PATCH /sandbox/team/{team}/plan` |
+//! | whose the three standing tokens are | the team's first person; they keep what they may | |
 //! | fields of billing event types, and activity payloads | in the document's style | |
 //!
-//! Every secret in team views and activity begins with [`SECRET_PREFIX`]. `GET /sandbox/truth/{team}/{stream}` is the
-//! sandbox's own: every event that ever existed, one JSON object a line, for the admin token.
+//! # The sandbox's own requests
+//! For the admin token, under `/sandbox`; `GET /openapi.json` describes them too. What people do and the API does not:
+//! `team/{team}/device/{device}/connect` (five connection events, ending now), `…/connection/{id}/close`, `…/install`,
+//! `…/join`, `…/mail`, `…/confirm`, `…/sso`, `…/scim-group`, `…/config`, `…/plan`, `…/user/{user}/token`. And `clock`,
+//! `choices`, `faults` ([`FaultRule`]), `state` (the whole sandbox as one JSON file: [`Saved`]), and
+//! `truth/{team}/{stream}`: every event that ever existed, one JSON object a line.
+//!
+//! Every secret in team views and activity begins with [`SECRET_PREFIX`].
 
 mod activity;
+mod admin;
 mod answer;
 mod billing;
 mod cast;
+mod choices;
 mod config;
 mod connections;
+mod console;
+mod desk;
 mod directory;
+mod effects;
 mod error;
 mod gate;
 mod handle;
 mod history;
 mod json;
 mod listener;
+mod mishaps;
+mod openapi;
 mod overlay;
+mod routes;
+mod saved;
 mod seasons;
 mod seed;
 mod server;
 mod sessions;
 mod shelf;
 mod team;
+mod time;
+mod tokens;
 mod truth;
 mod view;
-mod views;
 mod words;
 mod world;
 
 pub use cast::SECRET_PREFIX;
-pub use config::{
-    Bounds, Choices, Fault, FaultHook, HasMore, LIVE_DAYS, Lateness, NextOffset, Order, RequestInfo, Rounding,
-    SandboxConfig,
-};
+pub use choices::{Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
+pub use config::{Fault, FaultHook, LIVE_DAYS, Lateness, RequestInfo, SandboxConfig};
 pub use error::SandboxError;
 pub use handle::{InsertedEvent, SandboxHandle};
+pub use mishaps::{FaultRule, Mishap};
+pub use saved::{Saved, SavedError};
 pub use server::{RunningSandbox, Sandbox};
 pub use truth::TruthEvent;

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, RawPathParams, RawQuery, State};
+use axum::http::HeaderMap;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::{Extension, Router};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,9 +21,13 @@ use super::config::SandboxConfig;
 use super::error::SandboxError;
 use super::handle::SandboxHandle;
 use super::listener::{CuttableListener, Cutter};
-use super::world::{Role, World};
-use super::{directory, gate, history};
+use super::routes::{Method, Op, ROUTES, Route};
+use super::tokens::{Bearer, Role};
+use super::world::World;
+use super::{console, desk, directory, gate, history};
 
+/// A saved sandbox comes as one body.
+const BODY_BYTES_MAX: usize = 256 << 20;
 /// How long a stopping sandbox waits for answers under way.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -107,21 +114,59 @@ async fn serve(world: Arc<World>, listener: TcpListener, mut stopped: watch::Rec
 }
 
 fn router(world: Arc<World>) -> Router {
-    Router::new()
-        .route("/v1/user/teams", get(directory::teams))
-        .route("/v1/team/{team}", get(directory::team))
-        .route("/v1/team/{team}/devices", get(directory::computers))
-        .route("/v1/team/{team}/device/{device}", get(directory::computer))
-        .route("/v1/team/{team}/device/{device}/history", get(history::computer_connections))
-        .route("/v1/team/{team}/users", get(directory::people))
-        .route("/v1/team/{team}/saml/users", get(directory::sso_people))
-        .route("/v1/team/{team}/user/{user}/info", get(directory::authentication))
-        .route("/v1/team/{team}/history", get(history::activity))
-        .route("/v1/team/{team}/history/devices", get(history::connections))
-        .route("/v1/team/{team}/billing/events", get(history::billing))
-        .route("/sandbox/truth/{team}/{stream}", get(directory::truth))
+    let routed = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, method_router(route)));
+    routed
         .fallback(async || Refusal::not_found("path"))
         .method_not_allowed_fallback(async || Refusal::method_not_allowed())
         .layer(from_fn_with_state(Arc::clone(&world), gate::pass))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(world)
+}
+
+fn method_router(route: &'static Route) -> MethodRouter<Arc<World>> {
+    match route.op {
+        Op::Teams => get(directory::teams),
+        Op::History => get(history::activity),
+        Op::DeviceEvents => get(history::connections),
+        Op::DeviceHistory => get(history::computer_connections),
+        Op::Billing => get(history::billing),
+        Op::Truth => get(directory::truth),
+        Op::IssueToken
+        | Op::Clock
+        | Op::SetClock
+        | Op::Choices
+        | Op::ChangeChoices
+        | Op::Faults
+        | Op::SetFaults
+        | Op::Saved
+        | Op::Load
+        | Op::OpenApi => {
+            let serve =
+                async move |State(world): State<Arc<World>>, path: RawPathParams, headers: HeaderMap, body: Bytes| {
+                    console::serve(&world, route, &path, &headers, &body)
+                };
+            on(filter(route.method), serve)
+        }
+        _ => {
+            let serve = async move |State(world): State<Arc<World>>,
+                                    Extension(bearer): Extension<Bearer>,
+                                    path: RawPathParams,
+                                    RawQuery(query): RawQuery,
+                                    headers: HeaderMap,
+                                    body: Bytes| {
+                desk::administer(&world, route, &bearer, &path, query, &headers, &body)
+            };
+            on(filter(route.method), serve)
+        }
+    }
+}
+
+fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+        Method::Delete => MethodFilter::DELETE,
+    }
 }

@@ -1,5 +1,6 @@
 //! One stream of one team: millions of records in time order, and any page of them in logarithmic time.
 
+use std::collections::HashMap;
 use std::sync::{RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -84,6 +85,14 @@ pub(super) enum Item<R> {
     Extra(Bytes),
 }
 
+/// All that happened to a shelf.
+pub(super) struct Changes {
+    /// Sorted by time.
+    pub extras: Vec<Extra>,
+    pub removed: HashMap<u32, Instant>,
+    pub withdrawals: Vec<Withdrawal>,
+}
+
 pub(super) struct Shelf<R> {
     pub(super) base: Vec<R>,
     pub(super) by_computer: ByComputer,
@@ -162,8 +171,33 @@ impl<R: Record> Shelf<R> {
         true
     }
 
-    pub(super) fn is_removed(&self, place: u32) -> bool {
-        self.read().removed.contains_key(&place)
+    /// What has changed since the shelf was made.
+    pub(super) fn changes(&self) -> Changes {
+        let overlay = self.read();
+        let (extras, removed) = (overlay.extras.clone(), overlay.removed.clone());
+        Changes { extras, removed, withdrawals: overlay.withdrawals.clone() }
+    }
+
+    /// Makes the shelf as it was when the changes were taken down. Positions past its end name no record.
+    pub(super) fn restore(&self, mut changes: Changes) {
+        let end = short(self.base.len());
+        for withdrawal in &mut changes.withdrawals {
+            withdrawal.positions.end = withdrawal.positions.end.min(end);
+        }
+        changes.extras.sort_by_key(|extra| extra.at);
+        let mut overlay = self.write();
+        overlay.extras = changes.extras;
+        overlay.removed = changes.removed;
+        overlay.withdrawals = changes.withdrawals;
+        let born = overlay.born;
+        self.rebuild_hidden(&mut overlay, born);
+    }
+
+    /// Takes away what was put in by hand for a computer.
+    pub(super) fn withdraw_extras_of(&self, id: &DeviceId, now: Instant) {
+        for extra in self.write().extras.iter_mut().filter(|extra| extra.device.as_ref() == Some(id)) {
+            extra.withdraw(now);
+        }
     }
 
     /// Takes away what was visible of `[from, end)`; returns how many events that were.

@@ -1,14 +1,14 @@
 //! One team: its people and computers, and its three streams.
 
-use std::sync::{RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
 
 use crate::model::{DeviceId, Instant, Stream};
 
 use super::activity::{self, ActivityRecord};
+use super::admin::{TeamState, follow_seasons, found};
 use super::billing;
-use super::cast::{Cast, Person};
+use super::cast::Cast;
 use super::config::SandboxConfig;
-use super::json::push_string;
 use super::overlay::{Extra, insert_by_time};
 use super::seed::mix2;
 use super::sessions::{self, ConnectionRecord, DAY_MS, traits};
@@ -20,14 +20,8 @@ pub(super) struct Span {
     pub first_day: i64,
     pub last_day: i64,
     pub horizon: Instant,
-}
-
-/// Someone who is on the team at a moment.
-pub(super) struct Member<'a> {
-    pub person: &'a Person,
-    pub role: &'static str,
-    /// Only of those who come and go.
-    pub joined_at: Option<Instant>,
+    /// What is lately on the team counts from here.
+    pub end: Instant,
 }
 
 pub(super) struct Team {
@@ -37,6 +31,9 @@ pub(super) struct Team {
     pub activity: Shelf<ActivityRecord>,
     /// Sorted by time.
     billing: RwLock<Vec<Extra>>,
+    end: Instant,
+    /// Made when it is first looked at: a sandbox may have thousands of teams.
+    state: OnceLock<Mutex<TeamState>>,
 }
 
 impl Record for ConnectionRecord {
@@ -79,6 +76,8 @@ impl Team {
             connections: Shelf::new(connections, by_computer, config.lateness, cast.seed),
             activity: Shelf::new(activity, ByComputer::default(), config.lateness, cast.seed ^ 1),
             billing: RwLock::new(billing),
+            end: span.end,
+            state: OnceLock::new(),
             cast,
         }
     }
@@ -98,46 +97,26 @@ impl Team {
         }
     }
 
-    /// Removes a computer with its connection history, and tells so in the activity. False: it is not on the team.
-    pub(super) fn remove_computer(&self, id: &DeviceId, now: Instant) -> bool {
-        let Some(place) = self.cast.computer_place(id) else { return false };
-        if !self.connections.remove_computer(place, id, now) {
-            return false;
+    /// The team as administration has it, those who come and go being as of `at`.
+    pub(super) fn state(&self, at: Instant) -> MutexGuard<'_, TeamState> {
+        let state = self.state.get_or_init(|| Mutex::new(found(&self.cast, self.created_at.seconds(), self.end)));
+        let mut state = state.lock().expect("BUG: nothing panics while it holds a team's state");
+        follow_seasons(&self.cast, &mut state, at, self.end);
+        state
+    }
+
+    pub(super) fn restore_billing(&self, entries: Vec<Extra>) {
+        *self.billing.write().expect("BUG: nothing panics while it holds the billing entries") = entries;
+    }
+
+    /// Takes a computer's connection history away.
+    pub(super) fn forget_computer(&self, id: &DeviceId, now: Instant) {
+        match self.cast.computer_place(id) {
+            Some(place) => {
+                self.connections.remove_computer(place, id, now);
+            }
+            None => self.connections.withdraw_extras_of(id, now),
         }
-        let admin = &self.cast.people[0];
-        let mut raw =
-            format!("{{\"header\":{{\"eventTimestampUnixNano\":{},\"tokenInfo\":{{", now.nanos()).into_bytes();
-        for (name, value) in [("\"userID\":", &admin.id), (",\"email\":", &admin.email)] {
-            raw.extend_from_slice(name.as_bytes());
-            push_string(&mut raw, value);
-        }
-        raw.extend_from_slice(b"}},\"teamDeviceRemovedEvent\":{\"deviceID\":");
-        push_string(&mut raw, id.as_str());
-        raw.extend_from_slice(b",\"name\":");
-        push_string(&mut raw, &self.cast.computers[place as usize].name);
-        raw.extend_from_slice(b"}}");
-        self.activity.insert(Extra::new(raw, now, None, now));
-        true
-    }
-
-    /// The people who are on the team at a moment.
-    pub(super) fn members(&self, at: Instant) -> impl Iterator<Item = Member<'_>> {
-        let staying = self.cast.people.iter().map(|person| Member { person, role: person.role, joined_at: None });
-        let coming = self.cast.seasonal.iter().filter_map(move |seen| {
-            let joined_at = seen.joined_at(at)?;
-            Some(Member { person: &seen.person, role: seen.role_at(at), joined_at: Some(joined_at) })
-        });
-        staying.chain(coming)
-    }
-
-    /// The computers that are on the team now, with their places.
-    pub(super) fn computers(&self) -> impl Iterator<Item = u32> + '_ {
-        (0u32..).take(self.cast.computers.len()).filter(|&place| !self.connections.is_removed(place))
-    }
-
-    /// The place of a computer that is on the team now.
-    pub(super) fn computer(&self, id: &DeviceId) -> Option<u32> {
-        self.cast.computer_place(id).filter(|&place| !self.connections.is_removed(place))
     }
 }
 

@@ -11,7 +11,7 @@ use super::activity::push_activity;
 use super::connections::{ConnectionForm, push_connection};
 use super::json::{push_hex, push_int, push_string};
 use super::overlay::{Extra, Withdrawal};
-use super::shelf::{Record, Shelf};
+use super::shelf::{Changes, Record};
 use super::team::Team;
 
 /// One event and its life. It was served from `visible_from` on, and no more from `visible_until` on.
@@ -75,10 +75,13 @@ pub struct Truth {
 
 impl Truth {
     pub(super) fn new(team: Arc<Team>, stream: Stream, now: Instant) -> Self {
-        let (extras, removed, withdrawals) = match stream {
-            Stream::Connections => changes(&team.connections),
-            Stream::Activity => changes(&team.activity),
-            Stream::Billing => (team.billing().clone(), HashMap::new(), Vec::new()),
+        let Changes { extras, removed, withdrawals } = match stream {
+            Stream::Connections => team.connections.changes(),
+            Stream::Activity => team.activity.changes(),
+            Stream::Billing => {
+                let extras = team.billing().clone();
+                Changes { extras, removed: HashMap::new(), withdrawals: Vec::new() }
+            }
         };
         Self { team, stream, now, next: 0, removed, withdrawals, extras: extras.into_iter() }
     }
@@ -153,9 +156,4 @@ impl Iterator for Truth {
     fn next(&mut self) -> Option<TruthEvent> {
         self.next_made().or_else(|| self.next_extra())
     }
-}
-
-fn changes<R: Record>(shelf: &Shelf<R>) -> (Vec<Extra>, HashMap<u32, Instant>, Vec<Withdrawal>) {
-    let overlay = shelf.read();
-    (overlay.extras.clone(), overlay.removed.clone(), overlay.withdrawals.clone())
 }

@@ -1,70 +1,30 @@
 //! Everything that a running sandbox holds: teams, clock, tokens, switches.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use crate::clock::{Clock, SystemClock};
 use crate::model::{Instant, TeamId};
 
-use super::config::{Choices, FaultHook, SandboxConfig, TEAM_SESSIONS_MAX};
+use super::admin::{Asked, Caller, Context, Outcome, apply};
+use super::answer::Refusal;
+use super::choices::Choices;
+use super::config::{FaultHook, SandboxConfig, TEAM_SESSIONS_MAX};
+use super::effects::publish;
 use super::error::SandboxError;
-use super::seed::mix2;
+use super::mishaps::Mishaps;
 use super::sessions::DAY_MS;
 use super::team::{Span, Team};
+use super::time::SandboxClock;
+use super::tokens::{self, Bearer, Role, Tokens};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY_SECONDS: i64 = DAY_MS / 1000;
 const TEAMS_MAX: u64 = 10_000;
 /// People, or computers, of one team: records name them in 16 bits.
 const MEMBERS_MAX: u64 = 65_000;
-
-/// Real time shifted, or a time of its own that only the handle moves.
-pub(super) struct SandboxClock {
-    system: SystemClock,
-    stands: bool,
-    nanos: AtomicI64,
-}
-
-impl SandboxClock {
-    fn new(now: Option<Instant>) -> Self {
-        let nanos = AtomicI64::new(now.map_or(0, Instant::nanos));
-        Self { system: SystemClock::new(), stands: now.is_some(), nanos }
-    }
-
-    pub(super) fn now(&self) -> Instant {
-        let own = self.nanos.load(Ordering::SeqCst);
-        if self.stands {
-            return Instant::from_nanos(own);
-        }
-        Instant::from_nanos(self.system.now().nanos().saturating_add(own))
-    }
-
-    pub(super) fn advance(&self, by: Duration) {
-        let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
-        self.nanos.fetch_add(by, Ordering::SeqCst);
-    }
-
-    pub(super) fn set(&self, now: Instant) {
-        let base = if self.stands { 0 } else { self.system.now().nanos() };
-        self.nanos.store(now.nanos().saturating_sub(base), Ordering::SeqCst);
-    }
-
-    pub(super) async fn sleep(&self, span: Duration) {
-        self.system.sleep(span).await;
-    }
-}
-
-/// Who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Admin,
-    ReadOnly,
-    /// A member who is no admin: sees the limited team view.
-    Member,
-}
 
 pub(super) struct World {
     pub config: SandboxConfig,
@@ -75,24 +35,33 @@ pub(super) struct World {
     by_id: HashMap<TeamId, Arc<Team>>,
     choices: RwLock<Choices>,
     faults: RwLock<Option<FaultHook>>,
+    pub mishaps: Mishaps,
+    pub tokens: Tokens,
     requests: AtomicU64,
 }
 
 impl World {
     /// Makes all teams, two at a time. Takes seconds for ten million events: not for an async task.
-    pub(super) fn generate(config: SandboxConfig) -> Result<Self, SandboxError> {
-        let clock = SandboxClock::new(config.now);
+    pub(super) fn generate(mut config: SandboxConfig) -> Result<Self, SandboxError> {
+        let saved = config.saved.take();
+        let clock = SandboxClock::new(config.now, config.speed);
         let end = config.end.unwrap_or_else(|| clock.now().floor_to(HOUR));
         check(&config, end)?;
         let end_day = end.seconds().div_euclid(DAY_SECONDS);
         let ahead = i64::from(config.days_ahead);
         let horizon = if ahead == 0 { end } else { Instant::from_seconds((end_day + ahead + 1) * DAY_SECONDS) };
-        let span = Span { first_day: end_day - i64::from(config.days), last_day: end_day + ahead, horizon };
+        let span = Span { first_day: end_day - i64::from(config.days), last_day: end_day + ahead, horizon, end };
         let teams = generate_teams(&config, span);
         let by_id = teams.iter().map(|team| (team.cast.id.clone(), Arc::clone(team))).collect();
         let choices = RwLock::new(config.choices);
         let faults = RwLock::new(config.faults.clone());
-        Ok(Self { config, clock, end, horizon, teams, by_id, choices, faults, requests: AtomicU64::new(0) })
+        let mishaps = Mishaps::new(std::mem::take(&mut config.fault_rules));
+        let (tokens, requests) = (Tokens::default(), AtomicU64::new(0));
+        let world = Self { config, clock, end, horizon, teams, by_id, choices, faults, mishaps, tokens, requests };
+        if let Some(saved) = saved {
+            saved.restore(&world)?;
+        }
+        Ok(world)
     }
 
     pub(super) fn team(&self, id: &str) -> Option<&Arc<Team>> {
@@ -100,16 +69,32 @@ impl World {
     }
 
     pub(super) fn token(&self, role: Role) -> String {
-        let (name, salt) = match role {
-            Role::Admin => ("admin", 0xad),
-            Role::ReadOnly => ("read-only", 0x20),
-            Role::Member => ("member", 0x3e),
-        };
-        format!("sandbox-{name}-token-{:016x}", mix2(self.config.seed, salt))
+        tokens::standing(self.config.seed, role)
     }
 
-    pub(super) fn role_of(&self, token: &str) -> Option<Role> {
-        [Role::Admin, Role::ReadOnly, Role::Member].into_iter().find(|&role| self.token(role) == token)
+    /// Whose token it is; a person's one holds while the person is on the team.
+    pub(super) fn bearer_of(&self, token: &str) -> Option<Bearer> {
+        if let Some(role) = tokens::standing_role(self.config.seed, token) {
+            return Some(Bearer { role, issued: None });
+        }
+        let issued = self.tokens.issued(token)?;
+        let role = tokens::role_of(&self.team(&issued.team)?.state(self.roster_at()), &issued)?;
+        Some(Bearer { role, issued: Some(issued) })
+    }
+
+    pub(super) fn caller(&self, team: &Team, bearer: &Bearer) -> Result<Caller, Refusal> {
+        tokens::caller(&team.cast, &team.state(self.roster_at()), bearer)
+    }
+
+    /// One request about a team's administration: checked, done, and told to the team's streams, at one moment.
+    pub(super) fn administer(&self, team: &Team, caller: &Caller, asked: &Asked<'_>) -> Result<Outcome, Refusal> {
+        let (now, choices) = (self.clock.now(), self.choices());
+        let context = Context { now, choices, caller, plan_span: self.config.plan_span().as_secs() };
+        let mut state = team.state(self.roster_at());
+        let mut outcome = apply(&mut state, asked, &context)?;
+        let delay = Duration::from_millis(choices.event_delay_ms);
+        publish(team, &mut state, caller, now, delay, std::mem::take(&mut outcome.effects));
+        Ok(outcome)
     }
 
     pub(super) fn choices(&self) -> Choices {

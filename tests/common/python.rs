@@ -6,7 +6,16 @@ use std::process::Command;
 
 /// A Python that has the stock `duckdb` package; none, and a loud word on `what` was left out, where there is none.
 pub fn python_with_duckdb(what: &str) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-duckdb.sh");
+    installed("scripts/python-duckdb.sh", what)
+}
+
+/// The schemathesis program; none, and a loud word on `what` was left out, where it cannot be had.
+pub fn schemathesis(what: &str) -> Option<String> {
+    installed("scripts/python-schemathesis.sh", what)
+}
+
+fn installed(script: &str, what: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
     let output = Command::new(&script).output().unwrap_or_else(|error| panic!("{}: {error}", script.display()));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match output.status.code() {

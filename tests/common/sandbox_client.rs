@@ -25,6 +25,12 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
+    /// The body of a success of this status.
+    pub fn with(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        if self.body.is_empty() { Value::Null } else { self.json() }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -96,6 +102,29 @@ impl Visitor {
     /// A whole path; an empty token sends no `Authorization`.
     pub async fn get_as(&self, token: &str, path: &str) -> Reply {
         self.try_send("GET", token, path).await.unwrap()
+    }
+
+    /// A path under the first team, as the admin, with a JSON body.
+    pub async fn send(&self, method: &str, path: &str, body: &Value) -> Reply {
+        self.send_as(&self.sandbox.admin_token, method, &format!("/v1/team/{}{path}", self.team()), body).await
+    }
+
+    /// One of the sandbox's own requests, as the admin.
+    pub async fn own(&self, method: &str, path: &str, body: &Value) -> Reply {
+        self.send_as(&self.sandbox.admin_token, method, &format!("/sandbox{path}"), body).await
+    }
+
+    /// A whole path with a JSON body; null sends none.
+    pub async fn send_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Reply {
+        let url = format!("{}{path}", self.sandbox.base_url);
+        let mut request = self.client.request(method.parse().unwrap(), url);
+        request = request.header("authorization", format!("Bearer {token}"));
+        if !body.is_null() {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Reply { status, headers, body: response.bytes().await.unwrap().to_vec() }
     }
 
     pub async fn try_send(&self, method: &str, token: &str, path: &str) -> Result<Reply, reqwest::Error> {

@@ -1,0 +1,89 @@
+//! Computers: found, renamed, removed, and the links that open them.
+
+use serde_json::{Value, json};
+use url::form_urlencoded::byte_serialize;
+
+use crate::sandbox::answer::Refusal;
+
+use super::apply::Answer;
+use super::asked::{Asked, Effect, Outcome};
+use super::state::TeamState;
+use super::told::{self, told};
+use super::views;
+
+pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
+    let filter = asked.parameter("name");
+    let is_asked = |name: &str| filter.is_none_or(|filter| name_matches(filter, name));
+    let found: Value = state.devices.iter().filter(|seen| is_asked(&seen.name)).map(views::computer).collect();
+    Outcome::ok().with(json!({"devices": found}))
+}
+
+/// Ignores case. `text` is the whole name, `text*` its beginning, `*text*` any part of it.
+fn name_matches(filter: &str, name: &str) -> bool {
+    let (filter, name) = (filter.to_lowercase(), name.to_lowercase());
+    match (filter.strip_prefix('*'), filter.strip_suffix('*')) {
+        (Some(rest), Some(_)) => name.contains(rest.strip_suffix('*').unwrap_or(rest)),
+        (None, Some(beginning)) => name.starts_with(beginning),
+        _ => name == filter,
+    }
+}
+
+pub fn one(state: &TeamState, asked: &Asked<'_>) -> Answer {
+    Ok(Outcome::ok().with(views::computer(state.device(asked.id(0))?)))
+}
+
+pub fn rename(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
+    let device = state.device_mut(asked.id(0))?;
+    let name = asked.text("name").unwrap_or_default();
+    let effect = told(told::DEVICE_RENAMED, json!({"deviceID": device.id, "name": name, "previousName": device.name}));
+    name.clone_into(&mut device.name);
+    let answer = views::object(vec![("id", json!(device.id)), ("name", json!(device.name))]);
+    Ok(Outcome::ok().with(answer).telling(effect))
+}
+
+/// Immediate and without confirmation; the connection history goes with it.
+pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
+    let place = state.devices.iter().position(|device| device.id == asked.id(0));
+    let device = state.devices.remove(place.ok_or_else(|| Refusal::not_found("computer"))?);
+    state.sessions.retain(|session| session.device != device.id);
+    state.invites.iter_mut().for_each(|invite| invite.devices.retain(|id| *id != device.id));
+    let effect = told(told::DEVICE_REMOVED, json!({"deviceID": device.id, "name": device.name}));
+    Ok(Outcome::ok().telling(Effect::DeviceGone(device.id)).telling(effect))
+}
+
+/// The first two are links of the native app and carry the computer's current name.
+pub fn urls(state: &TeamState, asked: &Asked<'_>) -> Answer {
+    let device = state.device(asked.id(0))?;
+    let name: String = byte_serialize(device.name.as_bytes()).collect();
+    let link = |verb: &str| format!("remote-access://{verb}/{}?name={name}", device.id);
+    Ok(Outcome::ok().with(json!({
+        "connect": link("connect"),
+        "askScreenShare": link("ask-screen-share"),
+        "dashboard": format!("https://dashboard.example/team/{}/computer/{}", state.id, device.id),
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_filter_has_three_forms() {
+        for (filter, name, matches) in [
+            ("edit-001", "EDIT-001", true),
+            ("edit", "EDIT-001", false),
+            ("edit*", "EDIT-001", true),
+            ("dit*", "EDIT-001", false),
+            ("*DIT-0*", "EDIT-001", true),
+            ("*xyz*", "EDIT-001", false),
+            ("*001", "EDIT-001", false),
+            ("*", "EDIT-001", true),
+            ("**", "EDIT-001", true),
+            ("", "EDIT-001", false),
+            ("東京*", "東京-受付", true),
+            ("CHLOÉ", "chloé", true),
+        ] {
+            assert_eq!(name_matches(filter, name), matches, "{filter:?} on {name:?}");
+        }
+    }
+}

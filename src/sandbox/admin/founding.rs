@@ -1,0 +1,234 @@
+//! A team's state as its seed makes it, and the people who come and go by themselves.
+
+use serde_json::{Value, json};
+
+use crate::model::Instant;
+use crate::sandbox::cast::{Cast, Computer, Invite as SeededInvite, Person};
+use crate::sandbox::seed::{Dice, mix2};
+
+use super::state::{Annotation, Device, Group, Installer, Invite, Plan, Standing, TeamState, User};
+use super::views::object;
+
+/// The group and the computer of those who come and go.
+const CONTRACTORS: usize = 3;
+const THEIR_COMPUTER: usize = 1;
+const INVITE_SECONDS: i64 = 400 * 86_400;
+/// More than any team needs, and few enough to be reached by hand.
+const INSTALLERS_MAX: usize = 50;
+const GROUPS_MAX: usize = 100;
+const ANNOTATIONS_MAX: usize = 50;
+
+/// The team at its beginning, without those who come and go; `end` is what is lately.
+pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
+    let mut state = TeamState {
+        id: cast.id.as_str().to_owned(),
+        name: cast.name.clone(),
+        created_at,
+        seed: cast.seed,
+        plan: Plan {
+            licensed_users: cast.people.len() + 5,
+            installers: INSTALLERS_MAX,
+            groups: GROUPS_MAX,
+            annotations: ANNOTATIONS_MAX,
+            enterprise: true,
+            sso: true,
+            sso_owner: None,
+        },
+        users: cast.people.iter().map(|person| user(person, created_at, end)).collect(),
+        devices: (0u32..).zip(&cast.computers).map(|(place, seen)| device(cast, place, seen, end)).collect(),
+        groups: cast.groups.iter().map(|seen| group(cast, seen)).collect(),
+        installers: cast.installers.iter().map(|seen| installer(seen, created_at)).collect(),
+        invites: cast.user_invites.iter().map(|seen| invite(seen, created_at)).collect(),
+        configs: Vec::new(),
+        sso_outsiders: Vec::new(),
+        mail: Vec::new(),
+        sessions: Vec::new(),
+        seasons: vec![None; cast.seasonal.len()],
+        drawn: 0,
+    };
+    let forgotten = cast.seasonal.iter().filter(|seen| seen.is_forgotten()).map(|seen| seen.person.id.clone());
+    if let Some(device) = state.devices.get_mut(THEIR_COMPUTER) {
+        device.users.extend(forgotten);
+    }
+    state
+}
+
+/// Lets those come and go whose time has come since the last look. What administration did to one of them holds until
+/// then.
+pub fn follow_seasons(cast: &Cast, state: &mut TeamState, at: Instant, end: Instant) {
+    for (number, seen) in cast.seasonal.iter().enumerate() {
+        let now = seen.joined_at(at).map(|joined| {
+            let role = Standing::named(seen.role_at(at)).unwrap_or(Standing::User);
+            (joined.seconds(), role)
+        });
+        let before = state.seasons.get(number).copied().flatten();
+        if before == now {
+            continue;
+        }
+        if state.seasons.len() <= number {
+            state.seasons.resize(number + 1, None);
+        }
+        state.seasons[number] = now;
+        match (before, now) {
+            (Some((since, _)), Some((joined, role))) if since == joined => {
+                if let Ok(user) = state.user_mut(&seen.person.id) {
+                    user.role = role;
+                }
+            }
+            (_, Some((joined, role))) => come(cast, state, number, User { role, ..user(&seen.person, joined, end) }),
+            (_, None) => go(cast, state, number),
+        }
+    }
+}
+
+fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
+    go(cast, state, number);
+    state.sso_outsiders.retain(|outsider| outsider.id != user.id);
+    let id = user.id.clone();
+    // In the order of their numbers, whoever came first.
+    let is_later = |held: &str| cast.seasonal[number + 1..].iter().any(|later| later.person.id == held);
+    let place = |list: &[String]| list.iter().position(|held| is_later(held)).unwrap_or(list.len());
+    let at = state.users.iter().position(|held| is_later(&held.id)).unwrap_or(state.users.len());
+    state.users.insert(at, user);
+    let group = cast.groups.get(CONTRACTORS).map(|group| group.id.as_str()).unwrap_or_default();
+    if let Ok(group) = state.group_mut(group) {
+        group.users.insert(place(&group.users), id.clone());
+    }
+    let device = cast.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
+    if let Ok(device) = state.device_mut(device)
+        && !device.users.contains(&id)
+    {
+        device.users.insert(place(&device.users), id);
+    }
+}
+
+/// One of them is not let go of everywhere.
+fn go(cast: &Cast, state: &mut TeamState, number: usize) {
+    let seen = &cast.seasonal[number];
+    let id = &seen.person.id;
+    let device = cast.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
+    let stays = seen.is_forgotten() && state.device(device).is_ok_and(|device| device.users.contains(id));
+    let place = state.device(device).ok().and_then(|device| device.users.iter().position(|held| held == id));
+    state.forget_user(id);
+    if let (true, Some(place), Ok(device)) = (stays, place, state.device_mut(device)) {
+        device.users.insert(place, id.clone());
+    }
+}
+
+fn user(seen: &Person, joined_on: i64, end: Instant) -> User {
+    User {
+        id: seen.id.clone(),
+        email: seen.email.clone(),
+        first_name: seen.first_name.clone(),
+        last_name: seen.last_name.clone(),
+        role: Standing::named(seen.role).unwrap_or(Standing::User),
+        remote_access: seen.remote_access,
+        totp: seen.totp,
+        providers: vec![if seen.sso { "saml" } else { "password" }.to_owned()],
+        annotations: Vec::new(),
+        joined_on,
+        last_used_at: last_used(seen, end),
+        scim: seen.scim,
+        token_log: tokens(seen, end),
+    }
+}
+
+/// Most have been there lately; some have not for months, and some never were.
+fn last_used(seen: &Person, end: Instant) -> Option<i64> {
+    let mut dice = Dice::new(u64::from(seen.home_address));
+    let age = dice.span(0, 500_000);
+    match dice.below(10) {
+        0 => None,
+        1 => Some(end.seconds() - age - 120 * 86_400),
+        _ => Some(end.seconds() - age),
+    }
+}
+
+/// A session of the dashboard, and with some a token of their own: without an end, past it, or unused for long.
+fn tokens(seen: &Person, end: Instant) -> Value {
+    const DAY: i64 = 86_400;
+    let mut dice = Dice::new(u64::from(seen.home_address) + 1);
+    let used = end.seconds() - dice.span(0, 90_000);
+    let address = std::net::Ipv4Addr::from(seen.home_address).to_string();
+    let token = |title: &str, scope: &str, used: Option<i64>, expires: Option<i64>| {
+        object(vec![
+            ("title", json!(title)),
+            ("scopes", json!([scope])),
+            ("lastUsed", json!(used)),
+            ("lastUsedIPAddress", used.map_or(Value::Null, |_| json!(address))),
+            ("expiresAt", json!(expires)),
+        ])
+    };
+    let mut all = vec![token("dashboard session", "team:read", Some(used), Some(used + 90 * DAY))];
+    match dice.below(8) {
+        0 => all.push(token("nightly export", "team:read", Some(used), None)),
+        1 => all.push(token("old script", "team:write", Some(used - 300 * DAY), None)),
+        2 => all.push(token("trial", "team:read", Some(used - 40 * DAY), Some(used - 10 * DAY))),
+        3 => all.push(token("never used", "team:write", None, Some(used + 14 * DAY))),
+        _ => {}
+    }
+    json!(all)
+}
+
+fn device(cast: &Cast, place: u32, seen: &Computer, end: Instant) -> Device {
+    let tags = || Annotation { key: "tag".to_owned(), value: "studio,floor-2".to_owned() };
+    Device {
+        id: seen.id.as_str().to_owned(),
+        name: seen.name.clone(),
+        last_online_at: last_online(cast, place, end),
+        users: seen.users.iter().map(|&user| cast.people[user].id.clone()).collect(),
+        groups: seen.groups.iter().map(|&group| cast.groups[group].id.clone()).collect(),
+        annotations: place.is_multiple_of(4).then(tags).into_iter().collect(),
+        client_info: json!({"version": "3.7.4", "os": seen.system}),
+        config: None,
+    }
+}
+
+/// Most computers have been online lately; some have not for months, and some never were.
+fn last_online(cast: &Cast, place: u32, end: Instant) -> Option<i64> {
+    let mut dice = Dice::new(mix2(cast.seed, u64::from(place)));
+    let idle_seconds = dice.span(0, 400_000);
+    match place % 20 {
+        13 => None,
+        17 => Some(end.seconds() - idle_seconds - 200 * 86_400),
+        _ => Some(end.seconds() - idle_seconds),
+    }
+}
+
+fn group(cast: &Cast, seen: &crate::sandbox::cast::Group) -> Group {
+    Group {
+        id: seen.id.clone(),
+        name: seen.name.clone(),
+        users: seen.users.iter().map(|&user| cast.people[user].id.clone()).collect(),
+        scim: seen.scim,
+        annotations: Vec::new(),
+        config: None,
+    }
+}
+
+fn installer(seen: &SeededInvite, created_at: i64) -> Installer {
+    Installer {
+        id: seen.id.clone(),
+        name: seen.name.clone(),
+        secret: seen.secret.clone(),
+        users: Vec::new(),
+        groups: Vec::new(),
+        requires_authentication: false,
+        single_use: false,
+        created_at,
+        expires_at: None,
+    }
+}
+
+fn invite(seen: &SeededInvite, created_at: i64) -> Invite {
+    Invite {
+        secret: seen.secret.clone(),
+        name: seen.name.clone(),
+        sent_to: seen.sent_to.clone(),
+        single_use: seen.sent_to.is_some(),
+        groups: Vec::new(),
+        devices: Vec::new(),
+        created_at,
+        expires_at: Some(created_at + INVITE_SECONDS),
+    }
+}

@@ -1,0 +1,270 @@
+//! A team as administration finds and leaves it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::sandbox::answer::Refusal;
+use crate::sandbox::cast::{opaque_id, secret};
+use crate::sandbox::seed::mix2;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TeamState {
+    pub id: String,
+    pub name: String,
+    /// Seconds since the epoch.
+    pub created_at: i64,
+    /// New ids and secrets are drawn from it.
+    pub seed: u64,
+    pub plan: Plan,
+    pub users: Vec<User>,
+    pub devices: Vec<Device>,
+    pub groups: Vec<Group>,
+    pub installers: Vec<Installer>,
+    pub invites: Vec<Invite>,
+    pub configs: Vec<AgentConfig>,
+    /// People who share the team's SSO and are not on the team.
+    pub sso_outsiders: Vec<User>,
+    /// What was sent to people by email.
+    pub mail: Vec<Mail>,
+    /// Connections that have not closed yet.
+    pub sessions: Vec<Session>,
+    /// The people who come and go by themselves: since when each is there, and the role last given.
+    pub seasons: Vec<Option<(i64, Standing)>>,
+    /// How many ids were drawn so far.
+    pub drawn: u64,
+}
+
+/// What the team has paid for. The document gives no numbers: these are the sandbox's, and a sandbox-only request
+/// changes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    pub licensed_users: usize,
+    pub installers: usize,
+    pub groups: usize,
+    /// On each computer, user or group.
+    pub annotations: usize,
+    /// Whether the plan is Teams Enterprise, which removing 2-factor authentication needs.
+    pub enterprise: bool,
+    pub sso: bool,
+    /// The team that owns the SSO connection; none: this one.
+    pub sso_owner: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    Admin,
+    AdminReadOnly,
+    User,
+}
+
+impl Standing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Admin => "admin",
+            Standing::AdminReadOnly => "admin-read-only",
+            Standing::User => "user",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Standing::Admin, Standing::AdminReadOnly, Standing::User].into_iter().find(|role| role.name() == name)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Annotation {
+    pub key: String,
+    #[serde(default)]
+    pub value: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct User {
+    pub id: String,
+    pub email: String,
+    pub first_name: String,
+    pub last_name: String,
+    pub role: Standing,
+    pub remote_access: bool,
+    pub totp: bool,
+    /// `password` or `saml`.
+    pub providers: Vec<String>,
+    pub annotations: Vec<Annotation>,
+    pub joined_on: i64,
+    pub last_used_at: Option<i64>,
+    pub scim: bool,
+    /// As the authentication info shows them.
+    pub token_log: Value,
+}
+
+impl User {
+    pub fn signs_in_with(&self, provider: &str) -> bool {
+        self.providers.iter().any(|held| held == provider)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    pub id: String,
+    pub name: String,
+    pub last_online_at: Option<i64>,
+    /// With direct access; who gets it through a group is not here.
+    pub users: Vec<String>,
+    /// The groups whose computer this is; groups do not list their computers a second time.
+    pub groups: Vec<String>,
+    pub annotations: Vec<Annotation>,
+    pub client_info: Value,
+    /// The agent configuration assigned to this computer itself.
+    pub config: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    pub id: String,
+    pub name: String,
+    pub users: Vec<String>,
+    pub scim: bool,
+    pub annotations: Vec<Annotation>,
+    pub config: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentConfig {
+    pub id: String,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installer {
+    pub id: String,
+    pub name: String,
+    pub secret: String,
+    pub users: Vec<String>,
+    pub groups: Vec<String>,
+    pub requires_authentication: bool,
+    pub single_use: bool,
+    pub created_at: i64,
+    pub expires_at: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invite {
+    pub secret: String,
+    pub name: String,
+    pub sent_to: Option<String>,
+    pub single_use: bool,
+    pub groups: Vec<String>,
+    pub devices: Vec<String>,
+    pub created_at: i64,
+    pub expires_at: Option<i64>,
+}
+
+/// An email that the service would have sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    pub to: String,
+    /// `invite` or `totp-removal`.
+    pub kind: String,
+    /// What the link in it carries.
+    pub secret: String,
+    pub sent_at: i64,
+    pub expires_at: Option<i64>,
+    /// A link is followed once.
+    pub is_used: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    pub connection_id: String,
+    pub device: String,
+    pub user: String,
+    pub host: String,
+    /// As the events of the connection carry them.
+    pub details: Value,
+}
+
+pub fn is_over(expires_at: Option<i64>, now: i64) -> bool {
+    expires_at.is_some_and(|at| at <= now)
+}
+
+impl TeamState {
+    pub fn user(&self, id: &str) -> Result<&User, Refusal> {
+        self.users.iter().find(|user| user.id == id).ok_or_else(|| Refusal::not_found("user"))
+    }
+
+    pub fn user_mut(&mut self, id: &str) -> Result<&mut User, Refusal> {
+        self.users.iter_mut().find(|user| user.id == id).ok_or_else(|| Refusal::not_found("user"))
+    }
+
+    pub fn device(&self, id: &str) -> Result<&Device, Refusal> {
+        self.devices.iter().find(|device| device.id == id).ok_or_else(|| Refusal::not_found("computer"))
+    }
+
+    pub fn device_mut(&mut self, id: &str) -> Result<&mut Device, Refusal> {
+        self.devices.iter_mut().find(|device| device.id == id).ok_or_else(|| Refusal::not_found("computer"))
+    }
+
+    pub fn group(&self, id: &str) -> Result<&Group, Refusal> {
+        self.groups.iter().find(|group| group.id == id).ok_or_else(|| Refusal::not_found("group"))
+    }
+
+    pub fn group_mut(&mut self, id: &str) -> Result<&mut Group, Refusal> {
+        self.groups.iter_mut().find(|group| group.id == id).ok_or_else(|| Refusal::not_found("group"))
+    }
+
+    /// Whether all that a request names is on the team.
+    pub fn know(&self, users: &[String], groups: &[String], devices: &[String]) -> Result<(), Refusal> {
+        users.iter().try_for_each(|id| self.user(id).map(drop))?;
+        groups.iter().try_for_each(|id| self.group(id).map(drop))?;
+        devices.iter().try_for_each(|id| self.device(id).map(drop))
+    }
+
+    /// A new id, in the form of all others.
+    pub fn draw_id(&mut self) -> String {
+        self.drawn += 1;
+        opaque_id(mix2(self.seed, 0xad31), self.drawn)
+    }
+
+    pub fn draw_secret(&mut self) -> String {
+        self.drawn += 1;
+        secret(mix2(self.seed, 0xad32), self.drawn)
+    }
+
+    pub fn active_users(&self) -> usize {
+        self.users.iter().filter(|user| user.remote_access).count()
+    }
+
+    /// Takes someone out of every list that could still let them in.
+    pub fn forget_user(&mut self, id: &str) {
+        self.users.retain(|user| user.id != id);
+        self.groups.iter_mut().for_each(|group| group.users.retain(|user| user != id));
+        self.devices.iter_mut().for_each(|device| device.users.retain(|user| user != id));
+        self.installers.iter_mut().for_each(|installer| installer.users.retain(|user| user != id));
+    }
+
+    /// Whether a user may connect to a computer, directly or through a group.
+    pub fn may_connect(&self, user: &User, device: &Device) -> bool {
+        let through_group =
+            || self.groups.iter().any(|group| device.groups.contains(&group.id) && group.users.contains(&user.id));
+        user.remote_access && (device.users.contains(&user.id) || through_group())
+    }
+
+    /// Gives a group a computer. A group's agent configuration takes the place of the computer's own.
+    pub fn join_group(&mut self, device: &str, group: &str) -> Result<(), Refusal> {
+        let has_config = self.group(group)?.config.is_some();
+        let device = self.device_mut(device)?;
+        push_new(&mut device.groups, group);
+        if has_config {
+            device.config = None;
+        }
+        Ok(())
+    }
+}
+
+/// Adds what is not there yet.
+pub fn push_new(list: &mut Vec<String>, item: &str) {
+    if !list.iter().any(|held| held == item) {
+        list.push(item.to_owned());
+    }
+}

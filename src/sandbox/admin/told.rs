@@ -1,0 +1,91 @@
+//! What activity and billing say of changes. The document names four activity types and none of the billing ones, and does
+//! not say which operation emits which: these names are in its style, and they all stand here.
+//!
+//! | change | activity event | billing event |
+//! |---|---|---|
+//! | a user joins by invite or SSO | `teamUserAddedEvent` (documented) | `usersAddedEvent` |
+//! | a user is removed | `teamUserRemovedEvent` | `usersRemovedEvent`, when remote access was on |
+//! | a role | `teamUserRoleChangedEvent` | |
+//! | remote access on or off | `teamUserRemoteAccessChangedEvent` | `userCountUpdatedEvent` |
+//! | 2FA removal asked for, confirmed | `teamUserTotpRemovalRequestedEvent`, `teamUserTotpRemovedEvent` | |
+//! | an invite made, deleted | `teamUserInvitedEvent`, `teamUserInviteRemovedEvent` | |
+//! | an installer made, deleted | `teamDeviceInviteCreatedEvent`, `teamDeviceInviteRemovedEvent` | |
+//! | a computer added, renamed | `teamDeviceAddedEvent`, `teamDeviceRenamedEvent` | |
+//! | a computer removed | `teamDeviceRemovedEvent` (documented) | |
+//! | a computer's access | `teamDeviceMembersReplacedEvent`, `…AddedEvent`, `…RemovedEvent` | |
+//! | a group made, renamed, deleted | `teamGroupCreatedEvent`, `teamGroupRenamedEvent`, `teamGroupRemovedEvent` | |
+//! | a group's members | `teamGroupMembersAddedEvent`, `teamGroupMembersRemovedEvent` | |
+//! | annotations | `teamDeviceAnnotationsChangedEvent`, `teamUserAnnotationsChangedEvent`, `teamGroupAnnotationsChangedEvent` | |
+//! | plan or agent configuration (sandbox only) | `teamSettingsChangedEvent` (documented) | `subscriptionUpdatedEvent`, when the licensed users change |
+
+use serde_json::{Map, Value, json};
+
+use super::asked::Effect;
+use super::state::User;
+
+pub const USER_ADDED: &str = "teamUserAddedEvent";
+pub const USER_REMOVED: &str = "teamUserRemovedEvent";
+pub const USER_ROLE: &str = "teamUserRoleChangedEvent";
+pub const USER_REMOTE_ACCESS: &str = "teamUserRemoteAccessChangedEvent";
+pub const TOTP_REMOVAL_REQUESTED: &str = "teamUserTotpRemovalRequestedEvent";
+pub const TOTP_REMOVED: &str = "teamUserTotpRemovedEvent";
+pub const USER_INVITED: &str = "teamUserInvitedEvent";
+pub const USER_INVITE_REMOVED: &str = "teamUserInviteRemovedEvent";
+pub const INSTALLER_CREATED: &str = "teamDeviceInviteCreatedEvent";
+pub const INSTALLER_REMOVED: &str = "teamDeviceInviteRemovedEvent";
+pub const DEVICE_ADDED: &str = "teamDeviceAddedEvent";
+pub const DEVICE_RENAMED: &str = "teamDeviceRenamedEvent";
+pub const DEVICE_REMOVED: &str = "teamDeviceRemovedEvent";
+pub const DEVICE_MEMBERS_REPLACED: &str = "teamDeviceMembersReplacedEvent";
+pub const DEVICE_MEMBERS_ADDED: &str = "teamDeviceMembersAddedEvent";
+pub const DEVICE_MEMBERS_REMOVED: &str = "teamDeviceMembersRemovedEvent";
+pub const GROUP_CREATED: &str = "teamGroupCreatedEvent";
+pub const GROUP_RENAMED: &str = "teamGroupRenamedEvent";
+pub const GROUP_REMOVED: &str = "teamGroupRemovedEvent";
+pub const GROUP_MEMBERS_ADDED: &str = "teamGroupMembersAddedEvent";
+pub const GROUP_MEMBERS_REMOVED: &str = "teamGroupMembersRemovedEvent";
+pub const DEVICE_ANNOTATED: &str = "teamDeviceAnnotationsChangedEvent";
+pub const USER_ANNOTATED: &str = "teamUserAnnotationsChangedEvent";
+pub const GROUP_ANNOTATED: &str = "teamGroupAnnotationsChangedEvent";
+pub const SETTINGS: &str = "teamSettingsChangedEvent";
+
+/// An activity event; fields without a value are left out.
+pub fn told(name: &'static str, payload: Value) -> Effect {
+    Effect::Told { name, payload: fields(payload) }
+}
+
+fn fields(payload: Value) -> Map<String, Value> {
+    let Value::Object(payload) = payload else { return Map::new() };
+    let has_value = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    payload.into_iter().filter(|(_, value)| has_value(value)).collect()
+}
+
+fn billed(event: Value) -> Effect {
+    Effect::Billed(fields(event))
+}
+
+pub fn user_added(user: &User, source: &str) -> Vec<Effect> {
+    let payload = json!({"userID": user.id, "email": user.email, "role": user.role.name(), "source": source});
+    vec![told(USER_ADDED, payload), billed(json!({"usersAddedEvent": {"count": 1}}))]
+}
+
+pub fn user_removed(user: &User) -> Vec<Effect> {
+    let mut effects = vec![told(USER_REMOVED, json!({"userID": user.id, "email": user.email}))];
+    if user.remote_access {
+        effects.push(billed(json!({"usersRemovedEvent": {"count": 1}})));
+    }
+    effects
+}
+
+/// The number of people who may connect went from one to another.
+pub fn user_count(from: usize, to: usize) -> Effect {
+    billed(json!({"userCountUpdatedEvent": {"from": from, "to": to}}))
+}
+
+pub fn seats(licensed_users: usize) -> Effect {
+    billed(json!({"subscriptionUpdatedEvent": {"licensedUsers": licensed_users}}))
+}

@@ -1,0 +1,160 @@
+//! People on the team: changed, removed, added by SSO; and the guards that keep someone in charge.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::answer::Refusal;
+
+use super::apply::Answer;
+use super::asked::{Asked, Context, Effect, Outcome};
+use super::state::{Mail, Standing, TeamState, User};
+use super::told::{self, told};
+use super::verbs::close_sessions;
+use super::views;
+
+/// How long the link that removes 2-factor authentication works.
+const TOTP_LINK_SECONDS: i64 = 24 * 3_600;
+
+pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
+    let email = asked.parameter("email");
+    let is_asked = |user: &&User| email.is_none_or(|email| user.email.eq_ignore_ascii_case(email));
+    let found: Value = state.users.iter().filter(is_asked).map(views::user).collect();
+    Outcome::ok().with(json!({"users": found}))
+}
+
+/// Whether the team still has an admin and someone with remote access when `id` is as given, or gone.
+fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Standing, bool)>) -> Result<(), Refusal> {
+    let needs_access = context.choices.admin_needs_access;
+    let counts = |role: Standing, access: bool| role == Standing::Admin && (access || !needs_access);
+    let others = || state.users.iter().filter(|user| user.id != id);
+    let is_admin = after.is_some_and(|(role, access)| counts(role, access));
+    if !is_admin && !others().any(|user| counts(user.role, user.remote_access)) {
+        return Err(Refusal::rule("team-requires-admin", "the team would be left without an admin"));
+    }
+    if !after.is_some_and(|(_, access)| access) && !others().any(|user| user.remote_access) {
+        let detail = "the team would be left without a user with remote access on";
+        return Err(Refusal::rule("team-requires-active-user", detail));
+    }
+    Ok(())
+}
+
+/// Whether one more person may connect. The code's spelling is the service's.
+pub fn check_licence(state: &TeamState) -> Result<(), Refusal> {
+    if state.active_users() < state.plan.licensed_users {
+        return Ok(());
+    }
+    let detail = format!("all {} licensed users are in use", state.plan.licensed_users);
+    Err(Refusal::rule("active-users-exceed-licensed-quanity", detail))
+}
+
+/// Fields that are left out keep their value.
+pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(asked.id(0))?;
+    let (old_role, old_access) = (user.role, user.remote_access);
+    let role = asked.text("role").and_then(Standing::named).unwrap_or(old_role);
+    let access = asked.text("remoteAccess").map_or(old_access, |sent| sent == "enabled");
+    if (role, access) != (old_role, old_access) {
+        guard(state, context, asked.id(0), Some((role, access)))?;
+    }
+    if access && !old_access {
+        check_licence(state)?;
+    }
+    let before = state.active_users();
+    let user = state.user_mut(asked.id(0))?;
+    (user.role, user.remote_access) = (role, access);
+    let who = json!({"userID": user.id, "email": user.email});
+    let with = |field: &str, value: &str| {
+        let mut payload = who.clone();
+        payload[field] = json!(value);
+        payload
+    };
+    let mut effects = Vec::new();
+    if role != old_role {
+        effects.push(told(told::USER_ROLE, with("role", role.name())));
+    }
+    if access != old_access {
+        effects.push(told(told::USER_REMOTE_ACCESS, with("remoteAccess", if access { "enabled" } else { "disabled" })));
+        effects.push(told::user_count(before, state.active_users()));
+    }
+    if !access {
+        effects.extend(close_sessions(state, asked.id(0), context));
+    }
+    Ok(Outcome::created().with(views::user(state.user(asked.id(0))?)).telling_all(effects))
+}
+
+/// All access is lost and sessions end; the account itself lives on, and with it the SSO.
+pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(asked.id(0))?.clone();
+    guard(state, context, &user.id, None)?;
+    let mut effects: Vec<Effect> = close_sessions(state, &user.id, context);
+    state.forget_user(&user.id);
+    effects.extend(told::user_removed(&user));
+    if user.signs_in_with("saml") {
+        state.sso_outsiders.push(user);
+    }
+    Ok(Outcome::ok().telling_all(effects))
+}
+
+pub fn info(state: &TeamState, asked: &Asked<'_>) -> Answer {
+    Ok(Outcome::ok().with(views::authentication(state.user(asked.id(0))?)))
+}
+
+/// Nothing changes until the person follows the link that is sent.
+pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(asked.id(0))?.clone();
+    if !state.plan.enterprise {
+        return Err(Refusal::forbidden("removing 2-factor authentication is a Teams Enterprise feature"));
+    }
+    if !user.totp || !user.signs_in_with("password") {
+        let detail = "the user has no 2-factor authentication, or does not sign in with email and password";
+        return Err(Refusal::rule("totp-not-enabled", detail));
+    }
+    let now = context.now.seconds();
+    let secret = state.draw_secret();
+    state.mail.push(Mail {
+        to: user.email.clone(),
+        kind: "totp-removal".to_owned(),
+        secret,
+        sent_at: now,
+        expires_at: Some(now + TOTP_LINK_SECONDS),
+        is_used: false,
+    });
+    Ok(Outcome::ok().telling(told(told::TOTP_REMOVAL_REQUESTED, json!({"userID": user.id, "email": user.email}))))
+}
+
+/// An admin who signs in with SSO, of this team and of the one that owns the connection.
+fn check_sso_caller(state: &TeamState, context: &Context<'_>) -> Result<(), Refusal> {
+    let owner = state.plan.sso_owner.as_deref().unwrap_or(&state.id);
+    let caller = context.caller;
+    if !state.plan.sso {
+        return Err(Refusal::forbidden("SSO is not enabled on this team"));
+    }
+    if !caller.signs_in_with_sso || !caller.administers(&state.id) || !caller.administers(owner) {
+        let detail =
+            "SSO users are for admins who sign in with SSO, of this team and of the one that owns the connection";
+        return Err(Refusal::forbidden(detail));
+    }
+    Ok(())
+}
+
+pub fn sso_list(state: &TeamState, context: &Context<'_>) -> Answer {
+    check_sso_caller(state, context)?;
+    let members = state.users.iter().filter(|user| user.signs_in_with("saml"));
+    let found: Value = members.chain(&state.sso_outsiders).map(views::sso_user).collect();
+    Ok(Outcome::ok().with(found))
+}
+
+/// No email is sent: the person is on the team at once.
+pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    check_sso_caller(state, context)?;
+    if state.user(asked.id(0)).is_ok() {
+        return Err(Refusal::already_there("user-already-on-team", "the user is on the team already"));
+    }
+    let place = state.sso_outsiders.iter().position(|user| user.id == asked.id(0));
+    let place = place.ok_or_else(|| Refusal::not_found("user"))?;
+    check_licence(state)?;
+    let mut user = state.sso_outsiders.remove(place);
+    (user.role, user.remote_access, user.joined_on) = (Standing::User, true, context.now.seconds());
+    let outcome = Outcome::ok().with(views::sso_user(&user)).telling_all(told::user_added(&user, "sso"));
+    state.users.push(user);
+    Ok(outcome)
+}

@@ -1,0 +1,232 @@
+//! What people do and the document does not: connecting, accepting an invite, running an installer, following a link.
+//! Only the sandbox has requests for it.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::answer::Refusal;
+
+use super::apply::Answer;
+use super::asked::{Asked, Context, Effect, Outcome};
+use super::invites::looks_like_address;
+use super::state::{Device, Session, Standing, TeamState, User, is_over, push_new};
+use super::told::{self, told};
+use super::users::check_licence;
+use super::views;
+
+/// Who dials in from the networks that are set aside for tests.
+const PEER_ADDRESS: &str = "198.18.7.7";
+const DIRECT_ADDRESS: &str = "198.51.100.7";
+
+fn connected(state: &mut TeamState, session: &Session, kind: &'static str, at_ms: i64, reason: Option<&str>) -> Effect {
+    let event = if kind.starts_with("incoming") {
+        session.details.clone()
+    } else {
+        let mut event = json!({"associatedIncomingConnectionEvent": session.details});
+        if let Some(reason) = reason {
+            event["reason"] = json!(reason);
+        }
+        event
+    };
+    let (id, device, host) = (state.draw_id(), session.device.clone(), session.host.clone());
+    Effect::Connected { id, at_ms, device, host, kind, event }
+}
+
+/// Someone connects to a computer: a request, the connection, attempts to sign in (`fluid` only), and the close, each a
+/// millisecond after the one before and the last of them now; with `seconds`, the connection began so much earlier.
+pub fn connect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let device = state.device(asked.id(0))?.clone();
+    let user = match asked.text("userID") {
+        Some(id) => Some(state.user(id)?),
+        None => state.users.iter().find(|user| state.may_connect(user, &device)),
+    };
+    let user = user.filter(|user| state.may_connect(user, &device));
+    let user = user.ok_or_else(|| Refusal::forbidden("this user may not connect to this computer"))?.clone();
+    let session = begin(state, asked, &device, &user);
+    let is_fluid = session.details["tunnelID"] == "fluid";
+    let mut steps: Vec<(&'static str, Option<&str>)> =
+        vec![("incomingConnectionRequest", None), ("incomingConnectionEvent", None)];
+    if is_fluid {
+        let attempts = usize::try_from(asked.number("failedAttempts").unwrap_or(1)).unwrap_or(0);
+        steps.extend(std::iter::repeat_n(("authFailedEvent", Some("wrong_password")), attempts));
+        steps.push(("authSucceededEvent", None));
+    }
+    let stays_open = asked.flag("open").unwrap_or(false);
+    let length_ms = asked.number("seconds").unwrap_or(0) * 1_000;
+    let now_ms = context.now.nanos().div_euclid(1_000_000);
+    let last = if stays_open { now_ms } else { now_ms - 1 };
+    let mut effects = Vec::new();
+    for (number, (kind, reason)) in steps.iter().rev().enumerate() {
+        let at_ms = last - length_ms - i64::try_from(number).unwrap_or(0);
+        effects.push(connected(state, &session, kind, at_ms, *reason));
+    }
+    effects.reverse();
+    let answer = json!({"connectionID": session.connection_id, "userID": user.id, "deviceID": device.id});
+    if stays_open {
+        state.sessions.push(session);
+    } else {
+        effects.push(connected(state, &session, "connectionClosedEvent", now_ms, None));
+    }
+    let seen_at = context.now.seconds();
+    state.device_mut(&device.id)?.last_online_at = Some(seen_at);
+    state.user_mut(&user.id)?.last_used_at = Some(seen_at);
+    Ok(Outcome::created().with(answer).telling_all(effects))
+}
+
+fn begin(state: &mut TeamState, asked: &Asked<'_>, device: &Device, user: &User) -> Session {
+    let connection_id = state.draw_id();
+    let (tunnel, source) = (asked.text("tunnelID").unwrap_or("fluid"), asked.text("sourceType").unwrap_or("cloud"));
+    let mut details = json!({
+        "connectionID": connection_id,
+        "tunnelID": tunnel,
+        "sourceType": source,
+        "peerInfo": {"email": user.email, "ipAddress": PEER_ADDRESS},
+    });
+    if source == "directip" {
+        details["directConnectionInfo"] = json!({"ipaddress": DIRECT_ADDRESS});
+    }
+    Session { connection_id, device: device.id.clone(), user: user.id.clone(), host: device.name.clone(), details }
+}
+
+pub fn disconnect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let place = state.sessions.iter().position(|session| session.connection_id == asked.id(0));
+    let session = state.sessions.remove(place.ok_or_else(|| Refusal::not_found("connection"))?);
+    let now_ms = context.now.nanos().div_euclid(1_000_000);
+    let effect = connected(state, &session, "connectionClosedEvent", now_ms, None);
+    Ok(Outcome::ok().telling(effect))
+}
+
+/// Disconnects someone's active sessions.
+pub fn close_sessions(state: &mut TeamState, user: &str, context: &Context<'_>) -> Vec<Effect> {
+    let (closed, open) = std::mem::take(&mut state.sessions).into_iter().partition(|session| session.user == user);
+    state.sessions = open;
+    let closed: Vec<Session> = closed;
+    let now_ms = context.now.nanos().div_euclid(1_000_000);
+    closed.iter().map(|session| connected(state, session, "connectionClosedEvent", now_ms, None)).collect()
+}
+
+/// A person accepts an invite.
+pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let now = context.now.seconds();
+    let secret = asked.text("secret").unwrap_or_default();
+    let place = state.invites.iter().position(|held| held.secret == secret && !is_over(held.expires_at, now));
+    let invite = state.invites[place.ok_or_else(|| Refusal::invite_not_found("invite"))?].clone();
+    let email = asked.text("email").or(invite.sent_to.as_deref()).unwrap_or_default().to_owned();
+    if !looks_like_address(&email) {
+        return Err(Refusal::invalid("email takes an email address"));
+    }
+    if state.users.iter().any(|user| user.email.eq_ignore_ascii_case(&email)) {
+        return Err(Refusal::already_there("user-already-on-team", "the user is on the team already"));
+    }
+    check_licence(state)?;
+    let user = newcomer(state, asked, email, "password", now);
+    if invite.single_use {
+        state.invites.retain(|held| held.secret != secret);
+    }
+    for group in &invite.groups {
+        push_new(&mut state.group_mut(group)?.users, &user.id);
+    }
+    for device in &invite.devices {
+        push_new(&mut state.device_mut(device)?.users, &user.id);
+    }
+    let outcome = Outcome::created().with(views::user(&user)).telling_all(told::user_added(&user, "invite"));
+    state.users.push(user);
+    Ok(outcome)
+}
+
+fn newcomer(state: &mut TeamState, asked: &Asked<'_>, email: String, provider: &str, now: i64) -> User {
+    User {
+        id: state.draw_id(),
+        email,
+        first_name: asked.text("firstName").unwrap_or_default().to_owned(),
+        last_name: asked.text("lastName").unwrap_or_default().to_owned(),
+        role: Standing::User,
+        remote_access: true,
+        totp: asked.flag("totpEnabled").unwrap_or(false),
+        providers: vec![provider.to_owned()],
+        annotations: Vec::new(),
+        joined_on: now,
+        last_used_at: None,
+        scim: asked.flag("scim").unwrap_or(false),
+        token_log: json!([]),
+    }
+}
+
+/// Someone runs an installer on a computer.
+pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let now = context.now.seconds();
+    let secret = asked.text("secret").unwrap_or_default();
+    let place = state.installers.iter().position(|held| held.secret == secret && !is_over(held.expires_at, now));
+    let installer = state.installers[place.ok_or_else(|| Refusal::invite_not_found("installer"))?].clone();
+    let person = asked.text("userID").map(|id| state.user(id).cloned()).transpose()?;
+    if installer.requires_authentication && person.is_none() {
+        return Err(Refusal::forbidden("the person who adds the computer must sign in: say userID"));
+    }
+    if installer.single_use {
+        state.installers.retain(|held| held.secret != secret);
+    }
+    let device = Device {
+        id: state.draw_id(),
+        name: asked.text("name").unwrap_or_default().to_owned(),
+        last_online_at: Some(now),
+        users: installer.users,
+        groups: Vec::new(),
+        annotations: Vec::new(),
+        client_info: json!({"version": "3.7.4", "os": "Windows 11"}),
+        config: None,
+    };
+    let id = device.id.clone();
+    let payload = json!({"deviceID": id, "name": device.name, "installerID": installer.id,
+        "addedBy": person.map(|person| person.id)});
+    state.devices.push(device);
+    installer.groups.iter().try_for_each(|group| state.join_group(&id, group))?;
+    let answer = views::computer(state.device(&id)?);
+    Ok(Outcome::created().with(answer).telling(told(told::DEVICE_ADDED, payload)))
+}
+
+/// The emails that the team's people were sent, oldest first.
+pub fn mail(state: &TeamState) -> Outcome {
+    let all: Value = state
+        .mail
+        .iter()
+        .map(|mail| {
+            views::object(vec![
+                ("to", json!(mail.to)),
+                ("kind", json!(mail.kind)),
+                ("secret", json!(mail.secret)),
+                ("sentAt", json!(mail.sent_at)),
+                ("expiresAt", json!(mail.expires_at)),
+            ])
+        })
+        .collect();
+    Outcome::ok().with(json!({"mail": all}))
+}
+
+/// Someone follows the link that removes 2-factor authentication.
+pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let (secret, now) = (asked.text("secret").unwrap_or_default(), context.now.seconds());
+    let is_meant = |mail: &&mut super::state::Mail| {
+        mail.kind == "totp-removal" && mail.secret == secret && !mail.is_used && !is_over(mail.expires_at, now)
+    };
+    let mail = state.mail.iter_mut().find(is_meant).ok_or_else(|| Refusal::not_found("link"))?;
+    mail.is_used = true;
+    let email = mail.to.clone();
+    let members = state.users.iter_mut().chain(&mut state.sso_outsiders);
+    let mut effects = Vec::new();
+    for user in members.filter(|user| user.email == email) {
+        user.totp = false;
+        effects.push(told(told::TOTP_REMOVED, json!({"userID": user.id, "email": user.email})));
+    }
+    Ok(Outcome::ok().telling_all(effects))
+}
+
+/// The identity provider gets a person who is not on the team.
+pub fn sso_account(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let email = asked.text("email").unwrap_or_default().to_owned();
+    if !looks_like_address(&email) {
+        return Err(Refusal::invalid("email takes an email address"));
+    }
+    let user = newcomer(state, asked, email, "saml", context.now.seconds());
+    let outcome = Outcome::created().with(views::sso_user(&user));
+    state.sso_outsiders.push(user);
+    Ok(outcome)
+}

@@ -1,0 +1,158 @@
+//! The team, its computers and its people as JSON. Fields without a value are left out.
+
+use serde_json::{Map, Value, json};
+
+use super::asked::Context;
+use super::state::{Annotation, Device, Group, Installer, Invite, TeamState, User, is_over};
+
+pub fn object(fields: Vec<(&str, Value)>) -> Value {
+    let is_there = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    };
+    Value::Object(fields.into_iter().filter(|(_, value)| is_there(value)).map(|(k, v)| (k.to_owned(), v)).collect())
+}
+
+pub fn annotations(all: &[Annotation]) -> Value {
+    all.iter().map(|held| object(vec![("key", json!(held.key)), ("value", json!(held.value))])).collect()
+}
+
+pub fn computer(seen: &Device) -> Value {
+    object(vec![
+        ("id", json!(seen.id)),
+        ("name", json!(seen.name)),
+        ("lastOnlineAt", json!(seen.last_online_at)),
+        ("users", json!(seen.users)),
+        ("groups", json!(seen.groups)),
+        ("annotations", annotations(&seen.annotations)),
+        ("clientInfo", seen.client_info.clone()),
+        ("deviceConfigID", seen.config.as_ref().map_or(Value::Null, |id| json!({"id": id}))),
+    ])
+}
+
+pub fn user(seen: &User) -> Value {
+    object(vec![
+        ("id", json!(seen.id)),
+        ("email", json!(seen.email)),
+        ("firstName", json!(seen.first_name)),
+        ("lastName", json!(seen.last_name)),
+        ("role", json!(seen.role.name())),
+        ("remoteAccess", json!(if seen.remote_access { "enabled" } else { "disabled" })),
+        ("totpEnabled", json!(seen.totp)),
+        ("authProviders", json!(seen.providers)),
+        ("annotations", annotations(&seen.annotations)),
+        ("joinedOn", json!({"seconds": seen.joined_on})),
+        ("lastUsedAt", json!(seen.last_used_at)),
+        ("scimUserInfo", scim(seen)),
+    ])
+}
+
+fn scim(seen: &User) -> Value {
+    if seen.scim { json!({"active": true}) } else { Value::Null }
+}
+
+pub fn sso_user(seen: &User) -> Value {
+    object(vec![
+        ("id", json!(seen.id)),
+        ("email", json!(seen.email)),
+        ("firstName", json!(seen.first_name)),
+        ("lastName", json!(seen.last_name)),
+        ("scimUserInfo", scim(seen)),
+    ])
+}
+
+/// User authentication info: no profile, addresses masked.
+pub fn authentication(seen: &User) -> Value {
+    let masked = format!("{}***@***", seen.email.chars().next().unwrap_or('*'));
+    let providers: Value = seen.providers.iter().map(|name| json!({"provider": name, "email": masked})).collect();
+    json!({"totp": {"enabled": seen.totp}, "authProviders": providers, "tokenLog": seen.token_log})
+}
+
+/// The whole team, or for who is no admin its name alone.
+pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
+    let mut fields = vec![
+        ("id", json!(state.id)),
+        ("name", json!(state.name)),
+        ("avatarURL", json!(format!("https://avatars.example/{}.png", state.id))),
+    ];
+    if !context.caller.is_admin {
+        return object(fields);
+    }
+    let now = context.now.seconds();
+    let is_shown = |expires_at| context.choices.list_expired || !is_over(expires_at, now);
+    let computers = state.devices.iter().map(|device| (device.id.clone(), computer(device)));
+    let people = state.users.iter().map(|held| (held.id.clone(), user(held)));
+    let groups = state.groups.iter().map(|held| (held.id.clone(), Value::Object(group(state, held))));
+    let installers = state.installers.iter().filter(|held| is_shown(held.expires_at)).map(installer);
+    let invites = state.invites.iter().filter(|held| is_shown(held.expires_at)).map(invite);
+    let configs = state.configs.iter().map(|held| json!({"id": held.id, "name": held.name}));
+    fields.extend([
+        ("createdAt", json!({"unixMilli": state.created_at * 1000})),
+        (
+            "billing",
+            json!({"plan": if state.plan.enterprise { "enterprise" } else { "teams" },
+            "licensedUsers": state.plan.licensed_users}),
+        ),
+        ("deviceConfigs", configs.collect()),
+        ("deviceInvites", installers.collect()),
+        ("devices", Value::Object(computers.collect::<Map<_, _>>())),
+        ("groups", Value::Object(groups.collect::<Map<_, _>>())),
+        ("planFeatures", json!({"deviceEventsMaxRetrievalDuration": context.plan_span})),
+        ("saml", if state.plan.sso { json!({"enabled": true}) } else { Value::Null }),
+        ("security", json!({"totpRequired": false})),
+        ("userInvites", invites.collect()),
+        ("users", Value::Object(people.collect::<Map<_, _>>())),
+    ]);
+    object(fields)
+}
+
+fn group(state: &TeamState, seen: &Group) -> Map<String, Value> {
+    let computers = state.devices.iter().filter(|device| device.groups.contains(&seen.id));
+    let Value::Object(fields) = object(vec![
+        ("name", json!(seen.name)),
+        ("users", json!(seen.users)),
+        ("devices", computers.map(|device| json!(device.id)).collect()),
+        ("annotations", annotations(&seen.annotations)),
+        ("scimManaged", json!(seen.scim)),
+    ]) else {
+        return Map::new();
+    };
+    fields
+}
+
+/// With its id, which the team's map has as its key.
+pub fn whole_group(state: &TeamState, seen: &Group) -> Value {
+    let mut fields = group(state, seen);
+    fields.insert("id".to_owned(), json!(seen.id));
+    Value::Object(fields)
+}
+
+pub fn installer(seen: &Installer) -> Value {
+    let download = |kind: &str| format!("https://downloads.example/{}/{kind}", seen.secret);
+    object(vec![
+        ("id", json!(seen.id)),
+        ("name", json!(seen.name)),
+        ("secret", json!(seen.secret)),
+        ("connectDownloads", json!({"winexe": download("exe"), "winmsi": download("msi"), "macpkg": download("pkg")})),
+        ("users", json!(seen.users)),
+        ("groups", json!(seen.groups)),
+        ("requireAuthentication", json!(seen.requires_authentication)),
+        ("createdAt", json!(seen.created_at)),
+        ("expiresAt", json!(seen.expires_at)),
+    ])
+}
+
+pub fn invite(seen: &Invite) -> Value {
+    object(vec![
+        ("secret", json!(seen.secret)),
+        ("name", json!(seen.name)),
+        ("sentTo", json!(seen.sent_to)),
+        ("singleUse", json!(seen.single_use)),
+        ("groups", json!(seen.groups)),
+        ("devices", json!(seen.devices)),
+        ("createdAt", json!(seen.created_at)),
+        ("expiresAt", json!(seen.expires_at)),
+    ])
+}

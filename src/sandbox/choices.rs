@@ -1,0 +1,235 @@
+//! The switches for what the document leaves open.
+
+use serde::{Deserialize, Serialize};
+
+/// What the document leaves open; see the table in the room's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Choices {
+    pub bounds: Bounds,
+    /// Events in a page when the request names no `limit`.
+    pub default_limit: usize,
+    /// Order of `history` and `history/devices` when the request names no `desc`.
+    pub default_desc: bool,
+    /// A larger `limit` is refused with 400.
+    pub limit_max: usize,
+    /// The same for the deprecated per-computer history.
+    pub device_limit_max: usize,
+    /// Silently gives at most so many events a page, whatever `limit` says.
+    pub page_cap: Option<usize>,
+    pub has_more: HasMore,
+    pub next_offset: NextOffset,
+    pub order: Order,
+    pub error_shape: ErrorShape,
+    /// A missing or wrong token.
+    pub unauthorized_status: u16,
+    /// A right token that may not do this.
+    pub forbidden_status: u16,
+    /// A body or query that is not as the endpoint takes it.
+    pub invalid_status: u16,
+    /// The codes whose status the document does not show, and a group that the identity provider manages.
+    pub rule_status: u16,
+    /// What "OK" and "Created" answer.
+    pub created_body: CreatedBody,
+    /// Whether a body with a field that the endpoint does not have is refused.
+    pub refuse_unknown_fields: bool,
+    /// Whether a body without `Content-Type: application/json` is refused.
+    pub require_content_type: bool,
+    /// Whether only an admin with remote access on is the admin that a team must keep.
+    pub admin_needs_access: bool,
+    /// Days that an invite is valid; 0: without end.
+    pub invite_days: u32,
+    /// Whether invites and installers that have expired are still listed.
+    pub list_expired: bool,
+    /// Of one token, in a minute of the sandbox's clock.
+    pub requests_per_minute: Option<u32>,
+    /// How long after a change its events are served.
+    pub event_delay_ms: u64,
+}
+
+impl Choices {
+    /// The switches that pairs of the form `name=value` set; the value is JSON or a bare word.
+    ///
+    /// # Errors
+    /// The pair that names no switch or no value of one, and why.
+    pub fn from_pairs(pairs: &[String]) -> Result<Self, (String, String)> {
+        super::console::choices_from(pairs)
+    }
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self {
+            bounds: Bounds::WHOLE_SECOND,
+            default_limit: 100,
+            default_desc: true,
+            limit_max: 1001,
+            device_limit_max: 100,
+            page_cap: None,
+            has_more: HasMore::Honest,
+            next_offset: NextOffset::Honest,
+            order: Order::ByTime,
+            error_shape: ErrorShape::Detail,
+            unauthorized_status: 401,
+            forbidden_status: 403,
+            invalid_status: 400,
+            rule_status: 400,
+            created_body: CreatedBody::Empty,
+            refuse_unknown_fields: false,
+            require_content_type: true,
+            admin_needs_access: false,
+            invite_days: 30,
+            list_expired: false,
+            requests_per_minute: None,
+            event_delay_ms: 0,
+        }
+    }
+}
+
+/// How an event's time becomes the whole seconds that `startTime` and `stopTime` are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounding {
+    /// Not at all: only an event at exactly x.000 is in the last second.
+    Exact,
+    Down,
+    Up,
+    Nearest,
+}
+
+/// One reading of "inclusive".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    pub rounding: Rounding,
+    /// An event on `startTime` itself is left out.
+    pub start_open: bool,
+    /// An event on `stopTime` itself is left out.
+    pub stop_open: bool,
+}
+
+impl Bounds {
+    /// The whole of the last second is included: x.999 too.
+    pub const WHOLE_SECOND: Bounds = Bounds { rounding: Rounding::Down, start_open: false, stop_open: false };
+    /// Of the last second only x.000 is included.
+    pub const EXACT: Bounds = Bounds { rounding: Rounding::Exact, start_open: false, stop_open: false };
+
+    /// The first nanosecond that a range from `start` includes.
+    pub(super) fn first_nano(self, start: i64) -> i64 {
+        self.reaching(start, self.start_open)
+    }
+
+    /// The first nanosecond past a range up to `stop`.
+    pub(super) fn end_nano(self, stop: i64) -> i64 {
+        self.reaching(stop, !self.stop_open)
+    }
+
+    /// The first nanosecond whose rounded time is at least (`past`: more than) `second`.
+    fn reaching(self, second: i64, past: bool) -> i64 {
+        let nanos = |seconds: i64| seconds.saturating_mul(1_000_000_000);
+        let next = second.saturating_add(i64::from(past));
+        match self.rounding {
+            Rounding::Exact => nanos(second).saturating_add(i64::from(past)),
+            Rounding::Down => nanos(next),
+            Rounding::Up => nanos(next.saturating_sub(1)).saturating_add(1),
+            Rounding::Nearest => nanos(next).saturating_sub(500_000_000),
+        }
+    }
+}
+
+/// What `hasMoreEvents` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HasMore {
+    Honest,
+    AlwaysTrue,
+    AlwaysFalse,
+    Missing,
+}
+
+/// What `nextOffset` says; honest, it stands only beside a true `hasMoreEvents`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextOffset {
+    Honest,
+    Missing,
+    Zero,
+    /// The offset that was asked for: the walk would stand still.
+    Stuck,
+    Backwards,
+}
+
+/// The order of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    ByTime,
+    /// Every two neighbours of the list are swapped: one stable list, not in time order.
+    NeighboursSwapped,
+}
+
+/// The fields of an error body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorShape {
+    /// `code` and `detail`.
+    Detail,
+    /// `code` and `message`.
+    Message,
+    /// `error` with `code` and `message`.
+    Nested,
+    /// `code` alone.
+    Code,
+    /// RFC 9457, with `code`.
+    Problem,
+}
+
+/// The body where the document shows none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CreatedBody {
+    Empty,
+    /// `OK` or `Created` as plain text.
+    Text,
+    /// `{}`
+    Object,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule itself, in its plain form: round, then compare.
+    fn includes(bounds: Bounds, start: i64, stop: i64, nanos: i64) -> bool {
+        const S: i64 = 1_000_000_000;
+        let (at, unit) = match bounds.rounding {
+            Rounding::Exact => (nanos, S),
+            Rounding::Down => (nanos.div_euclid(S), 1),
+            Rounding::Up => ((nanos + S - 1).div_euclid(S), 1),
+            Rounding::Nearest => ((nanos + S / 2).div_euclid(S), 1),
+        };
+        let after = if bounds.start_open { at > start * unit } else { at >= start * unit };
+        let before = if bounds.stop_open { at < stop * unit } else { at <= stop * unit };
+        after && before
+    }
+
+    #[test]
+    fn all_sixteen_readings_agree_with_rounding_and_comparing() {
+        let steps = [0, 1, 499_999_999, 500_000_000, 500_000_001, 999_000_000, 999_999_999];
+        for rounding in [Rounding::Exact, Rounding::Down, Rounding::Up, Rounding::Nearest] {
+            for (start_open, stop_open) in [(false, false), (false, true), (true, false), (true, true)] {
+                let bounds = Bounds { rounding, start_open, stop_open };
+                for nanos in (8..14).flat_map(|second| steps.map(|step| second * 1_000_000_000 + step)) {
+                    let range = bounds.first_nano(10)..bounds.end_nano(12);
+                    assert_eq!(range.contains(&nanos), includes(bounds, 10, 12, nanos), "{bounds:?} {nanos}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_second_is_whole_or_a_moment() {
+        let late = 12_999_000_000;
+        assert!(late < Bounds::WHOLE_SECOND.end_nano(12) && late >= Bounds::EXACT.end_nano(12));
+    }
+}

@@ -1,0 +1,156 @@
+//! The sandbox's own requests about itself: clock, switches, faults, tokens, and its whole state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::RawPathParams;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::model::Instant;
+
+use super::admin::check;
+use super::answer::{Refusal, json_value};
+use super::choices::Choices;
+use super::desk::read_body;
+use super::mishaps::FaultRule;
+use super::openapi;
+use super::routes::{Op, Route};
+use super::saved::Saved;
+use super::tokens::Issued;
+use super::world::World;
+
+type Answer = Result<Response, Refusal>;
+
+/// Serves one row of the table.
+pub(super) fn serve(
+    world: &Arc<World>,
+    route: &'static Route,
+    path: &RawPathParams,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Answer {
+    let fields = match route.op {
+        Op::Clock | Op::Choices | Op::Faults | Op::Saved | Op::OpenApi => Map::new(),
+        _ => read_body(headers, body, world.choices().require_content_type)?,
+    };
+    check(route.body, &fields, !route.body.is_empty())?;
+    match route.op {
+        Op::Clock => Ok(clock(world)),
+        Op::SetClock => set_clock(world, &fields),
+        Op::Choices => Ok(json_value(&json!(world.choices()))),
+        Op::ChangeChoices => {
+            world.set_choices(changed(world.choices(), fields)?);
+            Ok(json_value(&json!(world.choices())))
+        }
+        Op::Faults => Ok(faults(world)),
+        Op::SetFaults => {
+            let rules = fields.get("rules").cloned().unwrap_or_default();
+            world.mishaps.set(read::<Vec<FaultRule>>(rules)?);
+            Ok(faults(world))
+        }
+        Op::IssueToken => issue(world, path, &fields),
+        Op::Saved => Ok(json_value(&json!(Saved::of(world)))),
+        Op::Load => {
+            let saved: Saved = read(Value::Object(fields))?;
+            saved.restore(world).map_err(|reason| Refusal::unreadable(reason.to_string()))?;
+            Ok(clock(world))
+        }
+        Op::OpenApi => Ok(json_value(&openapi::description(&world.choices()))),
+        other => unreachable!("BUG: {other:?} is no matter of the sandbox itself"),
+    }
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
+    serde_json::from_value(value).map_err(|error| Refusal::unreadable(error.to_string()))
+}
+
+/// The switches with some of them set anew, by name.
+pub(super) fn changed(choices: Choices, fields: Map<String, Value>) -> Result<Choices, Refusal> {
+    let Value::Object(mut all) = json!(choices) else { return Ok(choices) };
+    all.extend(fields);
+    let choices: Choices = read(Value::Object(all))?;
+    for status in [choices.unauthorized_status, choices.forbidden_status, choices.invalid_status, choices.rule_status] {
+        if !(400..500).contains(&status) {
+            return Err(Refusal::unreadable(format!("{status} is no status of a refusal: 400 to 499 are")));
+        }
+    }
+    Ok(choices)
+}
+
+fn clock(world: &World) -> Response {
+    let now = world.clock.now();
+    json_value(&json!({"now": now, "unixNano": now.nanos(), "speed": world.clock.speed()}))
+}
+
+fn set_clock(world: &World, fields: &Map<String, Value>) -> Answer {
+    let now = fields.get("now").and_then(Value::as_str).map(|text| {
+        text.parse::<Instant>().map_err(|error| Refusal::invalid(format!("now {text:?} is no moment: {error}")))
+    });
+    if let Some(now) = now.transpose()? {
+        world.clock.set(now);
+    }
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64);
+    if let Some(seconds) = number("advanceSeconds") {
+        world.clock.advance(Duration::from_secs(seconds));
+    }
+    if let Some(speed) = number("speed").and_then(|speed| u32::try_from(speed).ok()) {
+        world.clock.set_speed(speed);
+    }
+    Ok(clock(world))
+}
+
+fn faults(world: &World) -> Response {
+    json_value(&json!({"rules": world.mishaps.rules()}))
+}
+
+/// A token for a person of a team: it may do what the person may.
+fn issue(world: &World, path: &RawPathParams, fields: &Map<String, Value>) -> Answer {
+    let mut ids = path.iter().map(|(_, value)| value.to_owned());
+    let (team, user) = (ids.next().unwrap_or_default(), ids.next().unwrap_or_default());
+    let held = world.team(&team).ok_or_else(|| Refusal::not_found("team"))?;
+    held.state(world.roster_at()).user(&user)?;
+    let read_only = fields.get("readOnly").and_then(Value::as_bool).unwrap_or(false);
+    let token = world.tokens.issue(world.config.seed, Issued { team, user, read_only });
+    let mut response = json_value(&json!({"token": token}));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// Switches by name, as the command takes them: `name=value`, the value as JSON or as a bare word.
+///
+/// # Errors
+/// When a name or a value is not one of a switch.
+pub(super) fn choices_from(pairs: &[String]) -> Result<Choices, (String, String)> {
+    let mut fields = Map::new();
+    for pair in pairs {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err((pair.clone(), "it takes the form name=value".to_owned()));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        let changed = changed(Choices::default(), Map::from_iter([(name.to_owned(), value.clone())]));
+        changed.map_err(|refusal| (pair.clone(), refusal.detail))?;
+        fields.insert(name.to_owned(), value);
+    }
+    changed(Choices::default(), fields).map_err(|refusal| (pairs.join(" "), refusal.detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::choices::ErrorShape;
+
+    #[test]
+    fn switches_are_set_by_name_and_a_wrong_one_is_named() {
+        let from = |pairs: &[&str]| choices_from(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
+        let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();
+        assert_eq!((choices.default_limit, choices.error_shape), (7, ErrorShape::Nested));
+        assert_eq!(from(&[]).unwrap(), Choices::default());
+        for wrong in ["default_limit", "limit=7", "default_limit=many", "rule_status=200", "error_shape=loud"] {
+            assert_eq!(from(&["default_desc=false", wrong]).unwrap_err().0, wrong);
+        }
+    }
+}

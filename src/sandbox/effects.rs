@@ -1,0 +1,58 @@
+//! What a change leaves in the streams: activity, billing entries, connection events, histories taken away.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::{DeviceId, Instant, Stream};
+
+use super::admin::{Caller, Effect, TeamState};
+use super::overlay::Extra;
+use super::team::Team;
+
+/// Puts the effects of one change into the team's streams, at `now`, to be served from `visible_from` on.
+pub(super) fn publish(
+    team: &Team,
+    state: &mut TeamState,
+    caller: &Caller,
+    now: Instant,
+    delay: Duration,
+    effects: Vec<Effect>,
+) {
+    let visible_from = now.plus(delay);
+    for effect in effects {
+        match effect {
+            Effect::Told { name, payload } => {
+                let raw = activity(caller, now, name, payload);
+                team.insert(Stream::Activity, Extra::new(raw, now, None, visible_from));
+            }
+            Effect::Billed(event) => {
+                // The ledger counts in seconds.
+                let at = now.floor_second();
+                let entry =
+                    json!({"id": state.draw_id(), "teamid": state.id, "timestamp": at.seconds(), "event": event});
+                team.insert(Stream::Billing, Extra::new(entry.to_string(), at, None, visible_from));
+            }
+            Effect::DeviceGone(id) => team.forget_computer(&DeviceId::from(id.as_str()), now),
+            Effect::Connected { id, at_ms, device, host, kind, event } => {
+                let entry =
+                    json!({"id": id, "timestamp": at_ms, "deviceID": device, "computerHostName": host, kind: event});
+                let at = Instant::from_nanos(at_ms.saturating_mul(1_000_000));
+                let device = DeviceId::from(device.as_str());
+                team.insert(Stream::Connections, Extra::new(entry.to_string(), at, Some(device), visible_from));
+            }
+        }
+    }
+}
+
+fn activity(caller: &Caller, now: Instant, name: &str, payload: Map<String, Value>) -> String {
+    let token = json!({"userID": caller.user_id, "email": caller.email, "title": caller.title});
+    json!({"header": {"eventTimestampUnixNano": now.nanos(), "tokenInfo": token}, name: payload}).to_string()
+}
+
+/// The deprecated per-computer history does not say which computer it is.
+pub(super) fn without_device(raw: &[u8]) -> Option<Vec<u8>> {
+    let Ok(Value::Object(mut event)) = serde_json::from_slice::<Value>(raw) else { return None };
+    event.remove("deviceID")?;
+    Some(Value::Object(event).to_string().into_bytes())
+}

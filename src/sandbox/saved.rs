@@ -1,0 +1,271 @@
+//! A sandbox as one JSON file: what it was made of, and all that has changed since. What its seed makes is not in it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::model::{DeviceId, Instant};
+
+use super::admin::TeamState;
+use super::choices::Choices;
+use super::config::{Lateness, SandboxConfig};
+use super::mishaps::FaultRule;
+use super::overlay::{Extra, Withdrawal};
+use super::shelf::Changes;
+use super::team::Team;
+use super::time::SavedClock;
+use super::tokens::Issued;
+use super::world::World;
+
+const FORMAT: u32 = 1;
+
+/// Why a saved sandbox is not taken up.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SavedError {
+    #[error("it is not a saved sandbox: {0}")]
+    Unreadable(String),
+    #[error("it has format {0}, and this version reads {FORMAT}")]
+    Format(u32),
+    #[error("it was made of other data than this sandbox: start one with it instead")]
+    OtherData,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    format: u32,
+    made_of: MadeOf,
+    clock: SavedClock,
+    choices: Choices,
+    faults: Vec<FaultRule>,
+    tokens: BTreeMap<String, Issued>,
+    teams: Vec<SavedTeam>,
+}
+
+/// The part of the configuration that the synthetic data follows from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MadeOf {
+    seed: u64,
+    teams: u32,
+    days: u32,
+    sessions_per_day: u32,
+    people_per_team: u32,
+    computers_per_team: u32,
+    end: Instant,
+    days_ahead: u32,
+    late_per_million: u32,
+    late_up_to_ms: u64,
+    dense_every_days: u32,
+    plan_span_seconds: Option<u64>,
+    enforce_plan_span: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedTeam {
+    state: TeamState,
+    activity: SavedChanges,
+    connections: SavedChanges,
+    billing: Vec<SavedEvent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedChanges {
+    events: Vec<SavedEvent>,
+    /// Computers of the synthetic history, by place.
+    removed: BTreeMap<u32, Instant>,
+    /// First and last position, and when.
+    withdrawn: Vec<(u32, u32, Instant)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedEvent {
+    /// As served; where that is no UTF-8, hexadecimal in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw_hex: Option<String>,
+    at: Instant,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device: Option<DeviceId>,
+    visible_from: Instant,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visible_until: Option<Instant>,
+}
+
+impl Saved {
+    /// # Errors
+    /// When the text is no saved sandbox, or one of another format.
+    pub fn parse(text: &[u8]) -> Result<Self, SavedError> {
+        let saved: Self = serde_json::from_slice(text).map_err(|error| SavedError::Unreadable(error.to_string()))?;
+        saved.check_format()?;
+        Ok(saved)
+    }
+
+    /// What a sandbox must be made of to take this up.
+    pub fn config(self) -> SandboxConfig {
+        let made = self.made_of.clone();
+        SandboxConfig {
+            seed: made.seed,
+            teams: made.teams,
+            days: made.days,
+            sessions_per_day: made.sessions_per_day,
+            people_per_team: made.people_per_team,
+            computers_per_team: made.computers_per_team,
+            end: Some(made.end),
+            days_ahead: made.days_ahead,
+            lateness: Lateness {
+                per_million: made.late_per_million,
+                longest: Duration::from_millis(made.late_up_to_ms),
+            },
+            dense_every_days: made.dense_every_days,
+            plan_span: made.plan_span_seconds.map(Duration::from_secs),
+            enforce_plan_span: made.enforce_plan_span,
+            saved: Some(self),
+            ..SandboxConfig::default()
+        }
+    }
+
+    pub(super) fn of(world: &World) -> Self {
+        Self {
+            format: FORMAT,
+            made_of: MadeOf::of(world),
+            clock: world.clock.saved(),
+            choices: world.choices(),
+            faults: world.mishaps.rules(),
+            tokens: world.tokens.all().into_iter().collect(),
+            teams: world.teams.iter().map(|team| SavedTeam::of(team, world.roster_at())).collect(),
+        }
+    }
+
+    /// # Errors
+    /// When it was made of other data. The sandbox is then as it was.
+    pub(super) fn restore(self, world: &World) -> Result<(), SavedError> {
+        self.check_format()?;
+        let is_same = |(saved, team): (&SavedTeam, &std::sync::Arc<Team>)| saved.state.id == team.cast.id.as_str();
+        if self.made_of != MadeOf::of(world)
+            || self.teams.len() != world.teams.len()
+            || !self.teams.iter().zip(&world.teams).all(is_same)
+        {
+            return Err(SavedError::OtherData);
+        }
+        for event in self.teams.iter().flat_map(SavedTeam::events) {
+            event.bytes()?;
+        }
+        world.clock.restore(self.clock);
+        world.set_choices(self.choices);
+        world.mishaps.set(self.faults);
+        world.tokens.set_all(self.tokens.into_iter().collect::<HashMap<_, _>>());
+        for (saved, team) in self.teams.into_iter().zip(&world.teams) {
+            saved.restore(team, world.roster_at())?;
+        }
+        Ok(())
+    }
+
+    fn check_format(&self) -> Result<(), SavedError> {
+        if self.format == FORMAT { Ok(()) } else { Err(SavedError::Format(self.format)) }
+    }
+}
+
+impl MadeOf {
+    fn of(world: &World) -> Self {
+        let config = &world.config;
+        Self {
+            seed: config.seed,
+            teams: config.teams,
+            days: config.days,
+            sessions_per_day: config.sessions_per_day,
+            people_per_team: config.people_per_team,
+            computers_per_team: config.computers_per_team,
+            end: world.end,
+            days_ahead: config.days_ahead,
+            late_per_million: config.lateness.per_million,
+            late_up_to_ms: u64::try_from(config.lateness.longest.as_millis()).unwrap_or(u64::MAX),
+            dense_every_days: config.dense_every_days,
+            plan_span_seconds: config.plan_span.map(|span| span.as_secs()),
+            enforce_plan_span: config.enforce_plan_span,
+        }
+    }
+}
+
+impl SavedTeam {
+    fn of(team: &Team, at: Instant) -> Self {
+        // Held to the end, so that no change falls between the parts.
+        let state = team.state(at);
+        Self {
+            activity: SavedChanges::of(&team.activity.changes()),
+            connections: SavedChanges::of(&team.connections.changes()),
+            billing: team.billing().iter().map(SavedEvent::of).collect(),
+            state: state.clone(),
+        }
+    }
+
+    fn events(&self) -> impl Iterator<Item = &SavedEvent> {
+        self.activity.events.iter().chain(&self.connections.events).chain(&self.billing)
+    }
+
+    fn restore(self, team: &Team, at: Instant) -> Result<(), SavedError> {
+        let mut state = team.state(at);
+        team.activity.restore(self.activity.changes()?);
+        team.connections.restore(self.connections.changes()?);
+        team.restore_billing(self.billing.into_iter().map(SavedEvent::extra).collect::<Result<_, _>>()?);
+        *state = self.state;
+        Ok(())
+    }
+}
+
+impl SavedChanges {
+    fn of(changes: &Changes) -> Self {
+        let withdrawn = |one: &Withdrawal| (one.positions.start, one.positions.end, one.at);
+        Self {
+            events: changes.extras.iter().map(SavedEvent::of).collect(),
+            removed: changes.removed.iter().map(|(&place, &at)| (place, at)).collect(),
+            withdrawn: changes.withdrawals.iter().map(withdrawn).collect(),
+        }
+    }
+
+    fn changes(self) -> Result<Changes, SavedError> {
+        let withdrawal = |(start, end, at): (u32, u32, Instant)| Withdrawal { positions: start..end, at };
+        Ok(Changes {
+            extras: self.events.into_iter().map(SavedEvent::extra).collect::<Result<_, _>>()?,
+            removed: self.removed.into_iter().collect(),
+            withdrawals: self.withdrawn.into_iter().map(withdrawal).collect(),
+        })
+    }
+}
+
+impl SavedEvent {
+    fn of(extra: &Extra) -> Self {
+        let text = std::str::from_utf8(&extra.raw).ok().map(str::to_owned);
+        Self {
+            raw_hex: text.is_none().then(|| hex::encode(&extra.raw)),
+            raw: text,
+            at: extra.at,
+            device: extra.device.clone(),
+            visible_from: extra.visible_from,
+            visible_until: extra.visible_until,
+        }
+    }
+
+    fn bytes(&self) -> Result<Bytes, SavedError> {
+        match (&self.raw, &self.raw_hex) {
+            (Some(text), None) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+            (None, Some(hex)) => {
+                hex::decode(hex).map(Bytes::from).map_err(|error| SavedError::Unreadable(error.to_string()))
+            }
+            _ => Err(SavedError::Unreadable("an event has one of raw and raw_hex".to_owned())),
+        }
+    }
+
+    fn extra(self) -> Result<Extra, SavedError> {
+        let raw = self.bytes()?;
+        let Self { at, device, visible_from, visible_until, .. } = self;
+        Ok(Extra { raw, at, device, visible_from, visible_until })
+    }
+}

@@ -1,0 +1,122 @@
+//! The sandbox's clock: the machine's own, one that stands still, or one that runs at another speed.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, SystemClock};
+use crate::model::Instant;
+
+/// Since the clock was last set: what it showed then, when that was, and how fast it runs.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    set_at: i64,
+    shown: i64,
+    /// Seconds of the sandbox in a real one; 0: it stands.
+    speed: u32,
+    /// Never moved by anyone: it is the machine's own.
+    is_real: bool,
+}
+
+/// A clock as it is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedClock {
+    pub now: Instant,
+    pub speed: u32,
+    pub is_real: bool,
+}
+
+pub(super) struct SandboxClock {
+    system: SystemClock,
+    pace: Mutex<Pace>,
+}
+
+impl SandboxClock {
+    /// `now` given, it stands unless a speed is given too.
+    pub(super) fn new(now: Option<Instant>, speed: Option<u32>) -> Self {
+        let system = SystemClock::new();
+        let set_at = system.now().nanos();
+        let pace = Pace {
+            set_at,
+            shown: now.map_or(set_at, Instant::nanos),
+            speed: speed.unwrap_or(u32::from(now.is_none())),
+            is_real: now.is_none() && speed.is_none_or(|speed| speed == 1),
+        };
+        Self { system, pace: Mutex::new(pace) }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.shown(&self.pace())
+    }
+
+    pub(super) fn speed(&self) -> u32 {
+        self.pace().speed
+    }
+
+    pub(super) fn advance(&self, by: Duration) {
+        let now = self.now();
+        self.set(now.plus(by));
+    }
+
+    pub(super) fn set(&self, now: Instant) {
+        let mut pace = self.pace();
+        *pace = Pace { set_at: self.system.now().nanos(), shown: now.nanos(), is_real: false, ..*pace };
+    }
+
+    pub(super) fn set_speed(&self, speed: u32) {
+        let mut pace = self.pace();
+        let shown = self.shown(&pace).nanos();
+        *pace = Pace { set_at: self.system.now().nanos(), shown, speed, is_real: pace.is_real && speed == 1 };
+    }
+
+    pub(super) async fn sleep(&self, span: Duration) {
+        self.system.sleep(span).await;
+    }
+
+    pub(super) fn saved(&self) -> SavedClock {
+        let pace = self.pace();
+        SavedClock { now: self.shown(&pace), speed: pace.speed, is_real: pace.is_real }
+    }
+
+    /// A clock that was the machine's own is so again; another goes on where it was.
+    pub(super) fn restore(&self, saved: SavedClock) {
+        let set_at = self.system.now().nanos();
+        let shown = if saved.is_real { set_at } else { saved.now.nanos() };
+        *self.pace() = Pace { set_at, shown, speed: saved.speed, is_real: saved.is_real };
+    }
+
+    fn shown(&self, pace: &Pace) -> Instant {
+        let passed = self.system.now().nanos().saturating_sub(pace.set_at);
+        Instant::from_nanos(pace.shown.saturating_add(passed.saturating_mul(i64::from(pace.speed))))
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().expect("BUG: nothing panics while it holds the clock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_stands_runs_faster_and_goes_on_where_it_was_saved() {
+        let noon: Instant = "2026-11-20T12:00:00Z".parse().unwrap();
+        let still = SandboxClock::new(Some(noon), None);
+        assert_eq!((still.now(), still.speed()), (noon, 0));
+        still.advance(Duration::from_secs(90));
+        assert_eq!(still.now(), noon.plus(Duration::from_secs(90)));
+        let fast = SandboxClock::new(Some(noon), Some(1_000_000));
+        let first = fast.now();
+        while fast.now() == first {}
+        assert!(fast.now() > first && first >= noon);
+        still.restore(SavedClock { now: noon, speed: 0, is_real: false });
+        assert_eq!(still.saved(), SavedClock { now: noon, speed: 0, is_real: false });
+        let real = SandboxClock::new(None, None);
+        assert!(real.saved().is_real);
+        real.set_speed(60);
+        assert!(!real.saved().is_real && real.speed() == 60);
+    }
+}

@@ -1,0 +1,139 @@
+//! "Authentication", "Errors" and "Limits": who may do what, and how refusals look.
+
+use annals::sandbox::{Choices, CreatedBody, ErrorShape};
+
+use super::*;
+
+async fn token(scene: &Scene, user: &str, read_only: bool) -> String {
+    let path = format!("/user/{user}/token");
+    let answer = scene.own("POST", &path, json!({"readOnly": read_only})).await.with(201);
+    answer["token"].as_str().unwrap().to_owned()
+}
+
+async fn refusal(scene: &Scene, token: &str, method: &str, path: &str) -> (u16, String) {
+    let path = format!("/v1/team/{}{path}", scene.visitor.team());
+    scene.visitor.send_as(token, method, &path, &json!({"name": "x"})).await.refusal()
+}
+
+#[tokio::test]
+async fn read_only_tokens_and_admin_read_only_users_make_only_get_requests() {
+    let scene = Scene::new().await;
+    let users = scene.get("/users").await["users"].clone();
+    let of = |role: &str| id_of(users.as_array().unwrap().iter().find(|user| user["role"] == role).unwrap());
+    let auditor = token(&scene, &of("admin-read-only"), false).await;
+    let reading_admin = token(&scene, &of("admin"), true).await;
+    for held in [&auditor, &reading_admin, &scene.visitor.sandbox.read_only_token] {
+        for path in ["", "/history", "/history/devices", "/billing/events", "/users"] {
+            let path = format!("/v1/team/{}{path}", scene.visitor.team());
+            scene.visitor.get_as(held, &path).await.with(200);
+        }
+        for (method, path) in
+            [("POST", "/group"), ("PUT", "/device/x/members"), ("PATCH", "/device/x"), ("DELETE", "/user/x")]
+        {
+            assert_eq!(refusal(&scene, held, method, path).await, error(403, "forbidden"), "{method}");
+        }
+    }
+    assert_eq!(refusal(&scene, &auditor, "GET", "/saml/users").await, error(403, "forbidden"));
+}
+
+#[tokio::test]
+async fn a_persons_token_does_what_the_person_may_now() {
+    let scene = Scene::new().await;
+    let held = token(&scene, &scene.users[0], false).await;
+    let path = format!("/v1/team/{}", scene.visitor.team());
+    let team = scene.visitor.get_as(&held, &path).await.with(200);
+    assert_eq!(fields(&team), ["avatarURL", "id", "name"], "the limited view");
+    let user = format!("/user/{}", scene.users[0]);
+    scene.send("PATCH", &user, json!({"role": "admin"})).await.with(201);
+    assert!(fields(&scene.visitor.get_as(&held, &path).await.with(200)).len() > 5);
+    scene.visitor.send_as(&held, "POST", &format!("{path}/group"), &json!({"name": "mine"})).await.with(201);
+    let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();
+    assert_eq!(newest["header"]["tokenInfo"]["userID"], scene.users[0].as_str(), "who made the change");
+    let teams = scene.visitor.get_as(&held, "/v1/user/teams").await.with(200);
+    assert_eq!(teams, json!([scene.visitor.team().as_str()]));
+    let elsewhere = format!("/v1/team/{}", scene.visitor.sandbox.teams[1]);
+    assert_eq!(scene.visitor.get_as(&held, &elsewhere).await.refusal(), error(403, "forbidden"));
+    assert_eq!(scene.visitor.send_as(&held, "GET", "/sandbox/clock", &NONE).await.refusal(), error(403, "forbidden"));
+    scene.send("DELETE", &user, NONE).await.with(200);
+    assert_eq!(scene.visitor.get_as(&held, &path).await.refusal(), error(401, "unauthorized"));
+}
+
+#[tokio::test]
+async fn sso_requests_need_an_admin_with_sso_of_the_connections_team_too() {
+    let scene = Scene::new().await;
+    scene.own("PATCH", "/plan", json!({"ssoOwner": scene.visitor.sandbox.teams[1].as_str()})).await.with(200);
+    let users = scene.get("/users").await["users"].clone();
+    let admin = id_of(&users[0]);
+    let held = token(&scene, &admin, false).await;
+    assert_eq!(refusal(&scene, &held, "GET", "/saml/users").await, error(403, "forbidden"));
+    assert_eq!(refusal(&scene, &held, "POST", "/users/x").await, error(403, "forbidden"));
+    scene.own("PATCH", "/plan", json!({"ssoOwner": ""})).await.with(200);
+    assert_eq!(refusal(&scene, &held, "POST", "/users/x").await, error(404, "user-not-found"));
+}
+
+#[tokio::test]
+async fn a_body_comes_as_json_and_has_the_fields_of_its_endpoint() {
+    let scene = Scene::new().await;
+    let path = format!("/device/{}", scene.devices[0]);
+    for body in [json!({}), json!({"name": 5}), json!({"name": "x".repeat(65)}), json!({"name": null})] {
+        assert_eq!(scene.refused("PATCH", &path, body).await, error(400, "invalid-parameter"));
+    }
+    assert_eq!(scene.refused("PATCH", &path, json!(["name"])).await, error(400, "invalid-request"));
+    let members = format!("{path}/members");
+    assert_eq!(scene.refused("POST", &members, json!({"users": "x"})).await, error(400, "invalid-parameter"));
+    assert_eq!(scene.refused("POST", "/nothing", NONE).await, error(404, "not-found"));
+    assert_eq!(scene.refused("POST", "/devices", NONE).await, error(405, "method-not-allowed"));
+}
+
+#[tokio::test]
+async fn every_open_reading_of_a_refusal_can_be_chosen() {
+    let scene = Scene::new().await;
+    let set = async |change: Value| scene.visitor.own("PATCH", "/choices", &change).await.with(200);
+    let path = format!("/group/{}", scene.managed);
+    for (shape, names) in [
+        (ErrorShape::Detail, vec!["code", "detail"]),
+        (ErrorShape::Message, vec!["code", "message"]),
+        (ErrorShape::Code, vec!["code"]),
+        (ErrorShape::Nested, vec!["error"]),
+        (ErrorShape::Problem, vec!["code", "detail", "status", "title", "type"]),
+    ] {
+        set(json!({"error_shape": shape})).await;
+        let answer = scene.send("DELETE", &path, NONE).await;
+        assert_eq!((answer.status, fields(&answer.json())), (400, names));
+    }
+    set(json!({"error_shape": "detail", "rule_status": 422, "invalid_status": 422, "forbidden_status": 404})).await;
+    assert_eq!(scene.refused("DELETE", &path, NONE).await, error(422, "group-scim-managed"));
+    assert_eq!(scene.refused("POST", "/group", json!({})).await.0, 422);
+    let read_only = &scene.visitor.sandbox.read_only_token;
+    assert_eq!(refusal(&scene, read_only, "POST", "/group").await, error(404, "forbidden"));
+    for (body, expected) in [(CreatedBody::Text, "Created"), (CreatedBody::Object, "{}"), (CreatedBody::Empty, "")] {
+        set(json!({"created_body": body})).await;
+        let answer = scene.send("POST", &format!("/device/{}/members", scene.devices[0]), json!({})).await;
+        assert_eq!((answer.status, String::from_utf8(answer.body).unwrap().as_str()), (201, expected));
+    }
+    set(json!({"refuse_unknown_fields": true})).await;
+    assert_eq!(scene.refused("POST", "/group", json!({"name": "x", "more": 1})).await.0, 422);
+    for wrong in [json!({"nothing": 1}), json!({"error_shape": "loud"}), json!({"rule_status": 200})] {
+        let refused = scene.visitor.own("PATCH", "/choices", &wrong).await;
+        assert_eq!(refused.refusal().0, 422, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn rate_limits_and_late_events_can_be_chosen() {
+    let scene = Scene::new().await;
+    let handle = &scene.visitor.sandbox.handle;
+    handle.set_choices(Choices { event_delay_ms: 60_000, ..Choices::default() });
+    scene.send("POST", "/group", json!({"name": "late"})).await.with(201);
+    assert_ne!(scene.told(1).await, ["teamGroupCreatedEvent"]);
+    handle.advance(std::time::Duration::from_secs(60));
+    assert_eq!(scene.told(1).await, ["teamGroupCreatedEvent"]);
+    handle.set_choices(Choices { requests_per_minute: Some(2), ..Choices::default() });
+    for status in [200, 200, 429] {
+        let answer = scene.send("GET", "/devices?name=x", NONE).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("retry-after").is_some(), status == 429);
+    }
+    handle.advance(std::time::Duration::from_secs(60));
+    scene.get("/devices?name=x").await;
+}

@@ -48,7 +48,7 @@ fn the_simulation_catches_every_planted_bug() {
         for (bug, faults) in bugs {
             match caught(Some(*bug), faults, 0..SEEDS_MAX) {
                 Some((seed, law)) => {
-                    println!("planted {bug:?}, seed {seed}: {}", law.chars().take(160).collect::<String>())
+                    println!("planted {bug:?}, seed {seed}: {}", law.chars().take(160).collect::<String>());
                 }
                 None => missed.push(format!("{bug:?}")),
             }

@@ -12,8 +12,8 @@ use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use crate::model::{ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
 use crate::planted::{self, Bug};
 
-/// Events of open sessions that are remembered from one commit to the next; what is forgotten is read again.
-const REMEMBERED_EVENTS_MAX: usize = 20_000;
+/// Events of open sessions that are remembered from one commit to the next, a kilobyte each; what is forgotten is read again.
+const REMEMBERED_EVENTS_MAX: usize = 5_000;
 /// A session without an event for so long is not remembered.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(3 * 86_400);
 /// A commit that brings so many connection events leaves their sessions for later.

@@ -13,7 +13,7 @@ type State = (usize, BTreeMap<String, Bytes>);
 const RECOVERIES_EVERY: usize = 40;
 /// The rest of the history is committed behind every state of so many.
 const FINISHES_EVERY: usize = 8;
-const STATES_MIN: usize = 1_000;
+const STATES_MIN: usize = 300;
 
 fn signer() -> Arc<Signer> {
     Arc::new(signing::signer(7))

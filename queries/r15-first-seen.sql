@@ -19,28 +19,34 @@ WITH seen AS (
     FROM sessions s
     WHERE s.first_event_at >= $from - to_days($history_days::INTEGER) AND s.first_event_at < $to
         AND ($team IS NULL OR s.team_id = $team) AND s.peer_email IS NOT NULL
-), earlier AS (
-    SELECT *,
-        lag(begun_at) OVER (PARTITION BY team_id, peer ORDER BY begun_at, connection_id) AS peer_before,
-        CASE WHEN peer_ip IS NOT NULL THEN lag(begun_at) OVER (PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) END AS ip_before,
-        CASE WHEN network IS NOT NULL THEN lag(begun_at) OVER (PARTITION BY team_id, peer, network ORDER BY begun_at, connection_id) END AS network_before,
-        CASE WHEN device_id IS NOT NULL THEN lag(begun_at) OVER (PARTITION BY team_id, peer, device_id ORDER BY begun_at, connection_id) END AS device_before
-    FROM seen
+), day AS (
+    -- Sessions of one day that are alike are taken together: only the first of them can be a first sight.
+    SELECT team_id, peer, peer_ip, network, device_id, begun_at::DATE AS day,
+        max(begun_at) AS last_at, min((begun_at, connection_id)) AS first
+    FROM seen GROUP BY ALL
+), thing AS (
+    SELECT team_id, peer, 'peer' AS kind, NULL AS thing, day, max(last_at) AS last_at, min(first) AS first FROM day GROUP BY ALL
+    UNION ALL SELECT team_id, peer, 'ip', peer_ip, day, max(last_at), min(first) FROM day WHERE peer_ip IS NOT NULL GROUP BY ALL
+    UNION ALL SELECT team_id, peer, 'network', network, day, max(last_at), min(first) FROM day WHERE network IS NOT NULL GROUP BY ALL
+    UNION ALL SELECT team_id, peer, 'device', device_id, day, max(last_at), min(first) FROM day WHERE device_id IS NOT NULL GROUP BY ALL
+), first_sight AS (
+    SELECT team_id, first[2] AS connection_id, bool_or(kind = 'peer') AS peer, bool_or(kind = 'ip') AS ip,
+        bool_or(kind = 'network') AS network, bool_or(kind = 'device') AS device
+    FROM (SELECT *, lag(last_at) OVER (PARTITION BY team_id, peer, kind, thing ORDER BY day) AS before FROM thing)
+    WHERE first[1] >= $from AND coalesce(before < first[1] - to_days(greatest(1, $history_days)::INTEGER), true)
+    GROUP BY ALL
 ), fresh AS (
-    SELECT *,
-        coalesce(peer_before < begun_at - to_days($history_days::INTEGER), true) AS is_new_peer,
-        peer_ip IS NOT NULL AND coalesce(ip_before < begun_at - to_days($history_days::INTEGER), true) AS is_new_ip,
-        network IS NOT NULL AND coalesce(network_before < begun_at - to_days($history_days::INTEGER), true) AS is_new_network,
-        device_id IS NOT NULL AND coalesce(device_before < begun_at - to_days($history_days::INTEGER), true) AS is_new_device
-    FROM earlier WHERE begun_at >= $from
+    SELECT s.*, f AS is_new FROM seen s
+    JOIN first_sight f ON f.team_id = s.team_id AND f.connection_id = s.connection_id
 ), stay AS (
-    -- Unbroken stays of one peer begun_at one address: those of two addresses overlap where the later begins before the other ends.
+    -- Unbroken stays of one peer at one address: those of two addresses overlap where the later begins before the other ends. What
+    -- ended before the period overlaps nothing that begins in it.
     SELECT team_id, peer, peer_ip, arg_min(connection_id, (begun_at, connection_id)) AS connection_id, min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
               PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) AS stay
           FROM (SELECT *, max(end_at) OVER (PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
-                FROM seen WHERE peer_ip IS NOT NULL AND outcome IN ('ended', 'open')))
+                FROM seen WHERE end_at >= $from AND peer_ip IS NOT NULL AND outcome IN ('ended', 'open')))
     GROUP BY team_id, peer, peer_ip, stay
 ), overlap AS (
     SELECT * FROM (
@@ -52,11 +58,11 @@ WITH seen AS (
 ), begin AS (
     SELECT team_id, min(window_start) AS begins_at FROM coverage WHERE stream = 'connections' GROUP BY team_id
 ), found AS (
-    SELECT *, CASE WHEN is_new_peer THEN 'new peer' WHEN is_new_network THEN 'new network' ELSE 'new address' END AS what, NULL AS other_ip
-    FROM fresh WHERE is_new_peer OR is_new_ip
-    UNION ALL SELECT *, 'new computer', NULL FROM fresh WHERE is_new_device AND NOT is_new_peer
+    SELECT * EXCLUDE (is_new), CASE WHEN is_new.peer THEN 'new peer' WHEN is_new.network THEN 'new network' ELSE 'new address' END AS what, NULL AS other_ip
+    FROM fresh WHERE is_new.peer OR is_new.ip
+    UNION ALL SELECT * EXCLUDE (is_new), 'new computer', NULL FROM fresh WHERE is_new.device AND NOT is_new.peer
     UNION ALL SELECT f.*, 'two addresses at once', o.other_ip
-    FROM fresh f JOIN overlap o ON o.team_id = f.team_id AND o.connection_id = f.connection_id
+    FROM seen f JOIN overlap o ON o.team_id = f.team_id AND o.connection_id = f.connection_id
 ), aged AS (
     SELECT f.*, least($history_days, greatest(0, date_diff('second', b.begins_at, f.begun_at) // 86400)) AS days_of_history
     FROM found f LEFT JOIN begin b ON b.team_id = f.team_id

@@ -42,7 +42,7 @@ impl Default for Limits {
 /// An engine over one consistent look at an archive.
 pub struct Engine {
     connection: Connection,
-    data: ViewData,
+    data: Arc<ViewData>,
     lookup: Current,
     /// Whether every view is made, not only those that the first question names.
     is_whole: Cell<bool>,
@@ -50,7 +50,8 @@ pub struct Engine {
     is_pristine: Cell<bool>,
     /// Whether somebody wanted the query stopped.
     is_stop_asked: Arc<AtomicBool>,
-    _spill: Spill,
+    /// Its directory stays as long as anybody works with it.
+    _spill: Arc<Spill>,
 }
 
 /// Stops the query that an engine runs, from another thread. Does nothing where none runs, or the engine is gone.
@@ -123,7 +124,25 @@ impl Engine {
         connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
         let is_whole = Cell::new(wanted.len() == View::ALL.len());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
+        let (data, spill) = (Arc::new(data), Arc::new(spill));
         Ok(Self { connection, data, lookup, is_whole, is_pristine, is_stop_asked, _spill: spill })
+    }
+
+    /// Another connection to the same engine, for another thread: the same views, limits and directory, and tables of its own.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub(super) fn beside(&self) -> Result<Self, ReportError> {
+        let connection = self.connection.try_clone().map_err(|e| self.failed(&e))?;
+        Ok(Self {
+            connection,
+            data: Arc::clone(&self.data),
+            lookup: self.lookup.clone(),
+            is_whole: self.is_whole.clone(),
+            is_pristine: self.is_pristine.clone(),
+            is_stop_asked: Arc::clone(&self.is_stop_asked),
+            _spill: Arc::clone(&self._spill),
+        })
     }
 
     /// [`Engine::open`], then [`Engine::confined`].
@@ -142,7 +161,7 @@ impl Engine {
         self.connection.execute_batch(&views_sql_of(&data, &View::ALL)).map_err(|e| opening_failed(&data, &e))?;
         self.is_whole.set(true);
         self.lookup.replace(Lookup::of(&data));
-        self.data = data;
+        self.data = Arc::new(data);
         Ok(())
     }
 

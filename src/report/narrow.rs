@@ -24,9 +24,13 @@ const NOT_PLAIN: [&str; 9] = ["union", "intersect", "except", "with", "into", "j
 const CATALOG_WORDS: [&str; 9] =
     ["show", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
 const CATALOG_PREFIXES: [&str; 5] = ["duckdb_", "pg_", "sqlite_", "pragma_", "json_execute"];
-/// Views over files whose rows have an event time, each of them.
-const TIMED: [(View, Dataset); 3] =
-    [(View::Activity, Dataset::Activity), (View::Connections, Dataset::Connections), (View::Billing, Dataset::Billing)];
+/// Views over files whose rows have a time, each of them, and the column that it stands in.
+const TIMED: [(View, Dataset, &str); 4] = [
+    (View::Activity, Dataset::Activity, "event_time"),
+    (View::Connections, Dataset::Connections, "event_time"),
+    (View::Billing, Dataset::Billing, "event_time"),
+    (View::Sessions, Dataset::Sessions, "first_event_at"),
+];
 /// Words in the conditions whose parts `AND` may join, or which bind more loosely.
 const NOT_SIMPLE: [&str; 7] = ["or", "case", "when", "then", "else", "end", "lambda"];
 
@@ -67,7 +71,9 @@ pub fn mentioned(sql: &str) -> Vec<View> {
 struct Question {
     view: View,
     dataset: Dataset,
-    /// Event times that fit lie in it, both ends included.
+    /// The column of the rows' time.
+    time: &'static str,
+    /// Times that fit lie in it, both ends included.
     from: Option<Instant>,
     to: Option<Instant>,
 }
@@ -75,10 +81,10 @@ struct Question {
 impl Question {
     fn read(sql: &str) -> Option<Self> {
         let words = Words::of(sql)?;
-        let ((view, dataset), at) = words.relation()?;
+        let ((view, dataset, time), at) = words.relation()?;
         let (alias, conditions) = words.conditions(at)?;
         let names = [Some(view.as_str()), alias].into_iter().flatten().collect::<Vec<_>>();
-        let mut question = Self { view, dataset, from: None, to: None };
+        let mut question = Self { view, dataset, time, from: None, to: None };
         for condition in conditions {
             question.take(&words.0[condition], &names);
         }
@@ -92,12 +98,12 @@ impl Question {
         })
     }
 
-    /// Takes a condition into account, if it is one on the event time.
+    /// Takes a condition into account, if it is one on the rows' time.
     fn take(&mut self, condition: &[Word<'_>], names: &[&str]) {
         let column = |words: &[Word<'_>]| match words {
-            [column] => column.is_name("event_time"),
+            [column] => column.is_name(self.time),
             [name, dot, column] => {
-                dot.is_symbol(".") && column.is_name("event_time") && names.iter().any(|known| name.is_name(known))
+                dot.is_symbol(".") && column.is_name(self.time) && names.iter().any(|known| name.is_name(known))
             }
             _ => false,
         };
@@ -217,12 +223,12 @@ impl<'a> Words<'a> {
     }
 
     /// The view that is named behind the only `FROM` at the top, where that is the only place that names one; and where.
-    fn relation(&self) -> Option<((View, Dataset), usize)> {
+    fn relation(&self) -> Option<((View, Dataset, &'static str), usize)> {
         let named = |view: View| self.0.iter().filter(|word| word.is_name(view.as_str())).count();
         let mut from = (0..self.0.len()).filter(|&at| self.0[at].depth == 0 && self.0[at].is("from"));
         let (at, None) = (from.next()? + 1, from.next()) else { return None };
         let timed =
-            TIMED.into_iter().find(|(view, _)| self.0.get(at).is_some_and(|word| word.is_name(view.as_str())))?;
+            TIMED.into_iter().find(|(view, ..)| self.0.get(at).is_some_and(|word| word.is_name(view.as_str())))?;
         (named(timed.0) == 1).then_some((timed, at))
     }
 

@@ -30,6 +30,8 @@ fn conditions_at_the_top_bound_the_time() {
     }
     let aliased = "select c.event_id from connections as c where c.event_time < '2026-03-01' order by 1 limit 5;";
     assert_eq!(times(aliased), Some((None, at("03-01T00:00:00"))));
+    let sessions = "SELECT * FROM sessions s WHERE s.first_event_at >= '2026-03-01' AND last_event_at < '2026-04-01'";
+    assert_eq!(times(sessions), Some((at("03-01T00:00:00"), None)));
 }
 
 #[test]
@@ -49,6 +51,8 @@ fn whatever_is_not_plain_stays_as_it_is() {
         "SELECT * FROM connections WHERE event_time > $1",
         "SELECT * FROM connections WHERE event_time <> '2026-03-01'",
         "SELECT * FROM connections WHERE other.event_time > '2026-03-01'",
+        "SELECT * FROM connections WHERE first_event_at > '2026-03-01'",
+        "SELECT * FROM sessions WHERE {bound}",
         "SELECT * FROM connections, activity WHERE {bound}",
         "SELECT * FROM connections JOIN activity USING (event_id) WHERE {bound}",
         "SELECT (SELECT count(*) FROM connections) FROM connections WHERE {bound}",

@@ -24,6 +24,7 @@ mod zipped;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use arrow::array::RecordBatch;
@@ -68,12 +69,7 @@ pub struct PackAsked<'a> {
 /// When a report cannot be answered or a file not be written.
 pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
     engine.start_verifying();
-    let (mut abouts, mut sections) = (Vec::new(), Vec::new());
-    for (report, asked) in asked.reports {
-        let (about, section) = write_one(engine, report, asked, tree)?;
-        abouts.push(about);
-        sections.push(section);
-    }
+    let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, asked.reports, tree)?.into_iter().unzip();
     let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
         return Err(ReportError::query("a pack without a report says nothing: name at least one"));
     };
@@ -103,17 +99,53 @@ pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -
     Ok(manifest)
 }
 
+/// The files of all reports, in the order asked for. Two reports are at work at a time: where one is sorted or written by
+/// one thread, the other keeps the second busy.
+fn write_reports(
+    engine: &mut Engine,
+    reports: &[(Report, Asked)],
+    tree: &mut Tree,
+) -> Result<Vec<(About, Section)>, ReportError> {
+    let mut other = engine.beside()?;
+    let tree = Mutex::new(tree);
+    let waiting = Mutex::new(reports.iter().enumerate());
+    let take = || lock(&waiting).next();
+    let write_some = |engine: &mut Engine| -> Result<Vec<_>, ReportError> {
+        let mut written = Vec::new();
+        while let Some((at, (report, asked))) = take() {
+            let done = write_one(engine, report, asked, &tree);
+            // What nobody is going to read need not be made.
+            written.push((at, done.inspect_err(|_| while take().is_some() {})?));
+        }
+        Ok(written)
+    };
+    let (mine, others) = thread::scope(|scope| {
+        let others = scope.spawn(|| write_some(&mut other));
+        let mine = write_some(engine);
+        (mine, others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let mut written = mine?;
+    written.extend(others?);
+    written.sort_by_key(|(at, _)| *at);
+    Ok(written.into_iter().map(|(_, done)| done).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A report's rows as CSV and Parquet in one pass, each on a thread of its own, its page and its query.
 fn write_one(
     engine: &mut Engine,
     report: &Report,
     asked: &Asked,
-    tree: &mut Tree,
+    tree: &Mutex<&mut Tree>,
 ) -> Result<(About, Section), ReportError> {
     let run = engine.run(report, asked)?;
     let stem = format!("{}-{}", report.id.to_lowercase(), report.name);
     let file = |ending: &str| format!("reports/{stem}.{ending}");
-    let (mut csv, mut parquet) = (tree.create(&file("csv"))?, tree.create(&file("parquet"))?);
+    let create = |ending: &str| lock(tree).create(&file(ending));
+    let (mut csv, mut parquet) = (create("csv")?, create("parquet")?);
     let mut rows = FirstRows::new(PAGE_ROWS_MAX);
     let about = serde_json::to_string(run.about()).expect("BUG: a statement is plain data");
     thread::scope(|scope| {
@@ -130,12 +162,14 @@ fn write_one(
         // Where a file could not be written, that is why no more rows were made.
         as_csv.ended().and(as_parquet.ended()).and(made)
     })?;
-    tree.keep(csv)?;
-    tree.keep(parquet)?;
+    for written in [csv, parquet] {
+        lock(tree).keep(written)?;
+    }
     let beside = ["csv", "parquet"].map(|ending| (ending.to_uppercase(), format!("{stem}.{ending}")));
     let mut section = Section::of(&run, rows, beside.to_vec())?;
-    tree.put(&file("html"), report_page(&run, &section)?.as_bytes())?;
-    tree.put(&format!("sql/{stem}.sql"), report.text.as_bytes())?;
+    let page = report_page(&run, &section)?;
+    lock(tree).put(&file("html"), page.as_bytes())?;
+    lock(tree).put(&format!("sql/{stem}.sql"), report.text.as_bytes())?;
     let links = ["csv", "parquet", "html"].map(|ending| (ending.to_uppercase(), file(ending)));
     section.shorten(INDEX_ROWS_MAX, links.to_vec());
     Ok((run.about().clone(), section))

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, RETRY_ATTEMPTS_MAX,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Pause, RETRY_ATTEMPTS_MAX,
     RetryPolicy, Retrying, Served, TeamView,
 };
 use annals::clock::Clock;
@@ -136,4 +136,22 @@ async fn waits_that_are_asked_for_do_not_count_as_a_dead_service_but_have_their_
     }
     let outcome = run(vec![unavailable(Some(33))], None, Duration::ZERO, RetryPolicy::default()).await;
     assert_eq!((outcome.answer, outcome.waits), (Ok(()), vec![Duration::from_secs(33)]));
+}
+
+#[tokio::test]
+async fn what_one_request_is_asked_to_wait_all_wait_that_share_its_token() {
+    let clock = Arc::new(QuickClock::at(Instant::from_seconds(1_800_000_000)));
+    let pause = Arc::new(Pause::new(clock.clone()));
+    let retrying = |script: Vec<ApiError>| {
+        let source =
+            Failing { script: Mutex::new(script.into()), last: None, takes: Duration::ZERO, clock: clock.clone() };
+        let policy = RetryPolicy { attempts_max: 1, ..RetryPolicy::default() };
+        Retrying::sharing(Arc::new(source), clock.clone(), policy, Arc::default(), pause.clone())
+    };
+    let (asked, other) = (retrying(vec![throttled(120)]), retrying(vec![unavailable(Some(60))]));
+    assert_eq!(asked.teams().await.map(|_| ()), Err(throttled(120)));
+    assert!(other.teams().await.is_err());
+    assert_eq!(clock.monotonic(), Duration::from_secs(120), "the other one was asked too early or too late");
+    assert!(other.teams().await.is_ok() && asked.teams().await.is_ok());
+    assert_eq!(clock.monotonic(), Duration::from_secs(120), "what failed otherwise is no matter of the token's");
 }

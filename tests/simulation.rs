@@ -17,28 +17,21 @@ use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
 /// What is run each time, and what by the long run.
-const SEEDS: (u64, u64) = (48, 3_000);
+const SEEDS: (u64, u64) = (288, 3_000);
 const DAYS: (i64, i64) = (24, 60);
 
-/// Worlds that showed a bug once: a gap of the plan's span was forgotten where the round that found it broke off. Seeds 123,
-/// 134 and, with 429 alone, 1 show what [`OPEN`] says of `Retry-After`.
-const KEPT: [(u64, i64); 2] = [(103, 24), (130, 24)];
+/// Worlds that showed a bug once: a gap of the plan's span was forgotten where the round that found it broke off; after a 429
+/// something else was asked before `Retry-After` allowed it; equal billing entries were lost without a gap.
+const KEPT: [(u64, i64); 5] = [(103, 24), (130, 24), (123, 24), (134, 24), (224, 24)];
 
 /// Worlds of the short run that show a fault that is not mended yet, and the law that it breaks. One that breaks no law any
 /// more must leave the list.
-const OPEN: [(u64, &str); 3] = [
-    // A second that never holds still is split and read again at every poll.
-    (3, "I11"),
-    // After a 429 a list is asked for before Retry-After allows it.
-    (14, "I11"),
-    // A removal's gap begins before the last reading.
-    (36, "I5"),
-];
+const OPEN: [(u64, &str); 0] = [];
 
 /// What the seeds of the short run do not bring about in a world that breaks no law.
 const DIRECTED: [(u64, &[Fault]); 1] = [(0, &[Fault::ComputerRemoved])];
 /// What only the long run must meet.
-const SELDOM: [&str; 2] = ["F08", "clock regression"];
+const SELDOM: [&str; 1] = ["clock regression"];
 
 fn open_law(seed: u64) -> Option<&'static str> {
     OPEN.iter().find(|(open, _)| *open == seed && days() == DAYS.0).map(|(_, law)| *law)

@@ -80,22 +80,27 @@ fn an_edited_entry_is_another_revision() {
 }
 
 #[test]
-fn equal_entries_without_ids_are_counted_and_an_ambiguous_overlap_is_told() {
+fn equal_entries_without_ids_are_counted_and_what_may_stand_behind_them_is_a_gap() {
     let (service, program) = scene();
     let entry = |name: &str| format!("{{\"timestamp\":{},\"event\":{{\"{name}\":{{}}}}}}", DAY + HOUR);
     for n in 0..10 {
         let text = entry(["userAdded", "userRemoved"][n % 2]);
         service.world().add(Kind::Billing, nanos(DAY + HOUR), None, text);
     }
-    program.sync(&SINCE).ended(0);
-    hold(&service, &program, &SINCE);
+    let expected = Expected { gaps: &[("billing", "billing")], arguments: &SINCE, ..Expected::default() };
+    program.sync(&SINCE).ended(3).says(&["gap"]);
+    hold_with(&service, &program, &expected);
+    let gap = &standing_gaps(&program)[0];
+    let at = |column: &str| gap[column].as_i64().map(i128::from);
+    let second = (Some(nanos(DAY + HOUR)), Some(nanos(DAY + HOUR + 1)));
+    assert_eq!((at("from_ns"), at("to_ns")), second, "the gap is the second that they all have");
     for name in ["paymentFailed", "paymentSucceeded"] {
         let text = format!("{{\"timestamp\":{},\"event\":{{\"{name}\":{{}}}}}}", NOON + 5);
         service.world().add(Kind::Billing, nanos(NOON + 5), None, text);
     }
     service.set_clock(NOON + 60);
     program.sync(&SINCE).ended(0);
-    hold(&service, &program, &SINCE);
+    hold_with(&service, &program, &expected);
     assert!(!findings(&program, "ambiguous_overlap").is_empty());
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Pag
 use super::directory::{Computers, Directory, Unread};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
+use super::pause::Pause;
 use super::roster;
 use super::token::{Credential, TokenSource};
 use super::transport::{Reply, Transport, rate_limiter};
@@ -89,12 +91,20 @@ impl HttpSource {
             client: client(&base, &options)?,
             credential: Credential::new(options.token)?,
             rate: options.requests_per_second.and_then(rate_limiter),
+            pause: None,
             at_once: Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS)),
             freshness: Freshness::default(),
             deadline: options.deadline,
             body_bytes_max: options.body_bytes_max,
         };
         Ok(Self { base, transport })
+    }
+
+    /// What waits for its turn here when the service asks for a pause keeps to it too.
+    #[must_use]
+    pub fn pausing(mut self, pause: Arc<Pause>) -> Self {
+        self.transport.pause = Some(pause);
+        self
     }
 
     /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.

@@ -11,6 +11,7 @@ mod freshness;
 pub mod json;
 pub mod outline;
 mod network_error;
+mod pause;
 mod redact;
 mod retry;
 pub mod roster;
@@ -27,6 +28,7 @@ pub use contract::{
     Served, TeamView,
 };
 pub use directory::{Computers, Directory, Unread};
+pub use pause::Pause;
 pub use retry::{
     RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
     RequestCountsNow, RetryPolicy, Retrying,

@@ -13,6 +13,7 @@ use crate::planted::{self, Bug};
 
 use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
 use super::directory::{Computers, Directory, Unread};
+use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
 
 /// How often one request is made at most.
@@ -115,27 +116,30 @@ impl RequestCounts {
     }
 }
 
-/// An event source that tries again what may succeed later.
+/// An event source that tries again what may succeed later, and leaves the service alone when that asks for it.
 pub struct Retrying {
     source: Arc<dyn EventSource>,
     clock: Arc<dyn Clock>,
     policy: RetryPolicy,
     counts: Arc<RequestCounts>,
+    pause: Arc<Pause>,
 }
 
 impl Retrying {
     pub fn new(source: Arc<dyn EventSource>, clock: Arc<dyn Clock>, policy: RetryPolicy) -> Self {
-        Self::counting(source, clock, policy, Arc::default())
+        let pause = Arc::new(Pause::new(clock.clone()));
+        Self::sharing(source, clock, policy, Arc::default(), pause)
     }
 
-    /// Adds to counters that outlive this source.
-    pub fn counting(
+    /// Adds to counters, and keeps to a pause, that outlive this source.
+    pub fn sharing(
         source: Arc<dyn EventSource>,
         clock: Arc<dyn Clock>,
         policy: RetryPolicy,
         counts: Arc<RequestCounts>,
+        pause: Arc<Pause>,
     ) -> Self {
-        Self { source, clock, policy, counts }
+        Self { source, clock, policy, counts, pause }
     }
 
     /// The counters of this source's requests.
@@ -146,9 +150,13 @@ impl Retrying {
     async fn run<'a, T>(&'a self, ask: impl Fn() -> Answer<'a, T> + Send) -> Result<Served<T>, ApiError> {
         let mut schedule = Schedule::new(&self.policy, self.clock.monotonic());
         loop {
+            schedule.kept_waiting(self.pause.over().await);
             self.counts.started(schedule.attempts + 1);
             let answer = ask().await;
             self.counts.ended(&answer);
+            if let Err(error @ ApiError::Throttled { .. }) = &answer {
+                self.pause.ask(retry_after(error).unwrap_or_default());
+            }
             let error = match answer {
                 Err(error) if error.is_transient() => error,
                 answer => return answer,
@@ -168,6 +176,8 @@ struct Schedule<'a> {
     attempts: u32,
     /// The waits so far that the service asked for, beyond our own.
     asked: Duration,
+    /// The waits so far that it asked of others.
+    kept_waiting: Duration,
     delays: backon::ExponentialBackoff,
 }
 
@@ -179,7 +189,11 @@ impl<'a> Schedule<'a> {
             .with_factor(2.0)
             .without_max_times()
             .build();
-        Self { policy, started, attempts: 0, asked: Duration::ZERO, delays }
+        Self { policy, started, attempts: 0, asked: Duration::ZERO, kept_waiting: Duration::ZERO, delays }
+    }
+
+    fn kept_waiting(&mut self, wait: Duration) {
+        self.kept_waiting += wait;
     }
 
     /// The wait before the next attempt; `None` to give up.
@@ -187,7 +201,7 @@ impl<'a> Schedule<'a> {
         self.attempts += 1;
         let own = jittered(self.delays.next().unwrap_or(self.policy.delay_max), random);
         let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
-        let spent = now.saturating_sub(self.started).saturating_sub(self.asked);
+        let spent = now.saturating_sub(self.started).saturating_sub(self.asked + self.kept_waiting);
         self.asked += asked;
         let late = spent + own > self.policy.total_max || self.asked > self.policy.asked_max;
         (self.attempts < self.policy.attempts_max && !late).then_some(own + asked)

@@ -1,5 +1,6 @@
 //! One GET, from the limits that it waits for to the last byte of its body, or the reason why there is none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -15,6 +16,7 @@ use super::contract::ApiError;
 use super::freshness::Freshness;
 use super::json::Object;
 use super::network_error;
+use super::pause::Pause;
 use super::token::Credential;
 
 /// Redirects within the service that are followed for one request.
@@ -39,6 +41,7 @@ pub(super) struct Transport {
     pub client: Client,
     pub credential: Credential,
     pub rate: Option<DefaultDirectRateLimiter>,
+    pub pause: Option<Arc<Pause>>,
     pub at_once: Semaphore,
     pub freshness: Freshness,
     pub deadline: Duration,
@@ -93,6 +96,9 @@ impl Transport {
     async fn send(&self, what: &str, url: &Url, token: &HeaderValue) -> Result<Response, ApiError> {
         if let Some(rate) = &self.rate {
             rate.until_ready().await;
+        }
+        if let Some(pause) = &self.pause {
+            let _ = pause.over().await;
         }
         let request = self.client.get(url.clone()).header(AUTHORIZATION, token.clone());
         request.send().await.map_err(|error| self.network(what, url, &error))

@@ -1,5 +1,7 @@
 //! The form of a ledger line: spelled, parsed and hashed here alone. `super` documents it for other readers.
 
+use std::io::{self, Write};
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -8,6 +10,8 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use super::Body;
 
 pub const LINE_VERSION: u32 = 1;
+/// How a line of that version begins.
+const VERSION_KNOWN: &[u8] = b"{\"v\":1,";
 /// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 /// `prev` of a team's first line.
@@ -75,16 +79,33 @@ impl Line {
             v: u64,
         }
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
-        let Versioned { v } = serde_json::from_slice(&text).map_err(form)?;
-        if v != u64::from(LINE_VERSION) {
-            return Err(LineError::Version { found: v });
+        if !text.starts_with(VERSION_KNOWN) {
+            let Versioned { v } = serde_json::from_slice(&text).map_err(form)?;
+            if v != u64::from(LINE_VERSION) {
+                return Err(LineError::Version { found: v });
+            }
         }
         let line: Line = serde_json::from_slice(&text).map_err(form)?;
         // A member that is not known would be ignored in silence; then the line would not come back as it was.
-        if serde_json::to_vec(&line).map_err(form)? != text {
-            return Err(LineError::Unknown);
+        let mut rest = Expected(&text);
+        match serde_json::to_writer(&mut rest, &line) {
+            Ok(()) if rest.0.is_empty() => Ok((line, found)),
+            _ => Err(LineError::Unknown),
         }
-        Ok((line, found))
+    }
+}
+
+/// Bytes that are to be written: other ones are refused.
+struct Expected<'a>(&'a [u8]);
+
+impl Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

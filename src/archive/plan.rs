@@ -50,7 +50,8 @@ impl Output {
 
     pub fn tier(&self) -> Tier {
         match self.role {
-            FileRole::Part | FileRole::Window | FileRole::Open => Tier::Recent,
+            FileRole::Part | FileRole::Open => Tier::Brief,
+            FileRole::Window => Tier::Recent,
             FileRole::Month | FileRole::Amendment => Tier::Sealed,
         }
     }

@@ -44,7 +44,11 @@ impl Stage<'_> {
     pub fn write_all(self, outputs: Vec<Output>) -> Result<Vec<FileEntry>, ArchiveError> {
         let rows: u64 = outputs.iter().map(Output::rows).sum();
         let wanted = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(outputs.len());
-        let threads = wanted.min(THREADS_MAX).min(available_parallelism().map_or(1, usize::from));
+        // Asking how many there are reads files of the system: not for every small commit.
+        let threads = match wanted.min(THREADS_MAX) {
+            wanted @ 2.. => wanted.min(available_parallelism().map_or(1, usize::from)),
+            few => few,
+        };
         if threads <= 1 {
             return outputs.into_iter().enumerate().map(|(index, output)| self.write(index, output)).collect();
         }

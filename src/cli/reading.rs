@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying};
+use crate::api::{EventSource, HttpOptions, HttpSource, Pause, RetryPolicy, Retrying};
 use crate::archive::{Archive, LocalStore, SecretKey, Signer};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
@@ -26,8 +26,9 @@ pub fn clock() -> Arc<dyn Clock> {
 /// # Errors
 /// When address or token cannot be used.
 pub fn source(options: HttpOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
-    let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?);
-    Ok(Arc::new(Retrying::new(http, clock.clone(), RetryPolicy::default())))
+    let pause = Arc::new(Pause::new(clock.clone()));
+    let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.pausing(pause.clone()));
+    Ok(Arc::new(Retrying::sharing(http, clock.clone(), RetryPolicy::default(), Arc::default(), pause)))
 }
 
 /// The archive at `root`, made if there is none.

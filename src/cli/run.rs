@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
-use crate::api::{EventSource, HttpSource, RequestCounts, RetryPolicy, Retrying, TokenSource};
+use crate::api::{EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenSource};
 use crate::archive::{Archive, ArchiveError, Guard as Lock, StoreError};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -68,6 +68,8 @@ struct Running {
     clock: Arc<dyn Clock>,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
+    /// What the service asked for stands, whatever is configured anew.
+    pause: Arc<Pause>,
     metrics: Arc<Metrics>,
     config: Config,
     /// Where the token in force comes from.
@@ -85,6 +87,7 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
     let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
     let clock = reading::clock();
     let counts = Arc::<RequestCounts>::default();
+    let pause = Arc::new(Pause::new(clock.clone()));
     let live = Arc::new(Live::new(counts.clone()));
     let (commands, orders) = mpsc::unbounded();
     let metrics = Arc::new(Metrics::new());
@@ -97,6 +100,7 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
         clock,
         live,
         counts,
+        pause,
         metrics,
         config,
         token,
@@ -140,14 +144,15 @@ fn lock(archive: &Archive) -> Result<Box<dyn Lock>, Error> {
 impl Running {
     /// The service and how it is read, as configured.
     fn edges(&self, config: &Config) -> Result<Edges, Error> {
-        let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(global::http_options(config)?)?);
+        let http = HttpSource::new(global::http_options(config)?)?.pausing(self.pause.clone());
         let policy = RetryPolicy {
             attempts_max: RETRY_ATTEMPTS,
             total_max: RETRY_TOTAL,
             asked_max: RETRY_ASKED_MAX,
             ..RetryPolicy::default()
         };
-        let source = Arc::new(Retrying::counting(http, self.clock.clone(), policy, self.counts.clone()));
+        let (clock, counts, pause) = (self.clock.clone(), self.counts.clone(), self.pause.clone());
+        let source: Arc<dyn EventSource> = Arc::new(Retrying::sharing(Arc::new(http), clock, policy, counts, pause));
         let settings = reading::settings(config);
         Ok(Edges::new(source, self.clock.clone(), Workers::Threads, self.metrics.clone(), settings))
     }

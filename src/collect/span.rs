@@ -155,7 +155,7 @@ impl<'a> SpanReader<'a> {
         let mut events_max = self.walk_events_max;
         self.began_at = None;
         while restarts <= RESTARTS_MAX {
-            let asked = Asked { range: *range, pad: self.pad };
+            let asked = Asked { range: *range, pad: self.pad_of(*range) };
             match self.walk(asked, former.trail(), events_max).await? {
                 WalkEnd::Whole(trail) => {
                     self.stats.walks += 1;
@@ -190,6 +190,12 @@ impl<'a> SpanReader<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// A wide padding is for the whole: around a second that does not hold still it would keep its neighbours from it too.
+    fn pad_of(&self, range: Range) -> i64 {
+        let length = i64::try_from(range.length().as_secs()).unwrap_or(i64::MAX);
+        if range == self.whole { self.pad } else { self.pad.min(length.max(NEIGHBOUR_SECONDS)) }
     }
 
     /// One walk over every list of the stream. Pages of `former` that come again as they were are not read again.
@@ -273,7 +279,7 @@ impl<'a> SpanReader<'a> {
 
     /// A last, plain look at what never held still, so that what can be seen is kept.
     async fn salvage(&mut self, range: Range) -> Result<(), ApiError> {
-        let asked = Asked { range, pad: self.pad };
+        let asked = Asked { range, pad: self.pad_of(range) };
         let lists = self.lists;
         for list in lists.devices {
             let mut offset = 0;

@@ -31,6 +31,16 @@ impl Digest {
     pub fn short(&self) -> String {
         hex::encode(&self.0[..8])
     }
+
+    /// Hands its digits on: a ledger is full of them.
+    fn with_digits<T>(&self, take: impl FnOnce(&str) -> T) -> T {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        take(std::str::from_utf8(&digits).expect("BUG: digits are ASCII"))
+    }
 }
 
 /// A hash map whose keys are digests: hashing them again would only take time.
@@ -67,7 +77,7 @@ impl std::hash::Hash for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        self.with_digits(|digits| f.write_str(digits))
     }
 }
 
@@ -89,13 +99,24 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        self.with_digits(|digits| serializer.serialize_str(digits))
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Digits;
+        impl serde::de::Visitor<'_> for Digits {
+            type Value = Digest;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a SHA-256 digest")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Digest, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Digits)
     }
 }

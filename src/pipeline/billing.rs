@@ -42,6 +42,18 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     }
 }
 
+/// How many of the oldest entries shown, counted from the last, have no id and an equal beside them: behind those there may
+/// be more of the same, which no answer tells apart. None where the answer is not full: then there is nothing behind it.
+pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usize {
+    if now.len() < SNAPSHOT_ENTRIES_MAX {
+        return 0;
+    }
+    let times =
+        |shown: &[SnapshotEntry], entry: &SnapshotEntry| shown.iter().filter(|other| same(other, entry)).count();
+    let is_twin = |entry: &&SnapshotEntry| entry.id.is_none() && (times(now, entry) > 1 || times(before, entry) > 1);
+    now.iter().rev().take_while(is_twin).count()
+}
+
 /// What the next snapshot is compared with: this one, and, where it is shorter than the one before, what it does not show
 /// any more.
 pub fn remembered(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
@@ -107,6 +119,23 @@ mod tests {
             assert_eq!(compare(&snapshot(before), &snapshot(now), false), expected, "{scenario}");
         }
         assert_eq!(compare(&[], &snapshot("jihgfedcba"), true), Overlap::First);
+    }
+
+    #[test]
+    fn behind_twins_at_the_end_there_may_be_more_of_them() {
+        for (scenario, before, now, expected) in [
+            ("entries with ids", "jihgfedcba", "jihgfedcba", 0),
+            ("entries without ids, all different", "9876543210", "9876543210", 0),
+            ("twins that others stand behind", "11hgfedcba", "x11hgfedcb", 0),
+            ("twins at the end", "abcdefgh11", "abcdefgh11", 2),
+            ("an entry that nothing shown is equal to", "bcdefghijk", "abcdefghi1", 0),
+            ("twins of which one is shown still", "abcdefgh11", "xabcdefgh1", 1),
+            ("nothing but twins", "1111111111", "1111111111", 10),
+            ("two kinds in turns", "1212121212", "ab12121212", 8),
+            ("fewer than ten are all there are", "11", "111", 0),
+        ] {
+            assert_eq!(twins_at_the_end(&snapshot(before), &snapshot(now)), expected, "{scenario}");
+        }
     }
 
     #[test]

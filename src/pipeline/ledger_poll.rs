@@ -1,12 +1,14 @@
 //! One poll of the billing ledger: ten newest entries, no range, no paging.
 
-use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
+use std::time::Duration;
+
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
 use crate::collect::Counted;
 use crate::model::{Instant, Multiset, Range, RawEvent, Stream};
 
 use super::RoundError;
-use super::batch::Batch;
-use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered};
+use super::batch::{Batch, is_same_matter};
+use super::billing::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered, twins_at_the_end};
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
 use super::plan::{Windows, lag};
@@ -30,6 +32,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let read_to = read_to(&record.read_points).max(ctx.memory.last_point(Stream::Billing).map(|point| point.read_to));
     let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
+    let hidden = poll.hidden(twins_at_the_end(&record.snapshot, &entries));
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
         snapshot: (snapshot != record.snapshot).then_some(snapshot),
@@ -38,6 +41,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let point = StreamChange { read_points: vec![ReadPoint { at: now, read_to: now }], ..StreamChange::default() };
     ctx.add(|batch| {
         batch.findings.extend(poll.findings(overlap));
+        batch.findings.extend(hidden);
         if change != StreamChange::default() {
             batch.change_stream(Stream::Billing, change);
             poll.add_events(batch);
@@ -136,7 +140,26 @@ impl Poll<'_> {
             }
             Overlap::Joined { .. } | Overlap::Whole => return None,
         };
-        Some(Finding {
+        Some(self.finding(kind, (from, to), reason))
+    }
+
+    /// The gap of equal entries that may stand behind the `twins` last ones shown: at the time that they all have. What
+    /// would have come longer after that than is waited for anywhere is not thought of.
+    fn hidden(&self, twins: usize) -> Option<Finding> {
+        let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
+        let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));
+        let waited = self.ctx.settings.rescan.last().copied().unwrap_or_default();
+        if self.read_to.unwrap_or(self.now) >= self.window_of(from).end.plus(waited) {
+            return None;
+        }
+        let why = "equal entries without ids reach to the end of the answer: more of them may have been lost";
+        let gap = self.finding(FindingKind::Gap, (Some(from), Some(to)), why);
+        let is_told = |state: &TeamState| state.findings.iter().any(|(_, known)| is_same_matter(known, &gap));
+        (!self.ctx.with_state(is_told)).then_some(gap)
+    }
+
+    fn finding(&self, kind: FindingKind, (from, to): (Option<Instant>, Option<Instant>), reason: &str) -> Finding {
+        Finding {
             stream: Some(Stream::Billing),
             kind,
             subject: Stream::Billing.to_string(),
@@ -145,6 +168,6 @@ impl Poll<'_> {
             reason: reason.to_owned(),
             count: 1,
             found_at: self.now,
-        })
+        }
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use crate::archive::ReadPoint;
 use crate::clock::Clock;
 use crate::collect::PageLimit;
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, Range, Stream};
 
+use super::restless::Restless;
 use super::service_clock::ServiceClock;
 use super::urgency::Known;
 
@@ -36,6 +37,7 @@ struct Held {
     looked_ahead: BTreeMap<Stream, Duration>,
     has_looked: bool,
     billing: Vec<Instant>,
+    restless: BTreeMap<Stream, Restless>,
 }
 
 #[derive(Clone, Copy)]
@@ -128,6 +130,28 @@ impl TeamMemory {
 
     pub fn note_look(&self) {
         self.held().has_looked = true;
+    }
+
+    /// A range would not hold still: it is left alone for a while.
+    pub fn note_restless(&self, stream: Stream, range: Range) {
+        let now = self.clock.monotonic();
+        self.held().restless.entry(stream).or_default().note(range, now);
+    }
+
+    /// A range held still.
+    pub fn note_still(&self, stream: Stream, range: Range) {
+        if let Some(restless) = self.held().restless.get_mut(&stream) {
+            restless.forget(range);
+        }
+    }
+
+    /// What of `unread` may be read now, and which of `rescans`.
+    pub fn but_restless(&self, stream: Stream, (unread, rescans): (&[Range], &[Range])) -> (Vec<Range>, Vec<Range>) {
+        let now = self.clock.monotonic();
+        match self.held().restless.get(&stream) {
+            Some(restless) => (restless.but_left_alone(unread, now), restless.quite_free(rescans, now)),
+            None => (unread.to_vec(), rescans.to_vec()),
+        }
     }
 
     /// Whether it is time to look for events that are dated into the future; taken for done.

@@ -27,6 +27,7 @@ mod removal;
 pub mod schedule;
 mod service_clock;
 mod sessions;
+mod restless;
 mod settings;
 mod spans;
 mod status;

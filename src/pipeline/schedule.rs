@@ -20,6 +20,8 @@ pub const SPREAD_MAX: Duration = Duration::from_secs(600);
 pub const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 pub const BACKOFF_MAX: Duration = Duration::from_secs(120);
 pub const SLOW_RETRY: Duration = Duration::from_secs(900);
+/// A wait that the service asks for in a row of failures is taken so many times at most.
+const ASKED_TIMES_MAX: u32 = 4;
 
 /// What a team is visited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -216,7 +218,9 @@ impl Timetable {
                 job.failures = job.failures.saturating_add(1);
                 job.is_refused = false;
                 let wait = backoff(job.failures, BACKOFF_MAX, seed ^ hash(team, task));
-                job.due = now.plus(wait.max(not_before.unwrap_or_default()));
+                // While the service asks for a wait everybody waits: who is asked again and again asks more seldom.
+                let asked = not_before.unwrap_or_default() * job.failures.min(ASKED_TIMES_MAX);
+                job.due = now.plus(wait.max(asked));
                 if let Some(asked) = not_before.filter(|asked| !asked.is_zero()) {
                     // Whatever the team is visited for next asks the same service.
                     self.asked_to_wait.insert(team.clone(), now.plus(asked));

@@ -148,6 +148,10 @@ impl Round<'_> {
     ) -> Result<(), RoundError> {
         self.ctx.service().hear(leaf.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
+        match leaf.outcome {
+            Outcome::Confirmed => self.ctx.memory.note_still(self.stream, leaf.range),
+            Outcome::Unstable => self.ctx.memory.note_restless(self.stream, leaf.range),
+        }
         let read_at = leaf.began_at.unwrap_or(self.now).min(self.ctx.service().now());
         let mut changes = Vec::new();
         let (mut findings, mut notes) = (Vec::new(), Vec::new());

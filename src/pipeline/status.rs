@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{FindingKind, TeamState, WindowState};
+use crate::archive::{FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
-use super::team::read_to;
+use super::team::{read_to, windows_in_a_row};
 use super::urgency::{Known, Urgency};
 
 /// One stream's standing.
@@ -120,7 +120,9 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
 
 fn stream_status(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> StreamStatus {
     let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    let windows = || state.windows.values().filter(|window| window.stream == stream);
+    let of_stream = (stream, Instant::from_nanos(i64::MIN))..=(stream, Instant::from_nanos(i64::MAX));
+    let windows: Vec<&WindowRecord> = state.windows.range(of_stream).map(|(_, window)| window).collect();
+    let windows = || windows.iter();
     let read_to = read_to(&record.read_points).max(known.point.map(|point| point.read_to));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
     let left = Urgency::left(state, stream, known, now);
@@ -147,13 +149,9 @@ fn stream_status(state: &TeamState, stream: Stream, known: &Known, now: Instant)
 
 /// The end of the settled windows that follow `begins` without a break.
 pub fn settled_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
-    let mut edge = begins;
-    while let Some(window) =
-        state.windows.get(&(stream, edge)).filter(|window| window.state != WindowState::Provisional)
-    {
-        edge = window.range.end;
-    }
-    edge
+    let settled = windows_in_a_row(state, stream, begins);
+    let settled = settled.take_while(|window| window.state != WindowState::Provisional);
+    settled.last().map_or(begins, |window| window.range.end)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowState, month_of};
+use crate::archive::{
+    ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState, month_of,
+};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -244,10 +246,21 @@ pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now:
     Some(points.map(|point| point.read_to).max().unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
 }
 
+/// The windows that follow one another without a break, the first of them from `begins` on.
+pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> impl Iterator<Item = &WindowRecord> {
+    let windows =
+        state.windows.range((stream, begins)..).map_while(move |((of, _), window)| (*of == stream).then_some(window));
+    windows.scan(begins, |edge, window| {
+        let is_next = window.range.start == *edge;
+        *edge = window.range.end;
+        is_next.then_some(window)
+    })
+}
+
 /// Up to where everything since `begins` is confirmed.
 fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
     let mut edge = begins;
-    while let Some(window) = state.windows.get(&(stream, edge)) {
+    for window in windows_in_a_row(state, stream, begins) {
         if window.state == WindowState::Provisional {
             let open = missing(window.range, &window.confirmed);
             return open.first().map_or(edge, |open| open.start).min(now);
@@ -275,7 +288,7 @@ async fn seal_months(ctx: &TeamContext) -> Result<(), ArchiveError> {
 pub fn sealable(state: &TeamState, stream: Stream) -> Vec<Range> {
     let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
     let mut months: Vec<Range> = Vec::new();
-    while let Some(window) = state.windows.get(&(stream, edge)) {
+    for window in windows_in_a_row(state, stream, edge) {
         if window.state != WindowState::Sealed {
             break;
         }

@@ -78,8 +78,9 @@ async fn read_lists(
         round.look_ahead().await?;
     }
     let stride = ctx.settings.grid.length();
-    round.spans(SpanPlanner::new(&plan.unread, stride), Purpose::Settle).await?;
-    round.spans(SpanPlanner::new(&plan.rescans, round.rescan_stride(&plan.rescans)), Purpose::Rescan).await?;
+    let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
+    round.spans(SpanPlanner::new(&unread, stride), Purpose::Settle).await?;
+    round.spans(SpanPlanner::new(&rescans, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
         let point = ReadPoint { at: ctx.service().now(), read_to: now };

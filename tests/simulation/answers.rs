@@ -86,9 +86,12 @@ pub fn is_listed(event: &Event, plan_span: Option<i64>, now: i64, flips: u64) ->
     is_retained && is_its_turn && (event.from..event.until).contains(&now)
 }
 
+/// Entries of billing that are shown.
+const BILLING_MAX: usize = 10;
+
 pub fn billing(team: &Team, now: Instant) -> Bytes {
     let listed = |event: &&Event| is_listed(event, None, now.nanos(), 0);
-    let shown = team.lists[Stream::Billing as usize].iter().rev().filter(listed).take(10);
+    let shown = team.lists[Stream::Billing as usize].iter().rev().filter(listed).take(BILLING_MAX);
     let texts: Vec<&str> = shown.map(|event| event.text.as_str()).collect();
     format!(r#"{{"events":[{}]}}"#, texts.join(", ")).into()
 }
@@ -215,7 +218,14 @@ pub fn mark(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant, body: &Byte
     let flips = inner.flips;
     let Inner { teams, coverage, .. } = inner;
     let list = &mut teams[team].lists[stream as usize];
-    let begin = list.partition_point(|event| event.at < places.start);
+    // Equal entries of billing beyond those that are shown are not served, whatever the text.
+    let listed = |event: &&Event| is_listed(event, None, now.nanos(), 0);
+    let oldest = match ask {
+        Ask::Billing(_) => list.iter().rev().filter(listed).take(BILLING_MAX).last().map(|event| event.number),
+        _ => None,
+    };
+    let begin = oldest.and_then(|oldest| list.iter().position(|event| event.number == oldest));
+    let begin = begin.unwrap_or_else(|| list.partition_point(|event| event.at < places.start));
     for event in list[begin..].iter_mut().take_while(|event| event.at < places.end) {
         let is_new = event.served.is_none() && is_listed(event, plan.plan_span, now.nanos(), flips);
         if is_new && text.contains(&event.text) {

@@ -75,7 +75,7 @@ impl<'a> Excuses<'a> {
         }
     }
 
-    fn is_in_gap(&self, event: &Event) -> bool {
+    pub fn is_in_gap(&self, event: &Event) -> bool {
         self.state.gaps().filter(|gap| gap.stream == Some(event.stream)).any(|gap| {
             let (from, to) = (gap.from.map_or(i64::MIN, Instant::nanos), gap.to.map_or(NEVER, Instant::nanos));
             let of_computer = self.devices.iter().position(|device| *device == gap.subject);

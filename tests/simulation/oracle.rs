@@ -96,10 +96,9 @@ fn compare(team: &Team, stream: Stream, held: &HashMap<Digest, i64>, excuses: &E
         let found = held.get(digest).copied().unwrap_or(0);
         let must: Vec<&&Event> = events.iter().filter(|event| excuses.of(event).is_none()).collect();
         let must_be = if events[0].has_id { must.len().min(1) } else { must.len() } as i64;
-        // Known and open: of equal billing entries without ids, no more are kept than one answer shows at once, and nothing
-        // tells of the others (seed 224 of 24 days). At least one must be there.
-        let is_known = stream == Stream::Billing && !events[0].has_id;
-        let must_be = if is_known { must_be.min(1) } else { must_be };
+        // Of equal billing entries without ids no more are kept than one answer shows at once: a gap tells of the others.
+        let is_told = stream == Stream::Billing && !events[0].has_id && excuses.is_in_gap(events[0]);
+        let must_be = if is_told { must_be.min(1) } else { must_be };
         if found < must_be {
             let event = must[0];
             let (at, from) = (Instant::from_nanos(event.at), Instant::from_nanos(event.from));
@@ -181,19 +180,17 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             broken.push(format!("I5: {} was never removed: {gap:?}", gap.subject));
             continue;
         }
-        // The last look before the removal, less what a process that ended since had not written down.
+        // The last reading before the removal, less what a process that ended since had not written down.
         let polls = 2 * plan.poll * NANO;
-        let looks = &inner.seen.looks[number];
-        let last = looks[..looks.partition_point(|look| *look < removed.min(to.nanos()))].last().copied();
+        let readings = &inner.seen.readings[number];
+        let last = readings[..readings.partition_point(|read| *read < removed.min(to.nanos()))].last().copied();
         let since = last.unwrap_or(plan.start * NANO - 30 * DAY * NANO);
         let troubles = &inner.seen.troubles[number];
         let in_trouble = troubles.iter().any(|at| (since - 3 * HOUR * NANO..to.nanos() + 3 * HOUR * NANO).contains(at));
         let slack = polls + if in_trouble { 4 * HOUR * NANO } else { 5 * 60 * NANO };
-        // The first look comes before the first reading.
-        let is_read = looks.partition_point(|look| *look < removed.min(to.nanos())) > 1;
-        if is_read && from.nanos() < since - slack {
-            broken
-                .push(format!("I5: a gap of more than the outage: {gap:?}, last look {}", Instant::from_nanos(since)));
+        if last.is_some() && from.nanos() < since - slack {
+            let read = Instant::from_nanos(since);
+            broken.push(format!("I5: a gap of more than the outage: {gap:?}, last read {read}"));
         }
     }
 }

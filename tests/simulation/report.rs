@@ -59,7 +59,7 @@ const ASSUMED: &str = "\
 | a late event that the plan's span hides before a re-scan could show it | cannot be known |
 | a body that was replaced before it was read | cannot be known; a body that was read stays, the next is a finding `changed_upstream` |
 | of equal events without ids, one deleted and one born between two reads | cannot be known |
-| of equal billing entries without ids, those beyond what one answer shows at once | nothing yet: a known fault |
+| of equal billing entries without ids, those beyond what one answer shows at once | a finding `gap` of `billing`, of the second that they all have; cannot be known where they come later than the last re-scan |
 | what a removed computer had connected since the last read | a finding `gap` of that computer |
 | what passed out of the plan's span during an outage | a finding `gap` of `plan_span`; before that the time left is shown |
 | more than ten billing entries between two polls | a finding `gap` of `billing` |

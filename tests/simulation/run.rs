@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use annals::api::{EventSource, RetryPolicy, Retrying};
-use annals::archive::{Archive, MemoryStore, Store, WindowState};
+use annals::archive::{Archive, Listed, MemoryStore, Store, WindowState};
 use annals::clock::Clock;
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{Command, Daemon, Edges, Fleet, Live, Quiet, Settings, Workers};
@@ -23,6 +23,9 @@ use super::plan::{End, Life, Plan};
 use super::service::Service;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
+
+/// Seconds after which a process that ended by itself is started again, as the unit in deploy/ has it.
+const RESTART: i64 = 10;
 
 /// A law that was broken.
 #[derive(Debug, Clone)]
@@ -50,6 +53,8 @@ pub struct Run {
     settled: BTreeSet<(TeamId, Stream, Instant)>,
     /// The heads of the chains at some process's end.
     heads: BTreeMap<TeamId, u64>,
+    /// The ledgers as the last process left them.
+    ledgers: Vec<Listed>,
 }
 
 /// Runs the world of a seed.
@@ -97,8 +102,8 @@ impl Run {
         let clock = Arc::new(clock);
         let service = Arc::new(Service::new(plan.clone(), clock.clone(), trace.clone()));
         let disk = Disk::new(plan.clone(), clock.clone(), trace);
-        let (broken, settled, heads) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        Self { plan, clock, service, disk, files: MemoryStore::new(), broken, settled, heads }
+        let (broken, settled, heads, ledgers) = (Vec::new(), BTreeSet::new(), BTreeMap::new(), Vec::new());
+        Self { plan, clock, service, disk, files: MemoryStore::new(), broken, settled, heads, ledgers }
     }
 
     /// All processes, one after another.
@@ -118,7 +123,7 @@ impl Run {
                 if self.clock.truth().seconds() > self.plan.end {
                     ended = true;
                 } else {
-                    self.wait(if ended { life.down } else { 5 });
+                    self.wait(if ended { life.down } else { RESTART });
                 }
             }
         }
@@ -152,8 +157,13 @@ impl Run {
             return is_dead;
         };
         let archive = Arc::new(archive);
-        let edges =
-            Edges::new(self.source(), self.clock.clone(), Workers::Inline, Arc::new(Quiet), self.plan.settings.clone());
+        let edges = Edges::new(
+            self.source(self.service.clone()),
+            self.clock.clone(),
+            Workers::Inline,
+            Arc::new(Quiet),
+            self.plan.settings.clone(),
+        );
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);
@@ -169,9 +179,9 @@ impl Run {
         }
     }
 
-    pub fn source(&self) -> Arc<dyn EventSource> {
+    fn source(&self, service: Arc<Service>) -> Arc<dyn EventSource> {
         let policy = RetryPolicy::default();
-        Arc::new(Retrying::new(self.service.clone(), self.clock.clone(), policy))
+        Arc::new(Retrying::new(service, self.clock.clone(), policy))
     }
 
     /// Second pollers, and words to the daemon.
@@ -197,7 +207,8 @@ impl Run {
 
     pub fn fleet(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Fleet {
         let (workers, progress) = (Workers::Inline, Arc::new(Quiet));
-        Fleet { source: self.source(), archive, clock: self.clock.clone(), settings, workers, progress }
+        let source = self.source(Arc::new(self.service.of_another_process()));
+        Fleet { source, archive, clock: self.clock.clone(), settings, workers, progress }
     }
 
     /// Waits for the end of the process; whether it is killed.
@@ -235,6 +246,11 @@ impl Run {
         }
         let broken = self.disk.check(&self.files);
         self.broken.extend(broken);
+        // What was acknowledged stands: ledgers that have not grown say what they said.
+        let ledgers = self.files.list("ledger").expect("memory can be listed");
+        if std::mem::replace(&mut self.ledgers, ledgers) == self.ledgers {
+            return;
+        }
         let Ok(archive) = Archive::open(Arc::new(self.files.clone())) else { return };
         for team in archive.teams().unwrap_or_default() {
             let reader = match archive.read(&team) {

@@ -21,12 +21,17 @@ pub struct Seen {
     pub requests: u64,
     /// Laws about requests that were broken.
     pub broken: Vec<String>,
-    /// By team: when its computers were listed, which ends a reading of its connections.
+    /// By team: when its computers were listed.
     pub looks: Vec<Vec<i64>>,
+    /// By team: those of the looks that ended a reading of its connections.
+    pub readings: Vec<Vec<i64>>,
+    /// By team: whether connections were read since the last look or failure.
+    has_read: Vec<bool>,
     /// By team: when a request of it was not answered, or the process ended. Nanoseconds.
     pub troubles: Vec<Vec<i64>>,
     hours: BTreeMap<(usize, i64), u32>,
-    not_before: BTreeMap<Ask, Instant>,
+    /// By process: until when the service asked it to wait, with whatever it asks.
+    not_before: BTreeMap<u32, Instant>,
     begun: u64,
     ended: BTreeMap<Option<usize>, u64>,
     walks: BTreeMap<(usize, Stream), Walked>,
@@ -41,17 +46,19 @@ struct Walked {
 
 impl Seen {
     pub fn new(seed: u64, teams: usize) -> Self {
-        Self { seed, looks: vec![Vec::new(); teams], troubles: vec![Vec::new(); teams], ..Self::default() }
+        let (looks, readings, troubles) = (vec![Vec::new(); teams], vec![Vec::new(); teams], vec![Vec::new(); teams]);
+        Self { seed, looks, readings, troubles, has_read: vec![false; teams], ..Self::default() }
     }
 
     /// A request begins: its number.
-    pub fn begin(&mut self, ask: &Ask, now: Instant, coverage: &mut Coverage) -> u64 {
+    pub fn begin(&mut self, process: u32, ask: &Ask, now: Instant, coverage: &mut Coverage) -> u64 {
         self.requests += 1;
         assert!(self.requests < REQUESTS_MAX, "I11: more than {REQUESTS_MAX} requests, {:?}", self.broken.first());
         self.begun += 1;
-        if let Some(earliest) = self.not_before.remove(ask) {
+        if let Some(earliest) = self.not_before.remove(&process) {
             coverage.rare(Rare::RetryWait, self.seed);
             if now < earliest {
+                self.not_before.insert(process, earliest);
                 self.broken.push(format!("I11: {ask:?} asked at {now}, and Retry-After said not before {earliest}"));
             }
         }
@@ -85,23 +92,37 @@ impl Seen {
     }
 
     pub fn answered(&mut self, ask: &Ask, now: Instant) {
-        if let Ask::Devices(team) = ask {
-            self.looks[*team].push(now.nanos());
+        match ask {
+            Ask::Page { team, stream: Stream::Connections, .. } => self.has_read[*team] = true,
+            Ask::Devices(team) => {
+                self.looks[*team].push(now.nanos());
+                if std::mem::take(&mut self.has_read[*team]) {
+                    self.readings[*team].push(now.nanos());
+                }
+            }
+            _ => {}
         }
     }
 
-    pub fn failed(&mut self, ask: &Ask, error: &ApiError, now: Instant) {
-        let teams = ask.team().map_or(0..self.troubles.len(), |team| team..team + 1);
+    pub fn failed(&mut self, process: u32, ask: &Ask, error: &ApiError, now: Instant) {
+        // Who is asked to wait waits with all that it would ask.
+        let team = ask.team().filter(|_| error.retry_after().is_none());
+        let teams = team.map_or(0..self.troubles.len(), |team| team..team + 1);
         teams.for_each(|team| self.troubles[team].push(now.nanos()));
+        if let (Some(Stream::Connections), Some(team)) = (ask.stream(), ask.team()) {
+            self.has_read[team] = false;
+        }
         if let ApiError::Throttled { retry_after: Some(wait), .. } = error {
             let wait = (*wait).min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX));
-            self.not_before.insert(ask.clone(), now.plus(wait));
+            let earliest = self.not_before.entry(process).or_insert(now);
+            *earliest = (*earliest).max(now.plus(wait));
         }
     }
 
     /// The process ended, or its store failed: what was read and not committed may be lost to it.
     pub fn trouble(&mut self, now: Instant) {
         self.troubles.iter_mut().for_each(|times| times.push(now.nanos()));
+        self.has_read.fill(false);
     }
 
     /// Another process knows nothing of what its predecessor was told.

@@ -39,7 +39,7 @@ impl Ask {
         }
     }
 
-    fn stream(&self) -> Option<Stream> {
+    pub fn stream(&self) -> Option<Stream> {
         match self {
             Ask::Billing(_) => Some(Stream::Billing),
             Ask::Page { stream, .. } => Some(*stream),
@@ -63,7 +63,9 @@ pub struct Service {
     pub plan: Arc<Plan>,
     pub clock: Arc<SimClock>,
     pub trace: Arc<Trace>,
-    inner: Mutex<Inner>,
+    inner: Arc<Mutex<Inner>>,
+    /// Which of the processes that live at one time asks.
+    process: u32,
 }
 
 impl Service {
@@ -76,7 +78,13 @@ impl Service {
             cached: BTreeMap::new(),
             flips: 0,
         };
-        Self { plan, clock, trace, inner: Mutex::new(inner) }
+        Self { plan, clock, trace, inner: Arc::new(Mutex::new(inner)), process: 0 }
+    }
+
+    /// The same service, asked by another process at the same time.
+    pub fn of_another_process(&self) -> Self {
+        let (plan, clock, trace) = (self.plan.clone(), self.clock.clone(), self.trace.clone());
+        Self { plan, clock, trace, inner: self.inner.clone(), process: self.process + 1 }
     }
 
     pub fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -107,7 +115,7 @@ impl Service {
         let (number, latency) = {
             let mut inner = self.inner();
             let Inner { seen, coverage, .. } = &mut *inner;
-            let number = seen.begin(&ask, self.clock.truth(), coverage);
+            let number = seen.begin(self.process, &ask, self.clock.truth(), coverage);
             let spells = self.spells(&ask, &mut inner.chance);
             let jitter = if spells.contains(&Fault::OutOfOrder) { 8_000 } else { 60 };
             (number, inner.chance.between(40, 40 + jitter))
@@ -135,7 +143,7 @@ impl Service {
                 Ok(Served { body: read, at })
             }
             Err(error) => {
-                inner.seen.failed(&ask, &error, now);
+                inner.seen.failed(self.process, &ask, &error, now);
                 Err(error)
             }
         }

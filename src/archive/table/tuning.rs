@@ -37,6 +37,10 @@ pub const GROUP_BYTES_MAX: usize = 128 << 20;
 /// Sealed files are therefore encoded at 1 too, and take over large row groups of recent ones as they are: sealing a backfill at 9 took a quarter of its time, for two bytes an event.
 const RAW_PAGE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 256 << 10;
+/// Files of fewer rows are not compressed, the less the shorter they live: what is set up to compress and to expand each
+/// column costs more than all the rest of writing and reading such a file, a quarter of what a quiet team's polls cost.
+const BRIEF_COMPRESSED_ROWS_MIN: u64 = 1_000;
+const RECENT_COMPRESSED_ROWS_MIN: u64 = 100;
 const RECENT_LEVEL: i32 = 1;
 const SEALED_LEVEL: i32 = 1;
 const RANDOM_ID_LEVEL: i32 = 1;
@@ -52,7 +56,9 @@ const BLOOM_COLUMNS: [&str; 4] = [CONNECTION_ID, "device_id", "peer_email", "pee
 /// How long a file is going to live, and so how much work its encoding is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// Until its window settles or its month is sealed.
+    /// Until its window settles, or the next poll.
+    Brief,
+    /// Until its month is sealed.
     Recent,
     /// For good.
     Sealed,
@@ -67,23 +73,29 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
         descending: false,
         nulls_first: false,
     };
-    let level = match tier {
-        Tier::Recent => RECENT_LEVEL,
-        Tier::Sealed => SEALED_LEVEL,
+    let is_small = match tier {
+        Tier::Brief => rows < BRIEF_COMPRESSED_ROWS_MIN,
+        Tier::Recent => rows < RECENT_COMPRESSED_ROWS_MIN,
+        Tier::Sealed => false,
+    };
+    let (compression, ids) = match tier {
+        _ if is_small => (Compression::UNCOMPRESSED, Compression::UNCOMPRESSED),
+        Tier::Brief | Tier::Recent => (zstd(RECENT_LEVEL), zstd(RANDOM_ID_LEVEL)),
+        Tier::Sealed => (zstd(SEALED_LEVEL), zstd(RANDOM_ID_LEVEL)),
     };
     let builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("annals".to_owned())
         .set_key_value_metadata(Some(vec![note("version", TABLE_VERSION), note("dataset", dataset.as_str())]))
         .set_sorting_columns(Some(vec![order(sorted_by(dataset))]))
-        .set_compression(zstd(level))
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_bloom_filter_position(BloomFilterPosition::End)
         .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(GROUP_ROWS_MAX)
         .set_dictionary_page_size_limit(1 << 20);
-    with_blooms(with_columns(builder), dataset, rows).build()
+    with_blooms(with_columns(builder, ids), dataset, rows).build()
 }
 
 /// The column by which the rows of a file are sorted.
@@ -95,7 +107,7 @@ pub fn sorted_by(dataset: Dataset) -> &'static str {
     }
 }
 
-fn with_columns(mut builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+fn with_columns(mut builder: WriterPropertiesBuilder, ids: Compression) -> WriterPropertiesBuilder {
     for name in [column::EVENT_TIME, column::EVENT_TIME_NS] {
         let path = ColumnPath::from(name);
         builder = builder
@@ -130,7 +142,7 @@ fn with_columns(mut builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder
         // The least and the greatest of random ids tell nothing, and finding them takes two comparisons an event.
         let path = ColumnPath::from(name);
         builder = builder
-            .set_column_compression(path.clone(), zstd(RANDOM_ID_LEVEL))
+            .set_column_compression(path.clone(), ids)
             .set_column_statistics_enabled(path, EnabledStatistics::None);
     }
     builder

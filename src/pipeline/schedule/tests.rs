@@ -262,3 +262,20 @@ fn a_team_that_is_asked_to_wait_is_visited_for_nothing_else_meanwhile() {
     assert_eq!(table.next(at(NOON).plus(seconds(1))), Next::Wait(Some(at(NOON).plus(seconds(600)))));
     assert!(matches!(table.next(at(NOON).plus(seconds(600))), Next::Start(..)));
 }
+
+#[test]
+fn a_team_that_is_asked_to_wait_again_and_again_is_visited_more_and_more_seldom() {
+    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], 4, 7);
+    let team = TeamId::from("t");
+    table.add(&team, at(NOON));
+    let mut now = at(NOON);
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        assert!(matches!(table.next(now), Next::Start(..)));
+        table.finished(&team, CONNECTIONS, now, Outcome::Failed { not_before: Some(seconds(600)) }, None);
+        let due = table.standing(&team, CONNECTIONS).unwrap().due;
+        waits.push(due.since(now).as_secs());
+        now = due;
+    }
+    assert_eq!(waits, [600, 1_200, 1_800, 2_400, 2_400, 2_400]);
+}

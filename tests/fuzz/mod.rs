@@ -71,15 +71,17 @@ pub fn hold(name: &str) {
     println!("{name}: {cases} cases of seed {seed}, {} outcomes; the slowest took {took:?}: {input}", met.len());
 }
 
-/// What became of an input; a panic is made as small as it gets, and told.
+/// What became of an input, without the words that it brought along; a panic is made as small as it gets, and told.
 fn outcome(target: &Target, input: &[u8]) -> String {
     let run = |input: &[u8]| catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    quietly(|| run(input)).unwrap_or_else(|panic| {
+    let told = quietly(|| run(input)).unwrap_or_else(|panic| {
         let small = quietly(|| smallest(input, |input| run(input).is_err()));
         let why = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
         let place = format!("tests/corpus/{}/", target.name);
         panic!("{}: {}\non {}\nkeep it under {place}", target.name, why.unwrap_or_default(), shown(&small));
-    })
+    });
+    let brought = |word: &str| input.windows(word.len().max(1)).any(|part| part == word.as_bytes());
+    told.split(' ').filter(|word| word.len() < 4 || !brought(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Parts are taken out for as long as it fails.
@@ -116,9 +118,9 @@ fn quietly<T>(act: impl FnOnce() -> T) -> T {
             }
         }));
     });
-    QUIET.set(true);
+    let before = QUIET.replace(true);
     let done = act();
-    QUIET.set(false);
+    QUIET.set(before);
     done
 }
 
@@ -156,4 +158,21 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// What overflows the stack of a parser that recurses.
 fn deep() -> Vec<Vec<u8>> {
     ["[", "{\"a\":", "a = [", "(", "/*", "a.", "[["].map(|part| part.repeat(DEPTH / part.len()).into_bytes()).to_vec()
+}
+
+/// A parser that panics of two bytes, somewhere in its input.
+fn falls_over(input: &[u8]) -> String {
+    assert!(!input.windows(2).any(|two| two == b"\xffb"), "fell over");
+    String::new()
+}
+
+#[test]
+fn a_panic_is_told_with_the_bytes_that_it_takes() {
+    let target = Target { name: "planted", run: falls_over };
+    let panic = catch_unwind(|| quietly(|| outcome(&target, b"much before \xffb and behind"))).unwrap_err();
+    let said = panic.downcast_ref::<String>().unwrap();
+    assert!(
+        said.starts_with("planted: fell over\non b\"\\xffb\" (2 bytes)\nkeep it under tests/corpus/planted/"),
+        "{said}"
+    );
 }

@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 
-.PHONY: help demo build test lint bench long install
+.PHONY: help demo build test lint bench long mutants install
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -33,6 +33,10 @@ long: ## the long run: large seeds and sizes, then the same tests on the engine 
 	@scripts/browser.sh install
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
+
+# FILES="-f src/correlate/session.rs" plants them there alone.
+mutants: ## bugs planted by a machine where the promise rests; every test of the library must notice (cargo install cargo-mutants)
+	@$(WITH_ENGINE) mutants --in-place $(FILES)
 
 install: build ## into PREFIX (/usr/local): bin/annals, and lib/annals for the engine's library
 	@PREFIX="$(PREFIX)" TARGET_DIR="$(TARGET_DIR)" scripts/duckdb-lib.sh scripts/install.sh

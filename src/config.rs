@@ -32,6 +32,9 @@ pub const DEFAULT_ARCHIVE: &str = "archive";
 const CONCURRENCY_MAX: usize = 64;
 const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
 const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
+const DEADLINE_MIN: Duration = Duration::from_secs(1);
+const DEADLINE_MAX: Duration = Duration::from_secs(600);
+const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
 const RESCANS_MAX: usize = 8;
 const DAY_SECONDS: u64 = 86_400;
 /// A month is sealed as a whole, so no window is longer than the shortest month.
@@ -97,6 +100,10 @@ pub struct Config {
     /// `None`: no limit.
     pub requests_per_second: Option<f64>,
     pub concurrency: NonZeroUsize,
+    /// The total time of one request, its body included.
+    pub deadline: Duration,
+    /// How long `sync` and `plan` try a request again that may succeed later; zero: never.
+    pub retry_for: Duration,
     pub windows: Windows,
     pub inventory: Inventory,
     pub schedule: Schedule,
@@ -171,6 +178,8 @@ impl Config {
             teams: check_teams(&file.api.teams, &place)?,
             requests_per_second,
             concurrency: check_concurrency(file.api.concurrency, &place)?,
+            deadline: check_span(&place("api.deadline"), &file.api.deadline, DEADLINE_MIN, DEADLINE_MAX)?,
+            retry_for: check_span(&place("api.retry_for"), &file.api.retry_for, Duration::ZERO, RETRY_FOR_MAX)?,
             windows,
             inventory: file.inventory,
             schedule: daemon::check_schedule(&file.schedule, &place)?,
@@ -295,6 +304,14 @@ fn check_concurrency(value: usize, place: &impl Fn(&str) -> String) -> Result<No
     NonZeroUsize::new(value).filter(|value| value.get() <= CONCURRENCY_MAX).ok_or_else(|| {
         ConfigError::invalid(place("api.concurrency"), format!("{value} is not in 1 to {CONCURRENCY_MAX}"))
     })
+}
+
+fn check_span(place: &str, text: &str, min: Duration, max: Duration) -> Result<Duration, ConfigError> {
+    let span = parse_duration(text).map_err(|message| ConfigError::invalid(place, message))?;
+    match (min..=max).contains(&span) {
+        true => Ok(span),
+        false => Err(ConfigError::invalid(place, format!("{text} is not in {min:?} to {max:?}"))),
+    }
 }
 
 fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Result<Windows, ConfigError> {

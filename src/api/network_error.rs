@@ -4,13 +4,15 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use rustls::CertificateError;
+
 /// The time that making a connection may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// `origin` is scheme, host and port.
 pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> String {
     if let Some(tls) = find::<rustls::Error>(error) {
-        return format!("no secure connection to {origin}: {tls}");
+        return format!("no secure connection to {origin}: {}", tls_cause(tls));
     }
     if error.is_dns() {
         return format!("the host of {origin} cannot be found: {}", root(error));
@@ -19,6 +21,11 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
         let kind = find::<io::Error>(error).map(io::Error::kind);
         return match kind {
             Some(io::ErrorKind::ConnectionRefused) => format!("{origin} refused the connection: nothing listens there"),
+            Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) if origin.starts_with("https:") => {
+                format!(
+                    "no secure connection to {origin}: it ends the connection in the handshake: does it speak TLS there?"
+                )
+            }
             _ if error.is_timeout() => format!("no connection to {origin} within {CONNECT_TIMEOUT:?}"),
             _ => format!("no connection to {origin}: {}", root(error)),
         };
@@ -32,19 +39,39 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
     format!("the connection to {origin} broke: {}", root(error))
 }
 
-/// The first error of type `E` in the chain; io errors hide theirs one level further down.
-fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<E>() {
-            return Some(found);
+/// What is wrong with a certificate, and what helps; of other causes the library's own words.
+fn tls_cause(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
+    let words = match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired: it must be renewed there, unless this machine's clock is wrong"
         }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: look at this machine's clock"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another host: look at the address"
+        }
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an authority that this machine does not trust: install that authority's \
+             certificate, or name its file in SSL_CERT_FILE"
+        }
+        _ => return error.to_string(),
+    };
+    words.to_owned()
+}
+
+/// The last error of type `E` in the chain, which names the cause; io errors hide theirs one level further down.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let (mut next, mut found) = (Some(error), None);
+    while let Some(error) = next {
+        found = error.downcast_ref::<E>().or(found);
         next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(inner) => Some(inner),
             None => error.source(),
         };
     }
-    None
+    found
 }
 
 /// The last error of the chain: the outer ones only say that something failed.

@@ -50,6 +50,16 @@ impl Default for RetryPolicy {
     }
 }
 
+impl RetryPolicy {
+    /// Goes on for about so long, the waits that the service asks for aside; the waits between stay as they are.
+    pub fn within(total: Duration) -> Self {
+        let policy = Self::default();
+        let longest = total.as_millis() / u128::from(RETRY_DELAY_MS_MAX / 2);
+        let attempts = u32::try_from(longest).unwrap_or(u32::MAX);
+        Self { attempts_max: policy.attempts_max.max(attempts), total_max: total, ..policy }
+    }
+}
+
 /// How many requests were made, and how they ended. Shared: status and progress read it while it grows.
 #[derive(Debug, Default)]
 pub struct RequestCounts {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
 use crate::planted::{self, Bug};
 
-use super::heads::{HeadsWriter, heads_days};
+use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, row_digests};
@@ -58,6 +58,7 @@ pub struct TeamWriter {
     state: TeamState,
     end: LedgerEnd,
     heads: Option<HeadsWriter>,
+    signer: SignerInForce,
     recovery: Recovery,
     lookup: Lookup,
     /// An earlier commit failed half-way; only opening again tells what stands.
@@ -73,7 +74,7 @@ impl TeamWriter {
         archive_id: &str,
         team: &TeamId,
         now: Instant,
-        signer: Option<Arc<Signer>>,
+        signer: SignerInForce,
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
@@ -91,13 +92,7 @@ impl TeamWriter {
         if recovery.torn_bytes > 0 {
             tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
         }
-        let heads = match signer {
-            Some(signer) => Some(HeadsWriter::open(store.as_ref(), signer, archive_id, team, &replay)?),
-            None => {
-                warn_unsigned(store.as_ref(), &key, team)?;
-                None
-            }
-        };
+        let heads = heads_of(store.as_ref(), signer.now(), archive_id, team, &replay)?;
         let end = LedgerEnd { torn: 0, ..replay.end };
         Ok(Self {
             store,
@@ -105,6 +100,7 @@ impl TeamWriter {
             state,
             end,
             heads,
+            signer,
             recovery,
             lookup: Lookup::default(),
             is_poisoned: false,
@@ -209,6 +205,7 @@ impl TeamWriter {
         if draft.is_empty() {
             return Ok(Committed::Nothing);
         }
+        self.follow_signer()?;
         let rows = row_digests(&draft);
         let digest = draft_digest(&draft, &rows);
         if self.state.draft == Some(digest) {
@@ -229,6 +226,21 @@ impl TeamWriter {
             return Err(ArchiveError::State { team: self.state.team_id.clone(), source });
         }
         self.append_and_publish(body, now)
+    }
+
+    /// Another key may have been put in force since the last commit.
+    fn follow_signer(&mut self) -> Result<(), ArchiveError> {
+        let signer = self.signer.now();
+        let is_same = match (&self.heads, &signer) {
+            (Some(heads), Some(signer)) => heads.is_of(signer),
+            (heads, signer) => heads.is_none() && signer.is_none(),
+        };
+        if !is_same {
+            let (store, team) = (self.store.as_ref(), &self.state.team_id);
+            let replay = replay(store, &self.state.archive_id, team)?;
+            self.heads = heads_of(store, signer, &self.state.archive_id, team, &replay)?;
+        }
+        Ok(())
     }
 
     /// Step 1.
@@ -317,12 +329,21 @@ impl TeamWriter {
     }
 }
 
-/// From the first signed line on every line is to be signed.
-fn warn_unsigned(store: &dyn Store, key: &TeamKey, team: &TeamId) -> Result<(), StoreError> {
-    if !heads_days(store, key)?.is_empty() {
+/// The hand on a team's signatures, where there is a key. From the first signed line on every line is to be signed.
+fn heads_of(
+    store: &dyn Store,
+    signer: Option<Arc<Signer>>,
+    archive_id: &str,
+    team: &TeamId,
+    replay: &Replay,
+) -> Result<Option<HeadsWriter>, ArchiveError> {
+    if let Some(signer) = signer {
+        return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
+    }
+    if !heads_days(store, &TeamKey::of(team))?.is_empty() {
         tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its

@@ -4,7 +4,7 @@
 //! signed: the line's number, its `sha256`, the public key, and the signature as it would stand in the note of that head.
 //! Another key takes over by a line that the old one and the new one have signed.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
@@ -95,6 +95,24 @@ pub struct Signer {
     pub previous: Option<SecretKey>,
 }
 
+/// Who signs now, known to an archive and to its open writers.
+#[derive(Clone, Default)]
+pub struct SignerInForce(Arc<RwLock<Option<Arc<Signer>>>>);
+
+impl SignerInForce {
+    pub fn new(signer: Option<Arc<Signer>>) -> Self {
+        Self(Arc::new(RwLock::new(signer)))
+    }
+
+    pub fn now(&self) -> Option<Arc<Signer>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set(&self, signer: Option<Arc<Signer>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = signer;
+    }
+}
+
 /// The writer's hand on the file of signatures.
 pub struct HeadsWriter {
     signer: Arc<Signer>,
@@ -151,6 +169,11 @@ impl HeadsWriter {
             None => writer.sign(store, seq, hash, day)?,
         }
         Ok(writer)
+    }
+
+    /// Whether this is still who is to sign.
+    pub fn is_of(&self, signer: &Signer) -> bool {
+        self.signer.key.public() == signer.key.public()
     }
 
     /// Signs a line that stands in the ledger.
@@ -229,7 +252,7 @@ fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, Ledg
         let mut keep = parts.lines.len();
         let mut found = lines.last().map(|line| HeadLine::decode(&line[..line.len() - 1]));
         if let (Some(Err(_)), Some(line)) = (&found, lines.last())
-            && super::ledger::is_zeroed(line)
+            && super::ledger::is_zeroed(line, keep - line.len())
         {
             keep -= line.len();
             found = lines.len().checked_sub(2).map(|at| HeadLine::decode(&lines[at][..lines[at].len() - 1]));

@@ -136,15 +136,12 @@ pub fn cut(bytes: &[u8]) -> Cut<'_> {
     Cut { lines, tail }
 }
 
-/// Whether a last line that ends in a newline can have been left by a loss of power: it begins with a zero byte or
-/// holds a whole sector of them, which no flipped bit does.
-pub fn is_zeroed(line: &[u8]) -> bool {
-    let mut run = 0;
-    line.first() == Some(&0)
-        || line.iter().any(|&byte| {
-            run = if byte == 0 { run + 1 } else { 0 };
-            run >= SECTOR_BYTES
-        })
+/// Whether a last line that ends in a newline and stands at the byte `at` of its file can have been left by a loss of
+/// power: zeros stand at its beginning or at the end of a sector, where a disk writes whole sectors or none. That a
+/// flipped bit looks so is possible in one byte of a sector.
+pub fn is_zeroed(line: &[u8], at: usize) -> bool {
+    let ends = (SECTOR_BYTES - 1 - at % SECTOR_BYTES..line.len()).step_by(SECTOR_BYTES);
+    line.first() == Some(&0) || ends.into_iter().any(|end| line[end] == 0)
 }
 
 /// What stands behind the last newline of a ledger.
@@ -164,7 +161,8 @@ pub fn tail_kind(tail: &[u8]) -> TailKind {
     match tail {
         [] => TailKind::Nothing,
         _ if Line::decode(tail).is_ok() => TailKind::Unended,
-        [line @ .., _] if Line::decode(line).is_ok() => TailKind::Altered,
+        // A zero is what a disk leaves of a sector that it did not write.
+        [line @ .., 1..=u8::MAX] if Line::decode(line).is_ok() => TailKind::Altered,
         _ => TailKind::Torn,
     }
 }
@@ -237,11 +235,14 @@ mod tests {
             (whole[..whole.len() - 1].to_vec(), TailKind::Torn),
             (whole.to_vec(), TailKind::Unended),
             (with(0x0b), TailKind::Altered),
+            (with(0), TailKind::Torn),
             (vec![0; 300], TailKind::Torn),
         ] {
             assert_eq!(tail_kind(&tail), kind, "{} bytes", tail.len());
         }
-        assert!(is_zeroed(&[0; 5]) && !is_zeroed(whole));
-        assert!(is_zeroed(&[&whole[..20], &[0; 512], b"}"].concat()));
+        assert!(is_zeroed(&[0; 5], 7) && !is_zeroed(whole, 0) && !is_zeroed(whole, 511));
+        let half_written = [&whole[..20], &[0; 92], b"}".as_slice()].concat();
+        assert!(is_zeroed(&half_written, 400) && is_zeroed(&half_written, 7 * 512 + 400));
+        assert!(!is_zeroed(&half_written, 300) && !is_zeroed(&half_written, 399));
     }
 }

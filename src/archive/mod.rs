@@ -88,10 +88,11 @@ pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
 pub use draft::{Draft, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
-pub use heads::Signer;
+pub use heads::{HeadLine, Signer};
+pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use path::{TeamKey, month_of};
+pub use path::{ArchivePath, DataPath, TeamKey, month_of};
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,

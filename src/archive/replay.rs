@@ -107,7 +107,7 @@ fn follow_file(
         let text = &line[..line.len() - 1];
         match follow_line(replay, day, offset as u64, text) {
             Ok(()) => {}
-            Err(_) if is_final && ledger::is_zeroed(text) => {
+            Err(_) if is_final && ledger::is_zeroed(text, offset) => {
                 return Ok(LedgerEnd { day: Some(day), len: offset as u64, torn: line.len() as u64 });
             }
             Err(reason) => return Err(damaged(path, number, reason)),

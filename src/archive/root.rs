@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Instant, TeamId};
 
+use super::heads::SignerInForce;
 use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING};
 use super::publish::is_in_place;
@@ -35,7 +36,7 @@ pub(super) struct Manifest {
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
-    signer: Option<Arc<Signer>>,
+    signer: SignerInForce,
 }
 
 impl fmt::Debug for Archive {
@@ -51,7 +52,7 @@ impl Archive {
     /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or the store's.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
         match read_manifest(store.as_ref())? {
-            Some(manifest) => Ok(Self { store, id: manifest.id, signer: None }),
+            Some(manifest) => Ok(Self { store, id: manifest.id, signer: SignerInForce::default() }),
             None => Err(ArchiveError::NotAnArchive),
         }
     }
@@ -63,12 +64,12 @@ impl Archive {
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         if let Some(manifest) = read_manifest(store.as_ref())? {
             clear_staged_manifest(store.as_ref())?;
-            return Ok(Self { store, id: manifest.id, signer: None });
+            return Ok(Self { store, id: manifest.id, signer: SignerInForce::default() });
         }
         let _guard = store.lock("archive")?;
         if let Some(manifest) = read_manifest(store.as_ref())? {
             drop(_guard);
-            return Ok(Self { store, id: manifest.id, signer: None });
+            return Ok(Self { store, id: manifest.id, signer: SignerInForce::default() });
         }
         for directory in [LEDGER, "data", "recent"] {
             if let Some(found) = store.list(directory)?.into_iter().next() {
@@ -78,13 +79,23 @@ impl Archive {
         let manifest = Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() };
         write_manifest(store.as_ref(), &manifest)?;
         drop(_guard);
-        Ok(Self { store, id: manifest.id, signer: None })
+        Ok(Self { store, id: manifest.id, signer: SignerInForce::default() })
     }
 
     /// Writers of this archive sign the heads of what they commit.
     #[must_use]
     pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {
-        Self { signer, ..self }
+        Self { signer: SignerInForce::new(signer), ..self }
+    }
+
+    /// As [`Archive::signed_by`], from the next commit of each open writer on.
+    pub fn sign_by(&self, signer: Option<Arc<Signer>>) {
+        self.signer.set(signer);
+    }
+
+    /// Who signs now.
+    pub fn signer(&self) -> Option<Arc<Signer>> {
+        self.signer.now()
     }
 
     pub fn id(&self) -> &str {
@@ -146,7 +157,7 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
             // Nothing but an interrupted first append.
             None => continue,
             Some(Ok((line, _))) => found.push(line.team_id),
-            Some(Err(_)) if ledger::is_zeroed(&content) => continue,
+            Some(Err(_)) if ledger::is_zeroed(&content, 0) => continue,
             Some(Err(e)) => {
                 return Err(ArchiveError::Damaged { path: entry.path, line: 1, reason: e.to_string() });
             }

@@ -69,6 +69,7 @@ pub fn http_options(config: &Config) -> Result<HttpOptions, Error> {
     Ok(HttpOptions {
         requests_per_second: config.requests_per_second,
         concurrency: config.concurrency,
+        deadline: config.deadline,
         ..HttpOptions::new(config.base_url()?.as_str(), token)
     })
 }

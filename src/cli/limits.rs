@@ -3,9 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use rustix::process::{Resource, getrlimit};
 
 use crate::config::{Config, check_threads, parse_memory};
+use crate::error::Error;
 use crate::report::Limits;
+
+/// With fewer files the runtime cannot even start, and says so by a panic.
+const FILES_MIN: u64 = 16;
+/// What a reading needs, and some more.
+const FILES_WISE: u64 = 256;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct LimitArgs {
@@ -46,4 +53,15 @@ pub fn limits(config: &Config) -> Limits {
 /// Where queries spill.
 pub fn spill_parent(config: &Config) -> PathBuf {
     config.sql.temp_directory.clone().unwrap_or_else(std::env::temp_dir)
+}
+
+/// # Errors
+/// When this process may open so few files at once that nothing works.
+pub fn enough_files() -> Result<(), Error> {
+    match getrlimit(Resource::Nofile).current {
+        Some(files) if files < FILES_MIN => Err(Error::Refused(format!(
+            "this process may open {files} files at once (ulimit -n), too few to do anything: allow {FILES_WISE}"
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -16,6 +16,8 @@ pub fn start_logging(arguments: &Arguments) {
         (false, true) => "warn,annals=info",
         (false, false) => "warn",
     };
+    // What it complains of is in the error that ends the request, with what helps.
+    let fallback = format!("{fallback},rustls_platform_verifier=off");
     let filter = EnvFilter::try_from_env("ANNALS_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(stderr);

@@ -82,6 +82,7 @@ enum Command {
 }
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
+    limits::enough_files()?;
     match command {
         Command::Demo(args) => block_on(demo::run(global, &args)),
         Command::Init(args) => init::run(global, &args),

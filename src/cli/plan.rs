@@ -12,7 +12,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, looks_planned, plan, windows_of};
 
 use super::sync::SyncArgs;
-use super::{Global, global, look, output, reading, status};
+use super::{Global, look, output, reading, status};
 
 /// What a sync would fetch, how many requests, how long, and what would be lost first; writes nothing
 #[derive(Debug, Clone, Args)]
@@ -33,7 +33,7 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let clock = reading::clock();
     let settings = args.sync.apply(reading::settings(&config), clock.now())?;
-    let source = reading::source(global::http_options(&config)?, &clock)?;
+    let source = reading::configured_source(&config, &clock)?;
     let archive = match Archive::open(Arc::new(LocalStore::new(look::root(&config)?))) {
         Ok(archive) => Some(archive),
         Err(ArchiveError::NotAnArchive) => None,

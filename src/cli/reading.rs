@@ -12,6 +12,8 @@ use crate::error::Error;
 use crate::model::WindowGrid;
 use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
 
+use super::global;
+
 /// Bytes of an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
 /// Between two questions about a user each: two a second.
@@ -26,9 +28,21 @@ pub fn clock() -> Arc<dyn Clock> {
 /// # Errors
 /// When address or token cannot be used.
 pub fn source(options: HttpOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
+    retrying(options, RetryPolicy::default(), clock)
+}
+
+/// The service that is configured, with retries as configured.
+///
+/// # Errors
+/// As [`source`], and when no address or no token is configured.
+pub fn configured_source(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
+    retrying(global::http_options(config)?, RetryPolicy::within(config.retry_for), clock)
+}
+
+fn retrying(options: HttpOptions, policy: RetryPolicy, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
     let pause = Arc::new(Pause::new(clock.clone()));
     let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.pausing(pause.clone()));
-    Ok(Arc::new(Retrying::sharing(http, clock.clone(), RetryPolicy::default(), Arc::default(), pause)))
+    Ok(Arc::new(Retrying::sharing(http, clock.clone(), policy, Arc::default(), pause)))
 }
 
 /// The archive at `root`, made if there is none.

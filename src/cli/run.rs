@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
 use crate::api::{EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenSource};
-use crate::archive::{Archive, ArchiveError, Guard as Lock, StoreError};
+use crate::archive::{Archive, ArchiveError, Guard as Lock, Signer, StoreError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -72,6 +72,7 @@ struct Running {
     pause: Arc<Pause>,
     metrics: Arc<Metrics>,
     config: Config,
+    archive: Option<Arc<Archive>>,
     /// Where the token in force comes from.
     token: Arc<Mutex<TokenSource>>,
     port: Option<Port>,
@@ -103,6 +104,7 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
         pause,
         metrics,
         config,
+        archive: None,
         token,
         port: None,
         told,
@@ -114,6 +116,7 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
     let signer = reading::signer(&running.config)?;
     let archive = Arc::new(reading::archive(&root, &running.clock)?.signed_by(signer));
     let _lock = lock(&archive)?;
+    running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);
     let signals = Signals::new()?;
@@ -228,6 +231,9 @@ impl Running {
         }
         let edges = self.edges(&config)?;
         self.watch(&config)?;
+        let signer = reading::signer(&config)?;
+        let before = self.archive.as_ref().and_then(|archive| archive.signer());
+        check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
                 let (settings, limits) = shown_as(&config, &self.catalog);
@@ -244,12 +250,27 @@ impl Running {
         if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
             detecting.abort();
         }
+        if let Some(archive) = &self.archive {
+            archive.sign_by(signer);
+        }
         config.token_source()?.clone_into(&mut self.token.lock().unwrap_or_else(PoisonError::into_inner));
         let schedule = config.schedule.clone();
         self.config = config;
         let _ = self.commands.unbounded_send(Command::Reload(Box::new((edges, schedule))));
         Ok(())
     }
+}
+
+/// Another key signs only where the one before hands over to it.
+fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(), Error> {
+    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+    let (old, new) = (before.key.public(), after.key.public());
+    if old == new || after.previous.as_ref().is_some_and(|previous| previous.public() == old) {
+        return Ok(());
+    }
+    let (old, new) = (old.name(), new.name());
+    let message = format!("signing.previous_key_file: give the file of {old}, so that it hands over to {new}");
+    Err(Error::Usage(message))
 }
 
 /// This program, also after another version was installed in its place.

@@ -9,7 +9,7 @@ use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, Looks, RoundError, Settings, TeamRound};
 
-use super::{Global, bars, global, look, output, reading};
+use super::{Global, bars, look, output, reading};
 
 /// Catch up once with everything the service shows, then stop
 #[derive(Debug, Clone, Args)]
@@ -100,7 +100,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let clock = reading::clock();
     let settings = args.apply(reading::settings(&config), clock.now())?;
-    let source = reading::source(global::http_options(&config)?, &clock)?;
+    let source = reading::configured_source(&config, &clock)?;
     let root = look::root(&config)?;
     let archive = reading::archive(&root, &clock)?.signed_by(reading::signer(&config)?);
     let round = {

@@ -52,11 +52,21 @@ pub(super) struct Api {
     pub teams: Vec<String>,
     pub requests_per_second: f64,
     pub concurrency: usize,
+    pub deadline: String,
+    pub retry_for: String,
 }
 
 impl Default for Api {
     fn default() -> Self {
-        Self { base_url: None, token_file: None, teams: Vec::new(), requests_per_second: 5.0, concurrency: 4 }
+        Self {
+            base_url: None,
+            token_file: None,
+            teams: Vec::new(),
+            requests_per_second: 5.0,
+            concurrency: 4,
+            deadline: "60s".into(),
+            retry_for: "75s".into(),
+        }
     }
 }
 

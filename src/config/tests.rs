@@ -1,3 +1,5 @@
+use crate::api::RetryPolicy;
+
 use super::*;
 
 fn load(text: &str, overrides: Overrides) -> Result<Config, String> {
@@ -15,6 +17,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.archive, PathBuf::from("/etc/annals/archive"));
     assert_eq!(config.requests_per_second, Some(5.0));
     assert_eq!(config.concurrency.get(), 4);
+    assert_eq!((config.deadline, config.retry_for), (crate::api::REQUEST_DEADLINE, RetryPolicy::default().total_max));
     assert_eq!(config.windows.length, Duration::from_secs(86_400));
     assert_eq!(config.windows.lag, Duration::from_secs(900));
     assert_eq!(config.windows.rescan, [3_600, 86_400, 259_200].map(Duration::from_secs));
@@ -102,6 +105,9 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[windows]\nlag = \"soon\"", "windows.lag", "soon"),
         ("[windows]\nrescan = [\"2h\", \"1h\"]", "windows.rescan", "growing"),
         ("[api]\nconcurrency = 0", "api.concurrency", "0"),
+        ("[api]\ndeadline = \"0s\"", "api.deadline", "1s"),
+        ("[api]\ndeadline = \"11m\"", "api.deadline", "600s"),
+        ("[api]\nretry_for = \"2h\"", "api.retry_for", "3600s"),
         ("[api]\nbase_url = \"ftp://x\"", "api.base_url", "https://"),
         ("[api]\nbase_url = \"https://u:p@x.example\"", "api.base_url", "password"),
         ("[api]\nbase_url = \"https://x.example?a=b\"", "api.base_url", "query"),

@@ -58,18 +58,31 @@ pub struct Program {
     /// Everything that any run ever printed.
     printed: Mutex<String>,
     syncs: AtomicUsize,
+    /// Of every run, beside what each has.
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Program {
     /// An empty archive of `service`.
     pub fn of(service: &Service) -> Self {
+        Self::through(service, service.base_url())
+    }
+
+    /// An empty archive of `service`, which is reached at another address.
+    pub fn through(service: &Service, base_url: String) -> Self {
         Self {
             home: tempfile::tempdir().unwrap(),
-            base_url: service.base_url(),
+            base_url,
             token: Mutex::new(service.token.clone()),
             printed: Mutex::default(),
             syncs: AtomicUsize::new(0),
+            environment: Vec::new(),
         }
+    }
+
+    pub fn with_variable(mut self, name: &'static str, path: PathBuf) -> Self {
+        self.environment.push((name, path));
+        self
     }
 
     pub fn home(&self) -> &Path {
@@ -115,6 +128,7 @@ impl Program {
             .env_remove("ANNALS_CONFIG")
             .env_remove("ANNALS_TOKEN_FILE")
             .env("NO_COLOR", "1")
+            .envs(self.environment.iter().map(|(name, path)| (name, path)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -118,6 +118,37 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
 }
 
 #[test]
+fn another_signing_key_takes_over_without_a_restart() {
+    let scene = Scene::new(1);
+    let key = |name: &str| {
+        let path = scene.path(name).to_str().unwrap().to_owned();
+        let made = scene.run(&["anchor", "--keygen", &path]);
+        assert!(made.status.success(), "{made:?}");
+        path
+    };
+    let (old, new) = (key("old.key"), key("new.key"));
+    scene.configure(&format!("{POLLS}[signing]\nkey_file = \"{old}\"\n"));
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    scene.configure(&format!("{POLLS}[signing]\nkey_file = \"{new}\"\n"));
+    daemon.signal("HUP");
+    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("signing.previous_key_file")));
+    scene.configure(&format!("{POLLS}[signing]\nkey_file = \"{new}\"\nprevious_key_file = \"{old}\"\n"));
+    daemon.signal("HUP");
+    let mut events = 0;
+    wait_for("a commit that the new key signs", || {
+        events += 1;
+        scene.connect(&scene.team(0), &format!("signed-{events}"));
+        let ledger = std::fs::read_dir(scene.path("archive/ledger")).unwrap().next().unwrap().unwrap().path();
+        let mut files = std::fs::read_dir(ledger).unwrap().map(|entry| entry.unwrap().path());
+        let heads = files.find(|path| path.extension().is_some_and(|ending| ending == "heads")).unwrap();
+        std::fs::read_to_string(heads).unwrap().contains("rotation ").then_some(())
+    });
+    daemon.stop();
+    assert!(scene.run(&["verify"]).status.success());
+}
+
+#[test]
 fn another_token_in_the_file_is_used_without_a_restart() {
     let scene = Scene::new(1);
     scene.set_token("expired");

@@ -11,6 +11,7 @@ mod properties;
 mod sessions;
 mod signing;
 mod splice;
+mod syncs;
 mod torn;
 mod torn_disk;
 

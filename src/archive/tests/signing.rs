@@ -88,6 +88,31 @@ fn a_new_key_signs_only_when_the_old_one_hands_over() {
 }
 
 #[test]
+fn an_open_writer_follows_the_key_that_is_in_force() {
+    let store = store();
+    let archive = open(&store).signed_by(Some(Arc::new(signer(1))));
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    archive.sign_by(Some(Arc::new(signer(2))));
+    let next = steps.next().unwrap();
+    let refused = commit(&mut writer, next.clone()).unwrap_err();
+    assert!(refused.to_string().contains("previous_key_file") && !refused.needs_reopen(), "{refused}");
+    archive.sign_by(Some(Arc::new(Signer { key: key(2), previous: Some(key(1)) })));
+    let _ = commit(&mut writer, next).unwrap();
+    // Nobody signs, and then somebody again.
+    archive.sign_by(None);
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    archive.sign_by(Some(Arc::new(signer(2))));
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    for known in [1, 2] {
+        let report = check(&store, &[known]);
+        assert_eq!(codes(&report), [], "key {known}");
+        assert_eq!(report.teams[0].signed.as_ref().unwrap().seq.0, 4);
+    }
+}
+
+#[test]
 fn no_fault_of_one_verb_leaves_a_line_unsigned() {
     let before = MemoryStore::new();
     steps(&(Arc::new(before.clone()) as Arc<dyn Store>), 0..3, Some(signer(1)));

@@ -3,19 +3,23 @@
 //! It does under each verb of the store what the store on a local disk does, in the same order: a new file's content is
 //! durable once the file is synced, its name once its directory is; a renamed file's new name once the target's directory
 //! is synced, the end of the old name once the source's is; a rename never loses the file. After every such step the disk
-//! is photographed, and [`Photo::states`] says what a loss of power at that moment can leave. Directories are not part
-//! of it: the store makes them, and syncs them, before it puts a file there.
+//! is photographed, and the photo says what a loss of power at that moment can leave. Directories are not part of it: the
+//! store makes them, and syncs them, before it puts a file there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use fastrand::Rng;
 
 use super::super::MemoryStore;
 use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
 
 const SECTOR: usize = 512;
+/// Of so many unsynced changes of names every combination is tried; of more, some.
+const CHANGES_ALL_MAX: usize = 2;
 
 /// A step that the disk only says it did: bugs on purpose, which the laws must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,27 @@ enum Change {
     Unlink { path: String },
 }
 
+impl Change {
+    /// The two ways in which it may have been done: whole, and of a rename the new name alone.
+    fn ways(&self, names: &BTreeMap<String, usize>) -> Vec<BTreeMap<String, usize>> {
+        let mut done = names.clone();
+        let mut half = None;
+        match self {
+            Change::Link { path, inode } => drop(done.insert(path.clone(), *inode)),
+            Change::Unlink { path } => drop(done.remove(path)),
+            Change::Rename { from, to, inode } => {
+                done.insert(to.clone(), *inode);
+                let mut both = done.clone();
+                both.entry(from.clone()).or_insert(*inode);
+                half = Some(both);
+                done.remove(from);
+            }
+        }
+        let half = half.unwrap_or_else(|| done.clone());
+        vec![done, half]
+    }
+}
+
 /// The disk at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Photo {
@@ -51,10 +76,11 @@ pub struct Photo {
     pub acknowledged: usize,
 }
 
+pub type Files = BTreeMap<String, Bytes>;
+
 /// What is found of a content, of what was durable of it and what was written.
 type Found = fn(&[u8], &[u8]) -> Vec<u8>;
 
-/// How an unsynced content may be found.
 const CONTENTS: [Found; 9] = [
     |_, now| now.to_vec(),
     |durable, _| durable.to_vec(),
@@ -62,7 +88,7 @@ const CONTENTS: [Found; 9] = [
     |durable, now| now[..durable.len().min(now.len()).midpoint(now.len())].to_vec(),
     |durable, now| now[..(durable.len() + 1).min(now.len())].to_vec(),
     |durable, now| now[..now.len().saturating_sub(1).max(durable.len().min(now.len()))].to_vec(),
-    // As long as it should be, and zeros where nothing was written.
+    // As long as it should be, with zeros.
     |durable, now| zeroed(durable, now, |_, _| true),
     |durable, now| zeroed(durable, now, |at, _| (at / SECTOR) % 2 == 1),
     |durable, now| zeroed(durable, now, |at, middle| at < middle),
@@ -71,53 +97,78 @@ const CONTENTS: [Found; 9] = [
 
 fn zeroed(durable: &[u8], now: &[u8], is_lost: impl Fn(usize, usize) -> bool) -> Vec<u8> {
     let kept = durable.iter().zip(now).take_while(|(a, b)| a == b).count();
-    let middle = kept.midpoint(now.len());
+    let middle = kept.midpoint(now.len()).next_multiple_of(SECTOR);
     let byte = |(at, byte): (usize, &u8)| if at >= kept && is_lost(at, middle) { 0 } else { *byte };
     now.iter().enumerate().map(byte).collect()
 }
 
+/// Sector by sector what was durable or what was written, in one length or the other, or one between.
+fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
+    let (least, most) = (durable.len().min(now.len()), durable.len().max(now.len()));
+    let length = match chance.u8(..8) {
+        0 => durable.len(),
+        1..5 => chance.usize(least..=most),
+        _ => now.len(),
+    };
+    let written = chance.f64();
+    let is_new: Vec<bool> = (0..=length / SECTOR).map(|_| chance.f64() < written).collect();
+    // What was never written is zeros; what was cut off may still be there.
+    let byte = |at: usize| {
+        let of = |content: &[u8]| content.get(at).copied();
+        of(if is_new[at / SECTOR] { now } else { durable }).or_else(|| of(durable).filter(|_| at >= now.len()))
+    };
+    (0..length).map(|at| byte(at).unwrap_or(0)).collect()
+}
+
 impl Photo {
-    /// What a loss of power at this moment may leave: files by path.
-    pub fn states(&self) -> Vec<BTreeMap<String, Bytes>> {
-        let mut states = Vec::new();
-        for names in self.possible_names() {
-            let dirty: Vec<usize> = names.values().copied().filter(|at| self.is_dirty(*at)).collect();
-            let ways = if dirty.is_empty() { 1 } else { CONTENTS.len() };
-            for way in CONTENTS.iter().take(ways) {
-                let content = |at: usize| match self.is_dirty(at) {
-                    true => Bytes::from(way(&self.inodes[at].durable, &self.inodes[at].now)),
-                    false => self.inodes[at].now.clone(),
-                };
-                states.push(names.iter().map(|(path, at)| (path.clone(), content(*at))).collect());
+    /// What a loss of power at this moment may leave, where every unsynced content is found in the same way.
+    pub fn alike(&self) -> impl Iterator<Item = Files> + '_ {
+        self.possible_names().into_iter().flat_map(move |names| {
+            let ways = if names.values().any(|at| self.is_dirty(*at)) { CONTENTS.len() } else { 1 };
+            CONTENTS.iter().take(ways).map(move |way| self.files(&names, |durable, now| way(durable, now)))
+        })
+    }
+
+    /// Whether a loss of power at this moment changes nothing.
+    pub fn is_settled(&self) -> bool {
+        self.changes.is_empty() && !self.names.values().any(|at| self.is_dirty(*at))
+    }
+
+    fn files(&self, names: &BTreeMap<String, usize>, mut found: impl FnMut(&[u8], &[u8]) -> Vec<u8>) -> Files {
+        let mut content = |at: usize| match self.is_dirty(at) {
+            true => Bytes::from(found(&self.inodes[at].durable, &self.inodes[at].now)),
+            false => self.inodes[at].now.clone(),
+        };
+        names.iter().map(|(path, at)| (path.clone(), content(*at))).collect()
+    }
+
+    /// What it may leave, where each name and each content is found in a way of its own.
+    pub fn draw(&self, chance: &mut Rng) -> Files {
+        let kept = chance.f64();
+        let mut names = self.durable_names.clone();
+        for change in &self.changes {
+            if chance.f64() < kept {
+                names = change.ways(&names).swap_remove(usize::from(chance.bool()));
             }
         }
-        states
+        self.files(&names, |durable, now| match chance.usize(..4 * CONTENTS.len()) {
+            way if way < CONTENTS.len() => CONTENTS[way](durable, now),
+            _ => torn(durable, now, chance),
+        })
     }
 
     fn is_dirty(&self, inode: usize) -> bool {
         self.inodes[inode].durable != self.inodes[inode].now
     }
 
-    /// Every way in which unsynced changes of names may have been kept or lost.
+    /// Ways in which unsynced changes of names may have been kept or lost: all, or the two ends where they are many.
     fn possible_names(&self) -> Vec<BTreeMap<String, usize>> {
+        if self.changes.len() > CHANGES_ALL_MAX {
+            return vec![self.durable_names.clone(), self.names.clone()];
+        }
         let mut found = vec![self.durable_names.clone()];
         for change in &self.changes {
-            let with = |names: &BTreeMap<String, usize>| {
-                let mut kept = names.clone();
-                match change {
-                    Change::Link { path, inode } => drop(kept.insert(path.clone(), *inode)),
-                    Change::Unlink { path } => drop(kept.remove(path)),
-                    Change::Rename { from, to, inode } => {
-                        kept.insert(to.clone(), *inode);
-                        let mut both = kept.clone();
-                        kept.remove(from);
-                        both.entry(from.clone()).or_insert(*inode);
-                        return vec![names.clone(), kept, both];
-                    }
-                }
-                vec![names.clone(), kept]
-            };
-            found = found.iter().flat_map(with).collect();
+            found = found.into_iter().flat_map(|names| [vec![names.clone()], change.ways(&names)].concat()).collect();
         }
         found
     }
@@ -296,7 +347,6 @@ impl Store for TornDisk {
 }
 
 struct NoGuard;
-
 impl Guard for NoGuard {}
 
 struct TornWriter {
@@ -337,21 +387,14 @@ pub fn store_of(files: &BTreeMap<String, Bytes>) -> MemoryStore {
     store
 }
 
-/// The states of some photos, each once, with the commits that were answered for.
-pub fn distinct_states(photos: &[Photo]) -> Vec<(usize, BTreeMap<String, Bytes>)> {
-    let mut seen = BTreeSet::new();
-    let mut found = Vec::new();
-    for photo in photos {
-        for state in photo.states() {
-            let mut text = Vec::new();
-            for (path, content) in &state {
-                text.extend_from_slice(path.as_bytes());
-                text.extend_from_slice(&crate::model::Digest::of(content).0);
-            }
-            if seen.insert((photo.acknowledged, crate::model::Digest::of(&text))) {
-                found.push((photo.acknowledged, state));
-            }
-        }
+/// Says of each state whether it was not met before.
+#[derive(Default)]
+pub struct Met(HashSet<u64>);
+
+impl Met {
+    pub fn is_new(&mut self, acknowledged: usize, files: &Files) -> bool {
+        let mut hash = DefaultHasher::new();
+        (acknowledged, files).hash(&mut hash);
+        self.0.insert(hash.finish())
     }
-    found
 }

@@ -120,7 +120,11 @@ impl Walker<'_> {
         for line in lines.split_inclusive(|b| *b == b'\n') {
             (number, end) = (number + 1, end + line.len());
             let (object, text) = (format!("{}:{number}", file.path), &line[..line.len() - 1]);
-            if is_last && end == content.len() && ledger::is_zeroed(text) && Line::decode(text).is_err() {
+            if is_last
+                && end == content.len()
+                && ledger::is_zeroed(text, end - line.len())
+                && Line::decode(text).is_err()
+            {
                 let detail = "a line that a loss of power left; opening for writing drops it";
                 self.report.fault(FaultCode::TornTail, &object, detail);
             } else {

@@ -88,13 +88,13 @@ impl Signatures {
         let parts = cut(&content);
         let places = lines.iter().enumerate().map(|(at, line)| (line.seq, at)).collect();
         let count = parts.lines.iter().filter(|b| **b == b'\n').count();
-        let mut number = 0;
+        let (mut number, mut end) = (0, 0);
         for line in parts.lines.split_inclusive(|b| *b == b'\n') {
-            number += 1;
+            (number, end) = (number + 1, end + line.len());
             let object = format!("{}:{number}", file.path);
             match HeadLine::decode(&line[..line.len() - 1]) {
                 Ok(line) => self.line(line, &object, (lines, &places), signed, report),
-                Err(_) if is_last && number == count && is_zeroed(line) => {
+                Err(_) if is_last && number == count && is_zeroed(line, end - line.len()) => {
                     report.fault(FaultCode::TornTail, &object, "a line that a loss of power left");
                 }
                 Err(reason) => report.fault(FaultCode::BadSig, &object, reason),

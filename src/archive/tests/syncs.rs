@@ -1,0 +1,199 @@
+//! A sync that failed is never believed later. The kernel may have thrown away what it could not write, called the pages
+//! clean, and answer the next sync of the same file with success: so the file is given up, and written anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard};
+
+use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, Verb};
+use super::super::{MemoryStore, VerifyOptions, verify};
+use super::*;
+
+/// What became of a file since it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Trust {
+    Written,
+    Synced,
+    Failed,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    syncs: u64,
+    files: BTreeMap<String, Trust>,
+    /// Files to which the last append failed, and the bytes that are to be written again.
+    unsure: BTreeMap<String, (u64, Vec<u8>)>,
+    /// Files whose sync failed, with the content that each had then.
+    failed: BTreeSet<(String, Vec<u8>)>,
+    /// The same of those whose sync was answered for.
+    synced: BTreeSet<(String, Vec<u8>)>,
+    broken: Vec<String>,
+}
+
+/// A store on which one sync fails. All was written, and is read as if nothing had happened; it only is not durable.
+#[derive(Clone)]
+struct Unsyncable {
+    inner: MemoryStore,
+    fail_at: u64,
+    log: Arc<Mutex<Log>>,
+}
+
+impl Unsyncable {
+    fn new(fail_at: u64) -> Self {
+        Self { inner: MemoryStore::new(), fail_at, log: Arc::default() }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap()
+    }
+
+    fn next_sync(&self) -> bool {
+        let mut log = self.log();
+        log.syncs += 1;
+        log.syncs - 1 != self.fail_at
+    }
+
+    fn content(&self, path: &str) -> Vec<u8> {
+        self.inner.read(path).unwrap().to_bytes().unwrap().to_vec()
+    }
+}
+
+fn failed(path: &str) -> StoreError {
+    StoreError::io(Verb::Sync, path, io::Error::from_raw_os_error(5))
+}
+
+impl Store for Unsyncable {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.inner.create(path)?;
+        self.log().files.insert(path.to_owned(), Trust::Written);
+        Ok(Box::new(Writer { store: self.clone(), inner, path: path.to_owned() }))
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.inner.list(directory)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        let mut log = self.log();
+        match log.files.remove(from) {
+            Some(Trust::Synced) => drop(log.files.insert(to.to_owned(), Trust::Synced)),
+            Some(trust) => log.broken.push(format!("{from} was published, and is {trust:?}")),
+            None => {}
+        }
+        drop(log);
+        self.inner.publish(from, to)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.log().files.remove(path);
+        self.inner.remove(path)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut log = self.log();
+        if let Some((at, lost)) = log.unsure.remove(path)
+            && at < tail.keep
+        {
+            log.broken.push(format!("{} bytes of {path} were left as a failed sync left them", lost.len()));
+        }
+        drop(log);
+        self.inner.append(path, tail, bytes)?;
+        if self.next_sync() {
+            return Ok(());
+        }
+        self.log().unsure.insert(path.to_owned(), (tail.keep, bytes.to_vec()));
+        Err(failed(path))
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        self.inner.lock(name)
+    }
+}
+
+struct Writer {
+    store: Unsyncable,
+    inner: Box<dyn FileWriter>,
+    path: String,
+}
+
+impl Write for Writer {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.inner.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl FileWriter for Writer {
+    fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        let Self { store, inner, path } = *self;
+        inner.finish()?;
+        let (is_done, content) = (store.next_sync(), store.content(&path));
+        let mut log = store.log();
+        let trust = if is_done { Trust::Synced } else { Trust::Failed };
+        log.files.insert(path.clone(), trust);
+        if is_done {
+            log.synced.insert((path, content));
+            return Ok(());
+        }
+        log.failed.insert((path.clone(), content));
+        Err(failed(&path))
+    }
+}
+
+/// Commits the history, opening the archive again after each failure as the program does. Returns the failures.
+fn history_on(store: &Unsyncable) -> usize {
+    let (mut done, mut failures) = (0, 0);
+    while done < history().len() {
+        assert!(failures < 3, "one sync fails, and the commits do not go on");
+        let step = || -> Result<usize, ArchiveError> {
+            let archive = Archive::open_or_create(Arc::new(store.clone()), || "archive-1".to_owned())?;
+            let mut writer = archive.writer(&team(), now())?;
+            let done = usize::try_from(writer.state().seq.0).unwrap();
+            if done < history().len() {
+                let draft = with_sessions(&writer, history().swap_remove(done))?;
+                let _ = writer.commit(draft, now())?;
+            }
+            Ok(done + 1)
+        };
+        match step() {
+            Ok(now) => done = now,
+            Err(error) => {
+                assert!(error.is_transient() && error.to_string().contains("sync"), "{error}");
+                failures += 1;
+            }
+        }
+    }
+    failures
+}
+
+#[test]
+fn what_could_not_be_synced_is_written_anew_and_never_synced_again() {
+    let whole = Unsyncable::new(u64::MAX);
+    assert_eq!(history_on(&whole), 0);
+    let syncs = whole.log().syncs;
+    let mut given_up = 0;
+    for fail_at in 0..syncs {
+        let store = Unsyncable::new(fail_at);
+        assert_eq!(history_on(&store), 1, "sync {fail_at} of {syncs}");
+        let log = store.log();
+        assert_eq!(log.broken, Vec::<String>::new(), "sync {fail_at} of {syncs}");
+        assert_eq!(log.unsure, BTreeMap::new(), "sync {fail_at} of {syncs}: never written again");
+        let anew: Vec<_> = log.failed.difference(&log.synced).map(|(path, _)| path).collect();
+        assert_eq!(anew, Vec::<&String>::new(), "sync {fail_at} of {syncs}: not written anew with the same bytes");
+        given_up += log.failed.len();
+        drop(log);
+        let disk: Arc<dyn Store> = Arc::new(store.inner.clone());
+        let archive = open(&disk);
+        assert_eq!((ids_in(&archive), sessions_in(&archive)), (ids_after(6), ids_after(6)), "sync {fail_at}");
+        let report = verify(disk.as_ref(), &VerifyOptions::default()).unwrap();
+        assert!(report.is_clean() && report.pending == 0, "sync {fail_at}: {report:?}");
+    }
+    assert!(given_up >= 10, "{given_up} files: the test has become thin");
+}

@@ -1,0 +1,4 @@
+-- id: 1X
+-- title:
+-- chart: bar
+select

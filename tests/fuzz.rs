@@ -1,0 +1,26 @@
+//! The parsers never panic, say what is wrong, and read again what they wrote.
+//!
+//! `ANNALS_LONG=1 cargo test --release --test fuzz -- --nocapture` gives each parser a minute; `ANNALS_FUZZ_SECONDS` and
+//! `ANNALS_FUZZ_SEED` others. What fails is printed with the place where to keep it: it is then tried in every run.
+#![allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
+
+#[path = "fuzz/mod.rs"]
+mod parsers;
+
+macro_rules! parsers {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                parsers::hold(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn every_parser_is_tried() {
+            assert_eq!(parsers::names(), [$(stringify!($name)),*]);
+        }
+    };
+}
+
+parsers! { page roster ledger heads path config cron date report sql }

@@ -1,0 +1,170 @@
+//! The program reads through a proxy that spoils the connection: it says what is wrong in words of its own, writes
+//! nothing by halves, and once the proxy is honest everything is there.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
+
+mod awkward;
+mod wire;
+
+use std::net::TcpListener;
+
+use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
+use wire::{ALL, Fault, Part, Proxy, tls};
+
+const NOON: i64 = DAY + 84 * HOUR;
+/// A request fails after a second, and is not made again.
+const HASTY: &str = "[api]\ndeadline = \"1s\"\nretry_for = \"0s\"\n";
+const STUBBORN: &str = "[api]\ndeadline = \"1s\"\nretry_for = \"30s\"\n";
+/// Requests that pass before the fault begins in the middle of a reading.
+const BEFORE: usize = 5;
+/// Scenarios at once: they mostly wait.
+const AT_ONCE: usize = 5;
+
+fn scene() -> (Service, Proxy, Program) {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let proxy = Proxy::to(&service.base_url());
+    let program = Program::through(&service, format!("http://{}", proxy.address()));
+    (service, proxy, program)
+}
+
+/// Each fault, and what is said of it. The whole answer may be there before the reset behind it.
+fn faults() -> Vec<(Fault, &'static str)> {
+    let (broke, off) = ("broke: ", "broke off or cannot be decoded: ");
+    let (late, odd) = ("no whole answer from http://127.0.0.1:", "is not what the interface describes: ");
+    vec![
+        (Fault::ResetOnConnect, broke),
+        (Fault::Reset(Part::Nothing), broke),
+        (Fault::Reset(Part::HalfOfTheHead), broke),
+        (Fault::Reset(Part::HalfOfTheBody), off),
+        (Fault::Reset(Part::All), ""),
+        (Fault::HalfClose(Part::Nothing), broke),
+        (Fault::HalfClose(Part::HalfOfTheHead), broke),
+        (Fault::HalfClose(Part::HalfOfTheBody), off),
+        (Fault::HalfClose(Part::All), ""),
+        (Fault::Stall(Part::Nothing), late),
+        (Fault::Stall(Part::HalfOfTheHead), late),
+        (Fault::Stall(Part::HalfOfTheBody), late),
+        (Fault::Drip, late),
+        (Fault::Late(200), ""),
+        (Fault::LengthTooLarge, off),
+        (Fault::LengthTooSmall, odd),
+        (Fault::NotGzip, off),
+        (Fault::GzipCut, off),
+        (Fault::GzipChecksum, off),
+        (Fault::Bomb, "the body is longer than 67108864 bytes"),
+    ]
+}
+
+/// From the first request on, from the middle on, and once in the middle.
+fn is_survived(fault: Fault, said: &str) {
+    println!("{fault:?}");
+    let (service, proxy, program) = scene();
+    program.configure(HASTY);
+    for which in [ALL, BEFORE..usize::MAX] {
+        proxy.spoil(fault, which.clone());
+        let run = program.sync(&SINCE);
+        assert!(proxy.spoiled() > 0, "{fault:?} from {} on: it met no request", which.start);
+        if said.is_empty() {
+            assert!(matches!(run.code, Some(0 | 1)), "{fault:?}: {run:?}");
+        } else {
+            run.ended(1).says(&[said, "GET /v1/"]);
+        }
+        if program.archive().join("archive.json").is_file() {
+            program.run(&["verify"]).ended(0);
+        }
+    }
+    program.configure(STUBBORN);
+    service.world().connection(NOON - HOUR, 1);
+    proxy.spoil(fault, 2..3);
+    program.sync(&SINCE).ended(0);
+    assert_eq!(proxy.spoiled(), 1, "{fault:?}");
+    proxy.be_honest();
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+/// Runs scenarios side by side, and names the one that failed.
+fn side_by_side<T: Sync + std::fmt::Debug>(cases: &[T], run: impl Fn(&T) + Sync) {
+    let run = &run;
+    for some in cases.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = some.iter().map(|case| (case, scope.spawn(move || run(case)))).collect();
+            for (case, one) in all {
+                assert!(one.join().is_ok(), "{case:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_breaks_on_the_wire_is_said_and_made_good() {
+    side_by_side(&faults(), |(fault, said)| is_survived(*fault, said));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
+    let cases = [
+        ("expired", "its certificate has expired"),
+        ("elsewhere", "its certificate is for another host"),
+        ("unknown", "its certificate is signed by an authority that this machine does not trust"),
+    ];
+    side_by_side(&cases, |(certificate, said)| {
+        println!("{certificate}");
+        let service = Service::at(NOON);
+        service.world().fill(DAY, 0..3);
+        let proxy = Proxy::to(&service.base_url());
+        let program = Program::through(&service, format!("https://{}", proxy.address()))
+            .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+        program.configure(HASTY);
+        proxy.show(certificate);
+        let secure = format!("no secure connection to https://{}: {said}", proxy.address());
+        let run = program.sync(&SINCE).ended(1).says(&[&secure]);
+        assert_eq!(run.stderr.lines().count(), 1, "{certificate}: said once: {run:?}");
+        assert_eq!(service.requests_count(), 0, "{certificate}: the token went to whoever it was");
+        program.run(&["doctor"]).ended(1).says(&[said]);
+        proxy.show("honest");
+        program.sync(&SINCE).ended(0);
+        hold(&service, &program, &SINCE);
+    });
+}
+
+/// Renewed in the middle of a retry, as behind a balancer of which one host is still the old one.
+#[test]
+fn a_certificate_that_is_renewed_meanwhile_is_enough() {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let proxy = Proxy::to(&service.base_url());
+    let program = Program::through(&service, format!("https://{}", proxy.address()))
+        .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+    program.configure(STUBBORN);
+    proxy.show("expired");
+    let running = program.start_sync(&SINCE);
+    proxy.wait_for_connections(2);
+    proxy.show("honest");
+    running.wait().ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let plain = service.base_url().replace("http:", "https:");
+    let program = Program::of(&service).with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+    program.configure(HASTY);
+    for (address, said) in [
+        (plain.clone(), format!("no secure connection to {plain}: it ends the connection in the handshake")),
+        (format!("http://{nobody}"), format!("http://{nobody} refused the connection: nothing listens there")),
+        (
+            "http://no-such-host.invalid".to_owned(),
+            "the host of http://no-such-host.invalid cannot be found".to_owned(),
+        ),
+    ] {
+        let run = program.sync(&[&SINCE[..], &["--base-url", &address]].concat());
+        run.ended(1).says(&[&said]);
+    }
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}

@@ -142,6 +142,18 @@ mod tests {
     use crate::sandbox::choices::ErrorShape;
 
     #[test]
+    fn every_switch_stands_in_the_rooms_table_and_in_the_description() {
+        let (table, all) = (include_str!("mod.rs"), json!(Choices::default()));
+        let described = openapi::description(&Choices::default());
+        let schema = &described["components"]["schemas"]["Choices"]["properties"];
+        for name in all.as_object().unwrap().keys() {
+            let row = table.lines().find(|line| line.starts_with("//! |") && line.contains(&format!("`{name}`")));
+            assert!(row.is_some() && schema[name].is_object(), "{name}");
+        }
+        assert_eq!(schema.as_object().unwrap().len(), all.as_object().unwrap().len());
+    }
+
+    #[test]
     fn switches_are_set_by_name_and_a_wrong_one_is_named() {
         let from = |pairs: &[&str]| choices_from(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
         let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();

@@ -33,6 +33,7 @@ def switches(s, j):
     j.equal("limit_max", (s.get("/history?limit=50").status, s.get("/history?limit=51").status), (200, 400))
     back("default_limit", "default_desc", "limit_max", "device_limit_max")
     lies(s, j, back)
+    bounds(s, j, back)
     s.choose(refuse_unknown_fields=True)
     j.equal("refuse_unknown_fields", s.v1("POST", "/group", {"name": "x", "colour": 1}).status, 400)
     back("refuse_unknown_fields")
@@ -68,6 +69,22 @@ def switches(s, j):
     for wrong in ({"limit_max": 0}, {"rule_status": 500}, {"order": "none"}, {"nothing": 1}, {"page_cap": 0}):
         j.equal(f"no switch: {wrong}", s.choose(**wrong).status, 400)
     j.equal("all as before", s.knob("GET", "/choices").body, honest)
+
+
+def bounds(s, j, back):
+    """Which part of its last second a range includes."""
+    page = s.get("/history/devices?desc=false&limit=1001").body["deviceEvents"]
+    event = next(event for event in page if 500 < event["timestamp"] % 1000)
+    second = event["timestamp"] // 1000
+    held = lambda start, stop: event in s.get(f"/history/devices?limit=1001&startTime={start}&stopTime={stop}").body["deviceEvents"]
+    seen = [held(second, second), held(second + 1, second + 1)]
+    for rounding in ("exact", "up", "nearest"):
+        s.choose(bounds={"rounding": rounding, "start_open": False, "stop_open": False})
+        seen += [held(second, second), held(second + 1, second + 1)]
+    s.choose(bounds={"rounding": "down", "start_open": False, "stop_open": True})
+    seen.append(held(second - 1, second))
+    j.equal("bounds: whole second, exact, up, nearest, open", seen, [True, False, False, False, False, True, False, True, False])
+    back("bounds")
 
 
 def too_many(s):

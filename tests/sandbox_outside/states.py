@@ -98,6 +98,11 @@ def guards(s, j):
     j.status("DELETE of the last with remote access on", s.v1("DELETE", path, team=team), 400, "team-requires-active-user")
     s.v1("PATCH", f"/user/{other}", {"remoteAccess": "enabled"}, team=team)
     j.equal("another is there", s.v1("DELETE", path, team=team).status, 200)
+    off = lambda: s.v1("PATCH", f"/user/{other}", {"remoteAccess": "disabled"}, team=team).code
+    first = off()
+    s.choose(admin_needs_access=True)
+    j.equal("admin_needs_access", (first, off()), ("team-requires-active-user", "team-requires-admin"))
+    s.choose(admin_needs_access=False)
 
 
 def two_factor(s, j):

@@ -8,6 +8,10 @@ mod common;
 
 #[path = "sandbox_document/endpoints.rs"]
 mod endpoints;
+#[path = "sandbox_document/fields.rs"]
+mod fields;
+#[path = "sandbox_document/people.rs"]
+mod people;
 #[path = "sandbox_document/rights.rs"]
 mod rights;
 #[path = "sandbox_document/states.rs"]
@@ -28,7 +32,7 @@ fn id_of(value: &Value) -> String {
 }
 
 /// The fields of an answer.
-fn fields(value: &Value) -> Vec<&str> {
+fn names(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
@@ -76,7 +80,7 @@ impl Scene {
     /// The newest activity events' types, newest first.
     async fn told(&self, limit: usize) -> Vec<String> {
         let page = self.get(&format!("/history?desc=true&limit={limit}")).await;
-        let name = |event: &Value| fields(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
+        let name = |event: &Value| names(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
         page["events"].as_array().unwrap().iter().map(name).collect()
     }
 }

@@ -40,8 +40,15 @@ async fn change(visitor: &Visitor) {
     let path = format!("/team/{team}/device/{}/connect", devices[1]);
     visitor.own("POST", &path, &json!({"userID": user, "open": true})).await.with(201);
     visitor.own("PATCH", "/choices", &json!({"default_limit": 7, "error_shape": "nested"})).await.with(200);
-    let rules = json!({"rules": [{"path": "/nothing", "fault": "reset"}]});
+    let rules = json!({"rules": [
+        {"path": "/nothing", "fault": "reset"},
+        {"path": "/urls", "times": 1, "fault": {"status": {"status": 503}}},
+    ]});
     visitor.own("PUT", "/faults", &rules).await.with(200);
+    assert_eq!(visitor.get(&format!("/device/{}/urls", devices[1])).await.status, 503);
+    visitor.own("PUT", &format!("/team/{team}/deletion"), &json!({"inSeconds": 60})).await.with(200);
+    let migration = format!("/team/{team}/user/{user}/migration");
+    visitor.own("PUT", &migration, &json!({"devices": ["old"]})).await.with(200);
     let (from, end) =
         (visitor.sandbox.handle.end().minus(std::time::Duration::from_secs(90_000)), visitor.sandbox.handle.end());
     assert!(visitor.sandbox.handle.withdraw(team, Stream::Activity, from, end) > 0);
@@ -59,7 +66,9 @@ async fn a_saved_sandbox_goes_on_where_it_was() {
     assert_eq!(seen(&other).await, before);
     let choices = visitor.own("GET", "/choices", &Value::Null).await.json();
     assert_eq!(other.own("GET", "/choices", &Value::Null).await.json(), choices);
-    assert_eq!(other.own("GET", "/faults", &Value::Null).await.json()["rules"].as_array().unwrap().len(), 1);
+    assert_eq!(other.own("GET", "/faults", &Value::Null).await.json()["rules"].as_array().unwrap().len(), 2);
+    let device = other.sandbox.handle.devices(other.team())[0].clone();
+    assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a fault that came true once stays so");
 
     // Back to it, over HTTP, after more has happened.
     visitor.send("POST", "/group", &json!({"name": "after"})).await.with(201);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::model::{Instant, Stream};
 use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
@@ -61,7 +62,7 @@ pub struct SandboxArgs {
         conflicts_with_all = ["late_per_million", "late_up_to", "choice", "fault"],
     )]
     pub load: Option<PathBuf>,
-    /// Save the sandbox as one JSON file when it stops
+    /// Save the sandbox as one JSON file when it stops (Ctrl-C or SIGTERM)
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Print one line of JSON when ready: base_url, tokens, teams
@@ -75,18 +76,39 @@ pub struct SandboxArgs {
 /// When the sandbox cannot be made or cannot listen.
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let sandbox = Sandbox::start(config(&args)?).await?;
+    // Listened for before anyone knows that the sandbox is there.
+    let stop = asked_to_stop();
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
-    // Where interrupts cannot be listened for, the sandbox serves until it is killed.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+    stop.await;
     if let Some(path) = &args.save {
         save(&sandbox, path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
     }
     sandbox.shutdown().await;
     Ok(())
+}
+
+/// Ctrl-C, or the polite signal of whatever runs it. Where neither can be listened for, the sandbox serves until it is
+/// killed.
+fn asked_to_stop() -> impl Future<Output = ()> {
+    let listened = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
+    async move {
+        let [interrupted, terminated] = listened.map(first_of);
+        tokio::select! {
+            () = interrupted => {}
+            () = terminated => {}
+        }
+    }
+}
+
+async fn first_of(listened: Option<Signal>) {
+    match listened {
+        Some(mut signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {

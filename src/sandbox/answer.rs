@@ -133,6 +133,7 @@ pub(super) fn error_body(shape: ErrorShape, status: StatusCode, code: &str, deta
         ErrorShape::Message => json!({"code": code, "message": detail}),
         ErrorShape::Nested => json!({"error": {"code": code, "message": detail}}),
         ErrorShape::Code => json!({"code": code}),
+        ErrorShape::Errors => json!({"errors": [{"code": code, "detail": detail, "status": status.as_u16()}]}),
         ErrorShape::Problem => json!({
             "type": "about:blank", "title": status.canonical_reason().unwrap_or("Error"), "status": status.as_u16(),
             "code": code, "detail": detail,

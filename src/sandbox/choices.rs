@@ -31,6 +31,8 @@ pub struct Choices {
     pub rule_status: u16,
     /// What "OK" and "Created" answer.
     pub created_body: CreatedBody,
+    /// Whether members who are no admins may read more than the limited team view.
+    pub members_read: bool,
     /// Whether a body with a field that the endpoint does not have is refused.
     pub refuse_unknown_fields: bool,
     /// Whether a body without `Content-Type: application/json` is refused.
@@ -46,6 +48,30 @@ pub struct Choices {
     /// How long after a change its events are served.
     pub event_delay_ms: u64,
 }
+
+/// More events in a page would not be a page.
+const PAGE_EVENTS_MAX: u64 = 100_000;
+/// A hundred years.
+const INVITE_DAYS_MAX: u64 = 36_600;
+/// A year.
+const DELAY_MS_MAX: u64 = 366 * 86_400_000;
+
+/// What the switches that are numbers take: at least, and at most.
+pub(super) const NUMBERS: [(&str, u64, u64); 11] = [
+    ("default_limit", 1, PAGE_EVENTS_MAX),
+    ("limit_max", 1, PAGE_EVENTS_MAX),
+    ("device_limit_max", 1, PAGE_EVENTS_MAX),
+    ("page_cap", 1, PAGE_EVENTS_MAX),
+    ("unauthorized_status", 400, 499),
+    ("forbidden_status", 400, 499),
+    ("invalid_status", 400, 499),
+    ("rule_status", 400, 499),
+    ("invite_days", 0, INVITE_DAYS_MAX),
+    ("requests_per_minute", 1, 1_000_000_000),
+    ("event_delay_ms", 0, DELAY_MS_MAX),
+];
+/// Those of them that may be null: no cap, no limit.
+pub(super) const NULLABLE: [&str; 2] = ["page_cap", "requests_per_minute"];
 
 impl Choices {
     /// The switches that pairs of the form `name=value` set; the value is JSON or a bare word.
@@ -74,7 +100,8 @@ impl Default for Choices {
             forbidden_status: 403,
             invalid_status: 400,
             rule_status: 400,
-            created_body: CreatedBody::Empty,
+            created_body: CreatedBody::Object,
+            members_read: true,
             refuse_unknown_fields: false,
             require_content_type: true,
             admin_needs_access: false,
@@ -180,6 +207,8 @@ pub enum ErrorShape {
     Nested,
     /// `code` alone.
     Code,
+    /// `errors`, a list of one with `code`, `detail` and `status`.
+    Errors,
     /// RFC 9457, with `code`.
     Problem,
 }

@@ -14,7 +14,7 @@ use crate::model::Instant;
 
 use super::admin::check;
 use super::answer::{Refusal, json_value};
-use super::choices::Choices;
+use super::choices::{Choices, NUMBERS};
 use super::desk::read_body;
 use super::mishaps::FaultRule;
 use super::openapi;
@@ -72,13 +72,13 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
 pub(super) fn changed(choices: Choices, fields: Map<String, Value>) -> Result<Choices, Refusal> {
     let Value::Object(mut all) = json!(choices) else { return Ok(choices) };
     all.extend(fields);
-    let choices: Choices = read(Value::Object(all))?;
-    for status in [choices.unauthorized_status, choices.forbidden_status, choices.invalid_status, choices.rule_status] {
-        if !(400..500).contains(&status) {
-            return Err(Refusal::unreadable(format!("{status} is no status of a refusal: 400 to 499 are")));
+    for (name, least, most) in NUMBERS {
+        let sent = all.get(name).and_then(Value::as_u64);
+        if let Some(sent) = sent.filter(|sent| !(least..=most).contains(sent)) {
+            return Err(Refusal::unreadable(format!("{name} {sent} is not from {least} to {most}")));
         }
     }
-    Ok(choices)
+    read(Value::Object(all))
 }
 
 fn clock(world: &World) -> Response {
@@ -111,10 +111,8 @@ fn faults(world: &World) -> Response {
 fn issue(world: &World, path: &RawPathParams, fields: &Map<String, Value>) -> Answer {
     let mut ids = path.iter().map(|(_, value)| value.to_owned());
     let (team, user) = (ids.next().unwrap_or_default(), ids.next().unwrap_or_default());
-    let held = world.team(&team).ok_or_else(|| Refusal::not_found("team"))?;
-    held.state(world.roster_at()).user(&user)?;
     let read_only = fields.get("readOnly").and_then(Value::as_bool).unwrap_or(false);
-    let token = world.tokens.issue(world.config.seed, Issued { team, user, read_only });
+    let token = world.issue(Issued { team, user, read_only })?;
     let mut response = json_value(&json!({"token": token}));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -144,12 +142,26 @@ mod tests {
     use crate::sandbox::choices::ErrorShape;
 
     #[test]
+    fn every_switch_stands_in_the_rooms_table_and_in_the_description() {
+        let (table, all) = (include_str!("mod.rs"), json!(Choices::default()));
+        let described = openapi::description(&Choices::default());
+        let schema = &described["components"]["schemas"]["Choices"]["properties"];
+        for name in all.as_object().unwrap().keys() {
+            let row = table.lines().find(|line| line.starts_with("//! |") && line.contains(&format!("`{name}`")));
+            assert!(row.is_some() && schema[name].is_object(), "{name}");
+        }
+        assert_eq!(schema.as_object().unwrap().len(), all.as_object().unwrap().len());
+    }
+
+    #[test]
     fn switches_are_set_by_name_and_a_wrong_one_is_named() {
         let from = |pairs: &[&str]| choices_from(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
         let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();
         assert_eq!((choices.default_limit, choices.error_shape), (7, ErrorShape::Nested));
         assert_eq!(from(&[]).unwrap(), Choices::default());
-        for wrong in ["default_limit", "limit=7", "default_limit=many", "rule_status=200", "error_shape=loud"] {
+        for wrong in
+            ["default_limit", "limit=7", "default_limit=many", "rule_status=200", "limit_max=0", "error_shape=loud"]
+        {
             assert_eq!(from(&["default_desc=false", wrong]).unwrap_err().0, wrong);
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{DeviceId, Instant, Stream};
 
-use super::admin::{Caller, Effect, TeamState};
+use super::admin::{Actor, Caller, Effect, TeamState};
 use super::overlay::Extra;
 use super::team::Team;
 
@@ -14,7 +14,7 @@ use super::team::Team;
 pub(super) fn publish(
     team: &Team,
     state: &mut TeamState,
-    caller: &Caller,
+    told_by: Option<&Value>,
     now: Instant,
     delay: Duration,
     effects: Vec<Effect>,
@@ -23,7 +23,7 @@ pub(super) fn publish(
     for effect in effects {
         match effect {
             Effect::Told { name, payload } => {
-                let raw = activity(caller, now, name, payload);
+                let raw = activity(told_by, now, name, payload);
                 team.insert(Stream::Activity, Extra::new(raw, now, None, visible_from));
             }
             Effect::Billed(event) => {
@@ -45,9 +45,21 @@ pub(super) fn publish(
     }
 }
 
-fn activity(caller: &Caller, now: Instant, name: &str, payload: Map<String, Value>) -> String {
-    let token = json!({"userID": caller.user_id, "email": caller.email, "title": caller.title});
-    json!({"header": {"eventTimestampUnixNano": now.nanos(), "tokenInfo": token}, name: payload}).to_string()
+/// `tokenInfo`: who made a change, where that is recorded.
+pub(super) fn token_info(caller: &Caller, actor: &Actor) -> Option<Value> {
+    match actor {
+        Actor::Caller => Some(json!({"userID": caller.user_id, "email": caller.email, "title": caller.title})),
+        Actor::Person(id, email) => Some(json!({"userID": id, "email": email, "title": "dashboard session"})),
+        Actor::Nobody => None,
+    }
+}
+
+fn activity(told_by: Option<&Value>, now: Instant, name: &str, payload: Map<String, Value>) -> String {
+    let mut header = json!({"eventTimestampUnixNano": now.nanos()});
+    if let Some(token) = told_by {
+        header["tokenInfo"] = token.clone();
+    }
+    json!({"header": header, name: payload}).to_string()
 }
 
 /// The deprecated per-computer history does not say which computer it is.

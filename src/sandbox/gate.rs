@@ -42,17 +42,17 @@ pub(super) async fn pass(
     let fault = hooked.or_else(|| world.mishaps.befalling(&info));
     let mut dated = None;
     let mut response = match fault {
-        None => admit(&world, request, next).await,
+        None => admit(&world, &connection, request, next).await,
         Some(Fault::Delay(span)) => {
             world.clock.sleep(span).await;
-            admit(&world, request, next).await
+            admit(&world, &connection, request, next).await
         }
         Some(Fault::Dated(at)) => {
             dated = Some(at);
-            admit(&world, request, next).await
+            admit(&world, &connection, request, next).await
         }
-        Some(Fault::Truncate) => cut(admit(&world, request, next).await, false).await,
-        Some(Fault::CutShort) => cut(admit(&world, request, next).await, true).await,
+        Some(Fault::Truncate) => cut(admit(&world, &connection, request, next).await, false).await,
+        Some(Fault::CutShort) => cut(admit(&world, &connection, request, next).await, true).await,
         Some(Fault::Reset) => {
             connection.cut();
             StatusCode::OK.into_response()
@@ -69,13 +69,16 @@ pub(super) async fn pass(
 }
 
 /// Lets a request through that its token allows, and gives refusals the shape of the switches.
-async fn admit(world: &World, mut request: Request, next: Next) -> Response {
+async fn admit(world: &World, connection: &Cutter, mut request: Request, next: Next) -> Response {
     let choices = world.choices();
     if request.uri().path() == openapi::PATH {
         return told(next.run(request).await, &choices);
     }
     let response = match allow(world, &choices, &request) {
         Ok(bearer) => {
+            if let Some(holder) = &bearer.person {
+                world.note_use(holder, Some(connection.peer));
+            }
             request.extensions_mut().insert(bearer);
             next.run(request).await
         }
@@ -87,10 +90,12 @@ async fn admit(world: &World, mut request: Request, next: Next) -> Response {
 fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, Refusal> {
     let path = request.uri().path();
     let token = bearer(request.headers()).unwrap_or_default();
-    let Some(bearer) = world.bearer_of(token) else {
+    let team = path.strip_prefix("/v1/team/").and_then(|rest| rest.split('/').next());
+    let Some(bearer) = world.bearer_of(token, team) else {
         return Err(Refusal::unauthorized());
     };
-    if let Some(most) = choices.requests_per_minute {
+    // What sets the limit must stay in reach.
+    if let Some(most) = choices.requests_per_minute.filter(|_| path.starts_with("/v1/")) {
         let now = world.clock.now().seconds();
         if !world.tokens.count(token, now, most) {
             return Err(Refusal::too_many_requests(60 - now.rem_euclid(60)));
@@ -100,14 +105,17 @@ fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, 
     if bearer.role != Role::Admin && !reads {
         return Err(Refusal::forbidden("this token may make only GET requests"));
     }
-    if path.starts_with("/sandbox/") && (bearer.role != Role::Admin || bearer.issued.is_some()) {
+    if path.starts_with("/sandbox/") && (bearer.role != Role::Admin || bearer.person.is_some()) {
         return Err(Refusal::forbidden("the sandbox's own requests are for the admin token"));
     }
-    let team = path.strip_prefix("/v1/team/").and_then(|rest| rest.split('/').next());
-    if let (Some(issued), Some(team)) = (&bearer.issued, team)
-        && issued.team != team
+    if let (Some(holder), Some(team)) = (&bearer.person, team)
+        && !holder.is_on(team)
     {
         return Err(Refusal::forbidden("this token's person is not on that team"));
+    }
+    let is_team_view = team.is_some_and(|team| path.len() == "/v1/team/".len() + team.len());
+    if bearer.role == Role::Member && !choices.members_read && team.is_some() && !is_team_view {
+        return Err(Refusal::forbidden("this is for the team's admins"));
     }
     Ok(bearer)
 }

@@ -120,7 +120,7 @@ impl SandboxHandle {
     /// not on the team.
     pub fn remove_device(&self, team: &TeamId, device: &DeviceId) -> bool {
         let Some(team) = self.team(team) else { return false };
-        let bearer = Bearer { role: Role::Admin, issued: None };
+        let bearer = Bearer { role: Role::Admin, person: None };
         let (ids, body) = ([device.as_str().to_owned()], serde_json::Map::new());
         let asked = Asked { op: Op::RemoveDevice, ids: &ids, query: &[], body: &body };
         self.0.caller(team, &bearer).and_then(|caller| self.0.administer(team, &caller, &asked)).is_ok()

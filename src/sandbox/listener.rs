@@ -1,7 +1,7 @@
 //! A listener whose connections the server can cut in the middle, as a broken network would.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,15 @@ use tokio::net::{TcpListener, TcpStream};
 pub(super) struct CuttableListener(pub TcpListener);
 
 /// Cuts one connection: nothing more is written to it, and it ends with a reset.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cutter(Arc<AtomicBool>);
+#[derive(Debug, Clone)]
+pub(super) struct Cutter {
+    is_cut: Arc<AtomicBool>,
+    pub peer: IpAddr,
+}
 
 impl Cutter {
     pub(super) fn cut(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.is_cut.store(true, Ordering::SeqCst);
     }
 }
 
@@ -37,7 +40,7 @@ impl Listener for CuttableListener {
         let (stream, address) = Listener::accept(&mut self.0).await;
         // A page goes out as soon as it is written; failing to say so costs only time.
         let _ = stream.set_nodelay(true);
-        (CuttableStream { stream, cutter: Cutter::default() }, address)
+        (CuttableStream { stream, cutter: Cutter { is_cut: Arc::default(), peer: address.ip() } }, address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -53,7 +56,7 @@ impl Connected<IncomingStream<'_, CuttableListener>> for Cutter {
 
 impl CuttableStream {
     fn check(&self) -> io::Result<()> {
-        if !self.cutter.0.load(Ordering::SeqCst) {
+        if !self.cutter.is_cut.load(Ordering::SeqCst) {
             return Ok(());
         }
         self.stream.set_zero_linger()?;

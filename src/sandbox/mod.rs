@@ -12,7 +12,8 @@
 //! # What administration does
 //! Every documented endpoint is served, and changes stay: `admin` holds the rules, pure and by table; `routes` the one
 //! table that router, body checks and `GET /openapi.json` are made of. Changes appear in activity and billing under the
-//! names that `admin/told.rs` lists. People who come and go do so by seed; what administration did to one of them
+//! names that `admin/told.rs` lists. An address is one person, whatever teams they are on: 2-factor authentication goes from
+//! the whole account, and an account outlives its removal from a team. People who come and go do so by seed; what administration did to one of them
 //! holds until they next come or go.
 //!
 //! # What the document leaves open, and what is chosen here
@@ -32,7 +33,7 @@
 //! | a right token that may not do this | 403, code `forbidden` | `forbidden_status` |
 //! | status of the codes without one, and of a refused SCIM-managed group | 400 | `rule_status` |
 //! | shape of an error body | `{"code", "detail"}` | `error_shape` |
-//! | body of "OK" and "Created" | none | `created_body` |
+//! | body of "OK" and "Created" | `{}`, for bodies are JSON and clients parse them | `created_body` |
 //! | a body that is not `application/json` | 415 | `require_content_type` |
 //! | a body's field that the endpoint does not have | passed over | `refuse_unknown_fields` |
 //! | null for an optional field | as if left out | |
@@ -56,16 +57,24 @@
 //! | who comes and goes, with `days_ahead` | as the clock moves; three people of each team | |
 //! | whether events older than the plan's span are served | yes | [`SandboxConfig::enforce_plan_span`] |
 //! | limited team view | `id`, `name`, `avatarURL` | |
+//! | what else members who are no admins may read | all that may be read | `members_read` |
+//! | fields of `deleteSchedule`, `userDeviceMigrate`, `deviceConfigs`, `deviceConfigID`, `clientInfo` | in the document's style | |
+//! | what comes at the end of a team's deletion schedule | nothing | |
+//! | who one and the same person is | who has the same address, on every team | |
+//! | who shares an SSO connection | all that sign in with SSO on its owner and on the teams that name that owner | |
+//! | `tokenInfo` of what people do outside the API | the person, where one is known | |
+//! | event types and fields beyond the document's | a few of a thousand connection events, as of a service that grows | |
 //! | limits of installers, groups, annotations, licensed users | 50, 100, 50, the people and five | `PATCH /sandbox/team/{team}/plan` |
 //! | whose the three standing tokens are | the team's first person; they keep what they may | |
 //! | fields of billing event types, and activity payloads | in the document's style | |
 //!
 //! # The sandbox's own requests
 //! For the admin token, under `/sandbox`; `GET /openapi.json` describes them too. What people do and the API does not:
-//! `team/{team}/device/{device}/connect` (five connection events, ending now), `…/connection/{id}/close`, `…/install`,
-//! `…/join`, `…/mail`, `…/confirm`, `…/sso`, `…/scim-group`, `…/config`, `…/plan`, `…/user/{user}/token`. And `clock`,
-//! `choices`, `faults` ([`FaultRule`]), `state` (the whole sandbox as one JSON file: [`Saved`]), and
-//! `truth/{team}/{stream}`: every event that ever existed, one JSON object a line.
+//! `team/{team}/device/{device}/connect` (five connection events, ending now), `…/device/{device}/online`,
+//! `…/connection/{id}/close`, `…/install`, `…/join`, `…/mail`, `…/confirm`, `…/sso`, `…/scim-group`, `…/config`, `…/plan`,
+//! `…/deletion`, `…/user/{user}/migration`, `…/user/{user}/token`. And `clock`, `choices`, `faults` ([`FaultRule`]),
+//! `state` (the whole sandbox as one JSON file: [`Saved`]), and `truth/{team}/{stream}`: every event that ever existed, one
+//! JSON object a line. Rate limits and faults by rule spare these, so that what sets them stays in reach.
 //!
 //! Every secret in team views and activity begins with [`SECRET_PREFIX`].
 
@@ -90,6 +99,7 @@ mod listener;
 mod mishaps;
 mod openapi;
 mod overlay;
+mod people;
 mod routes;
 mod saved;
 mod seasons;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::choices::{Choices, CreatedBody, ErrorShape};
 use super::routes::{Method, Op, Parameter, ParameterKind, ROUTES, Route};
 
+mod own;
 mod schemas;
 
 /// Served to whoever asks.
@@ -64,7 +65,8 @@ fn operation(route: &Route, choices: &Choices) -> Value {
         operation["security"] = json!([]);
     }
     if let Some(schema) = body(route, choices) {
-        let is_required = route.body.iter().any(|field| field.required);
+        let is_whole = matches!(route.op, Op::SetFaults | Op::Load);
+        let is_required = is_whole || route.body.iter().any(|field| field.required);
         operation["requestBody"] =
             json!({"required": is_required, "content": {"application/json": {"schema": schema}}});
     }
@@ -73,9 +75,9 @@ fn operation(route: &Route, choices: &Choices) -> Value {
 
 fn body(route: &Route, choices: &Choices) -> Option<Value> {
     match route.op {
-        Op::ChangeChoices => return Some(json!({"$ref": "#/components/schemas/Choices"})),
+        Op::ChangeChoices => return Some(json!({"$ref": "#/components/schemas/ChoicesChange"})),
         Op::SetFaults => return Some(json!({"$ref": "#/components/schemas/Faults"})),
-        Op::Load => return Some(json!({"type": "object"})),
+        Op::Load => return Some(json!({"$ref": "#/components/schemas/Saved"})),
         _ => {}
     }
     if route.body.is_empty() {

@@ -12,7 +12,7 @@ use crate::model::{DeviceId, Instant};
 use super::admin::TeamState;
 use super::choices::Choices;
 use super::config::{Lateness, SandboxConfig};
-use super::mishaps::FaultRule;
+use super::mishaps::CountedRule;
 use super::overlay::{Extra, Withdrawal};
 use super::shelf::Changes;
 use super::team::Team;
@@ -40,7 +40,7 @@ pub struct Saved {
     made_of: MadeOf,
     clock: SavedClock,
     choices: Choices,
-    faults: Vec<FaultRule>,
+    faults: Vec<CountedRule>,
     tokens: BTreeMap<String, Issued>,
     teams: Vec<SavedTeam>,
 }
@@ -138,7 +138,7 @@ impl Saved {
             made_of: MadeOf::of(world),
             clock: world.clock.saved(),
             choices: world.choices(),
-            faults: world.mishaps.rules(),
+            faults: world.mishaps.counted(),
             tokens: world.tokens.all().into_iter().collect(),
             teams: world.teams.iter().map(|team| SavedTeam::of(team, world.roster_at())).collect(),
         }
@@ -160,8 +160,11 @@ impl Saved {
         }
         world.clock.restore(self.clock);
         world.set_choices(self.choices);
-        world.mishaps.set(self.faults);
+        world.mishaps.restore(self.faults);
         world.tokens.set_all(self.tokens.into_iter().collect::<HashMap<_, _>>());
+        if self.teams.iter().any(|team| team.state.plan.sso_owner.is_some()) {
+            world.note_shared_sso();
+        }
         for (saved, team) in self.teams.into_iter().zip(&world.teams) {
             saved.restore(team, world.roster_at())?;
         }

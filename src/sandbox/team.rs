@@ -105,6 +105,11 @@ impl Team {
         state
     }
 
+    /// Whether it has a state that may differ from what its seed makes.
+    pub(super) fn is_looked_at(&self) -> bool {
+        self.state.get().is_some()
+    }
+
     pub(super) fn restore_billing(&self, entries: Vec<Extra>) {
         *self.billing.write().expect("BUG: nothing panics while it holds the billing entries") = entries;
     }

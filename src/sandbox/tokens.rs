@@ -5,7 +5,7 @@ use std::sync::{Mutex, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::admin::{Caller, Standing, TeamState};
+use super::admin::{Caller, Membership, Standing, TeamState};
 use super::answer::Refusal;
 use super::cast::Cast;
 use super::seed::mix2;
@@ -27,12 +27,42 @@ pub(super) struct Issued {
     pub read_only: bool,
 }
 
+impl Issued {
+    /// What the token log and `tokenInfo` call it.
+    pub(super) fn title(&self) -> &'static str {
+        if self.read_only { "sandbox read-only token of a person" } else { "sandbox token of a person" }
+    }
+}
+
 /// Whose request it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub role: Role,
     /// None: a standing token, which keeps what it may do whatever happens to people.
-    pub issued: Option<Issued>,
+    pub person: Option<Holder>,
+}
+
+/// The person that a token was issued for, and the teams that they are on now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub issued: Issued,
+    pub memberships: Vec<Membership>,
+}
+
+impl Holder {
+    pub(super) fn is_on(&self, team: &str) -> bool {
+        self.memberships.iter().any(|held| held.team == team)
+    }
+
+    /// What the token may do on a team; without one, what it may do nowhere in particular.
+    pub(super) fn role_on(&self, team: Option<&str>) -> Role {
+        let held = team.and_then(|team| self.memberships.iter().find(|held| held.team == team));
+        match held.map(|held| held.role) {
+            Some(Standing::Admin) if !self.issued.read_only => Role::Admin,
+            Some(Standing::Admin | Standing::AdminReadOnly) => Role::ReadOnly,
+            Some(Standing::User) | None => Role::Member,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -90,18 +120,9 @@ impl Tokens {
     }
 }
 
-/// What a person's token may do now; none: the person is not on the team.
-pub(super) fn role_of(state: &TeamState, issued: &Issued) -> Option<Role> {
-    Some(match state.user(&issued.user).ok()?.role {
-        Standing::Admin if !issued.read_only => Role::Admin,
-        Standing::Admin | Standing::AdminReadOnly => Role::ReadOnly,
-        Standing::User => Role::Member,
-    })
-}
-
 /// The person behind a token, as a team sees it. The standing ones are those of the team's first person.
 pub(super) fn caller(cast: &Cast, state: &TeamState, bearer: &Bearer) -> Result<Caller, Refusal> {
-    let Some(issued) = &bearer.issued else {
+    let Some(holder) = &bearer.person else {
         let person = &cast.people[0];
         return Ok(Caller {
             user_id: person.id.clone(),
@@ -112,12 +133,13 @@ pub(super) fn caller(cast: &Cast, state: &TeamState, bearer: &Bearer) -> Result<
             admin_of: None,
         });
     };
-    let user = state.user(&issued.user).map_err(|_| Refusal::unauthorized())?;
-    let admin_of = if user.role == Standing::Admin { vec![issued.team.clone()] } else { Vec::new() };
+    let user = state.user(&holder.issued.user).map_err(|_| Refusal::unauthorized())?;
+    let admin_of = holder.memberships.iter().filter(|held| held.role == Standing::Admin);
+    let admin_of = admin_of.map(|held| held.team.clone()).collect();
     Ok(Caller {
         user_id: user.id.clone(),
         email: user.email.clone(),
-        title: "sandbox token of a person".to_owned(),
+        title: holder.issued.title().to_owned(),
         is_admin: user.role != Standing::User,
         signs_in_with_sso: user.signs_in_with("saml"),
         admin_of: Some(admin_of),

@@ -1,7 +1,7 @@
 //! Everything that a running sandbox holds: teams, clock, tokens, switches.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -12,9 +12,10 @@ use super::admin::{Asked, Caller, Context, Outcome, apply};
 use super::answer::Refusal;
 use super::choices::Choices;
 use super::config::{FaultHook, SandboxConfig, TEAM_SESSIONS_MAX};
-use super::effects::publish;
+use super::effects::{publish, token_info};
 use super::error::SandboxError;
 use super::mishaps::Mishaps;
+use super::people::reaches_beyond;
 use super::sessions::DAY_MS;
 use super::team::{Span, Team};
 use super::time::SandboxClock;
@@ -38,6 +39,10 @@ pub(super) struct World {
     pub mishaps: Mishaps,
     pub tokens: Tokens,
     requests: AtomicU64,
+    /// Held by a request that looks at several teams, whose states are locked one after the other.
+    turn: Mutex<()>,
+    /// Whether any team's SSO connection is another team's.
+    shares_sso: AtomicBool,
 }
 
 impl World {
@@ -57,7 +62,22 @@ impl World {
         let faults = RwLock::new(config.faults.clone());
         let mishaps = Mishaps::new(std::mem::take(&mut config.fault_rules));
         let (tokens, requests) = (Tokens::default(), AtomicU64::new(0));
-        let world = Self { config, clock, end, horizon, teams, by_id, choices, faults, mishaps, tokens, requests };
+        let (turn, shares_sso) = (Mutex::default(), AtomicBool::new(false));
+        let world = Self {
+            config,
+            clock,
+            end,
+            horizon,
+            teams,
+            by_id,
+            choices,
+            faults,
+            mishaps,
+            tokens,
+            requests,
+            turn,
+            shares_sso,
+        };
         if let Some(saved) = saved {
             saved.restore(&world)?;
         }
@@ -72,16 +92,6 @@ impl World {
         tokens::standing(self.config.seed, role)
     }
 
-    /// Whose token it is; a person's one holds while the person is on the team.
-    pub(super) fn bearer_of(&self, token: &str) -> Option<Bearer> {
-        if let Some(role) = tokens::standing_role(self.config.seed, token) {
-            return Some(Bearer { role, issued: None });
-        }
-        let issued = self.tokens.issued(token)?;
-        let role = tokens::role_of(&self.team(&issued.team)?.state(self.roster_at()), &issued)?;
-        Some(Bearer { role, issued: Some(issued) })
-    }
-
     pub(super) fn caller(&self, team: &Team, bearer: &Bearer) -> Result<Caller, Refusal> {
         tokens::caller(&team.cast, &team.state(self.roster_at()), bearer)
     }
@@ -89,12 +99,33 @@ impl World {
     /// One request about a team's administration: checked, done, and told to the team's streams, at one moment.
     pub(super) fn administer(&self, team: &Team, caller: &Caller, asked: &Asked<'_>) -> Result<Outcome, Refusal> {
         let (now, choices) = (self.clock.now(), self.choices());
-        let context = Context { now, choices, caller, plan_span: self.config.plan_span().as_secs() };
+        let turn = || self.turn.lock().expect("BUG: nothing panics while it has its turn");
+        let _turn = reaches_beyond(asked.op).then(turn);
+        let elsewhere = self.elsewhere(team, asked)?;
+        let plan_span = self.config.plan_span().as_secs();
+        let context = Context { now, choices, caller, plan_span, elsewhere: &elsewhere };
         let mut state = team.state(self.roster_at());
         let mut outcome = apply(&mut state, asked, &context)?;
         let delay = Duration::from_millis(choices.event_delay_ms);
-        publish(team, &mut state, caller, now, delay, std::mem::take(&mut outcome.effects));
+        let told_by = token_info(caller, &outcome.actor);
+        publish(team, &mut state, told_by.as_ref(), now, delay, std::mem::take(&mut outcome.effects));
+        if state.plan.sso_owner.is_some() {
+            self.note_shared_sso();
+        }
+        drop(state);
+        if let Some(account) = outcome.account.take() {
+            self.spread(team, account, told_by.as_ref(), now, delay);
+        }
         Ok(outcome)
+    }
+
+    pub(super) fn shares_sso(&self) -> bool {
+        self.shares_sso.load(Ordering::SeqCst)
+    }
+
+    /// Stays so: that a connection was shared once costs no more than looking.
+    pub(super) fn note_shared_sso(&self) {
+        self.shares_sso.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn choices(&self) -> Choices {

@@ -9,6 +9,17 @@ pub fn python_with_duckdb(what: &str) -> Option<String> {
     installed("scripts/python-duckdb.sh", what)
 }
 
+/// Any Python 3, for what needs its standard library alone; none, and a loud word on `what` was left out, where there is
+/// none.
+pub fn plain_python(what: &str) -> Option<&'static str> {
+    let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
+    let found = ["python3", "python"].into_iter().find(is_there);
+    if found.is_none() {
+        let _ = std::io::stderr().lock().write_all(format!("\nSKIPPED: {what}: no Python\n").as_bytes());
+    }
+    found
+}
+
 /// The schemathesis program; none, and a loud word on `what` was left out, where it cannot be had.
 pub fn schemathesis(what: &str) -> Option<String> {
     installed("scripts/python-schemathesis.sh", what)

@@ -117,11 +117,11 @@ async fn computer_rows() {
     }
     row("GET urls: 200 Launch URLs, with the current name");
     let urls = scene.get(&format!("{path}/urls")).await;
-    assert_eq!(fields(&urls), ["askScreenShare", "connect", "dashboard"]);
+    assert_eq!(names(&urls), ["askScreenShare", "connect", "dashboard"]);
     assert!(urls["connect"].as_str().unwrap().contains("%C3%89dit-*1"), "{urls}");
-    annotation_rows(&scene, &path, 200, NONE).await;
+    annotation_rows(&scene, &path, 200, json!({})).await;
     row("DELETE device: 200 OK");
-    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), NONE);
+    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), json!({}));
     assert_eq!(scene.refused("GET", &path, NONE).await, error(404, "device-not-found"));
 }
 
@@ -154,13 +154,16 @@ async fn access_rows() {
     };
     row("PUT members: 201 Created, exactly the lists sent");
     let sent = json!({"users": [one], "groups": [scene.group]});
-    assert_eq!(scene.send("PUT", &format!("{path}/members"), sent).await.with(201), NONE);
+    assert_eq!(scene.send("PUT", &format!("{path}/members"), sent).await.with(201), json!({}));
     assert_eq!(held().await, (Some(json!([one])), Some(json!([scene.group]))));
     row("POST members: 201 Created, adds without removing");
-    assert_eq!(scene.send("POST", &format!("{path}/members"), json!({"users": [two]})).await.with(201), NONE);
+    assert_eq!(scene.send("POST", &format!("{path}/members"), json!({"users": [two]})).await.with(201), json!({}));
     assert_eq!(held().await, (Some(json!([one, two])), Some(json!([scene.group]))));
     row("POST members/delete: 201 Created, removes only the listed");
-    assert_eq!(scene.send("POST", &format!("{path}/members/delete"), json!({"users": [one]})).await.with(201), NONE);
+    assert_eq!(
+        scene.send("POST", &format!("{path}/members/delete"), json!({"users": [one]})).await.with(201),
+        json!({})
+    );
     assert_eq!(held().await, (Some(json!([two])), Some(json!([scene.group]))));
     row("PUT members: an omitted or empty list removes everyone of that type");
     scene.send("PUT", &format!("{path}/members"), json!({"users": []})).await.with(201);
@@ -173,7 +176,7 @@ async fn access_rows() {
     row("PATCH device/members/delete: 200 even when some computers fail");
     let sent = json!({"devices": [scene.devices[0], "unknown"], "users": [one], "groups": [scene.group]});
     let seen = scene.send("PATCH", "/device/members/delete", sent).await.with(200);
-    assert_eq!((fields(&seen), seen["errors"].as_array().unwrap().len()), (vec!["devices", "errors", "users"], 1));
+    assert_eq!((names(&seen), seen["errors"].as_array().unwrap().len()), (vec!["devices", "errors", "users"], 1));
     assert_eq!(held().await, (None, None));
 }
 
@@ -186,7 +189,7 @@ async fn installer_rows() {
     let made = scene.send("POST", "/invite/device", sent).await.with(201);
     assert_eq!((&made["name"], &made["requireAuthentication"]), (&json!("studio"), &json!(true)));
     assert_eq!((&made["users"], &made["groups"]), (&json!([scene.users[0]]), &json!([scene.group])));
-    assert_eq!(fields(&made["connectDownloads"]), ["macpkg", "winexe", "winmsi"]);
+    assert_eq!(names(&made["connectDownloads"]), ["macpkg", "winexe", "winmsi"]);
     assert_eq!(made["expiresAt"].as_i64().unwrap() - made["createdAt"].as_i64().unwrap(), 600);
     let listed = scene.get("").await["deviceInvites"].clone();
     assert!(listed.as_array().unwrap().contains(&made), "all installers of the team");
@@ -195,7 +198,7 @@ async fn installer_rows() {
     assert_eq!(made_too.get("expiresAt"), None);
     row("DELETE invite/device/{inviteID}: 201 Created");
     let path = format!("/invite/device/{}", id_of(&made));
-    assert_eq!(scene.send("DELETE", &path, NONE).await.with(201), NONE);
+    assert_eq!(scene.send("DELETE", &path, NONE).await.with(201), json!({}));
     row("an unknown inviteID gives 404 with code invite-not-found");
     assert_eq!(scene.refused("DELETE", &path, NONE).await, error(404, "invite-not-found"));
     row("team at its installer limit gives 400 with code invite-limit-reached");
@@ -217,7 +220,7 @@ async fn user_and_invite_rows() {
     assert_eq!(refused, error(400, "invalid-parameter"));
     row("DELETE invite/user/{secret}: 201 Created");
     let invite = format!("/invite/user/{}", made["secret"].as_str().unwrap());
-    assert_eq!(scene.send("DELETE", &invite, NONE).await.with(201), NONE);
+    assert_eq!(scene.send("DELETE", &invite, NONE).await.with(201), json!({}));
     assert_eq!(scene.refused("DELETE", &invite, NONE).await, error(404, "invite-not-found"));
     row("PATCH user: 201 User (updated)");
     let seen = scene.send("PATCH", &path, json!({"role": "admin-read-only"})).await.with(201);
@@ -228,11 +231,11 @@ async fn user_and_invite_rows() {
     assert_eq!(scene.get("/users?email=team1.example").await, json!({"users": []}));
     row("GET user info: 200 User authentication info");
     let info = scene.get(&format!("{path}/info")).await;
-    assert_eq!(fields(&info), ["authProviders", "tokenLog", "totp"]);
+    assert_eq!(names(&info), ["authProviders", "tokenLog", "totp"]);
     let notes = json!({"annotations": [{"key": "owner", "value": "me"}]});
     annotation_rows(&scene, &path, 201, notes).await;
     row("DELETE user: 200 OK");
-    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), NONE);
+    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), json!({}));
     assert_eq!(scene.refused("GET", &format!("{path}/info"), NONE).await, error(404, "user-not-found"));
 }
 
@@ -244,7 +247,7 @@ async fn sso_rows() {
     row("GET saml/users: 200 array of SSO user, plus scimUserInfo for SCIM-provisioned users");
     let listed = scene.get("/saml/users").await;
     let seen = listed.as_array().unwrap().iter().find(|seen| seen["id"] == id.as_str()).unwrap();
-    assert_eq!(fields(seen), ["email", "firstName", "id", "lastName", "scimUserInfo"]);
+    assert_eq!(names(seen), ["email", "firstName", "id", "lastName", "scimUserInfo"]);
     row("POST users/{userID}: 200 SSO user; member with role user, remoteAccess enabled");
     assert_eq!(&scene.send("POST", &format!("/users/{id}"), NONE).await.with(200), seen);
     let user = scene.get("/users?email=sso@x.example").await["users"][0].clone();
@@ -266,30 +269,30 @@ async fn group_rows() {
     assert_eq!(renamed, json!({"id": id, "name": "cutters"}));
     row("POST members: 201 Created; either list may be omitted");
     let members = format!("{path}/members");
-    assert_eq!(scene.send("POST", &members, json!({"users": scene.users})).await.with(201), NONE);
-    assert_eq!(scene.send("POST", &members, json!({"devices": scene.devices})).await.with(201), NONE);
+    assert_eq!(scene.send("POST", &members, json!({"users": scene.users})).await.with(201), json!({}));
+    assert_eq!(scene.send("POST", &members, json!({"devices": scene.devices})).await.with(201), json!({}));
     let held = async || scene.get("").await["groups"][&id].clone();
     assert_eq!((&held().await["users"], &held().await["devices"]), (&json!(scene.users), &json!(scene.devices)));
     row("POST members/delete: 201 Created; members not listed are unchanged");
     let sent = json!({"users": [scene.users[0]]});
-    assert_eq!(scene.send("POST", &format!("{members}/delete"), sent).await.with(201), NONE);
+    assert_eq!(scene.send("POST", &format!("{members}/delete"), sent).await.with(201), json!({}));
     assert_eq!(held().await["users"], json!([scene.users[1]]));
     row("PATCH group/members: 200 {devices, users, errors}");
     let sent = json!({"groups": [id, scene.managed], "users": [scene.users[0]], "devices": [scene.devices[0]]});
     let seen = scene.send("PATCH", "/group/members", sent.clone()).await.with(200);
     assert_eq!((&seen["users"], &seen["devices"]), (&json!([scene.users[0]]), &json!([scene.devices[0]])));
     let errors = seen["errors"].as_array().unwrap();
-    assert_eq!((errors.len(), fields(&errors[0])), (1, vec!["code", "detail", "groupID"]));
+    assert_eq!((errors.len(), names(&errors[0])), (1, vec!["code", "detail", "groupID"]));
     assert_eq!((&errors[0]["groupID"], &errors[0]["code"]), (&json!(scene.managed), &json!("group-scim-managed")));
     row("PATCH group/members/remove: 200 {devices, users, errors}");
     scene.send("PATCH", "/group/members/remove", sent).await.with(200);
     assert_eq!(held().await["users"], json!([scene.users[1]]));
-    annotation_rows(&scene, &path, 200, NONE).await;
+    annotation_rows(&scene, &path, 200, json!({})).await;
     row("Creating fails with team-too-many-groups when the plan's group count is reached");
     scene.own("PATCH", "/plan", json!({"groups": 1})).await.with(200);
     assert_eq!(scene.refused("POST", "/group", json!({"name": "x"})).await, error(400, "team-too-many-groups"));
     row("DELETE group: 200 OK");
-    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), NONE);
+    assert_eq!(scene.send("DELETE", &path, NONE).await.with(200), json!({}));
     row("SCIM-managed groups: renaming or deleting is rejected");
     let managed = format!("/group/{}", scene.managed);
     for (method, body) in [("PATCH", json!({"name": "x"})), ("DELETE", NONE)] {
@@ -303,7 +306,7 @@ async fn history_and_billing_rows() {
     let named = |page: &Value, name: &str| page[name].as_array().unwrap().len();
     row("GET history: 200 {events, hasMoreEvents, nextOffset}");
     let page = scene.get("/history?desc=false&limit=3&offset=2").await;
-    assert_eq!((fields(&page), &page["nextOffset"]), (vec!["events", "hasMoreEvents", "nextOffset"], &json!(5)));
+    assert_eq!((names(&page), &page["nextOffset"]), (vec!["events", "hasMoreEvents", "nextOffset"], &json!(5)));
     row("GET history/devices: 200 {deviceEvents, …}; ids repeated once per computer");
     let (one, two) = (&scene.devices[0], &scene.devices[1]);
     let page = scene.get(&format!("/history/devices?desc=false&limit=1001&ids={one}&ids={two}")).await;
@@ -312,7 +315,7 @@ async fn history_and_billing_rows() {
     row("GET device/history (deprecated): 200 {events}, no paging fields, desc defaults to false");
     let page = scene.get(&format!("/device/{one}/history?limit=100")).await;
     let times = page["events"].as_array().unwrap().iter().map(|event| event["timestamp"].as_i64().unwrap());
-    assert!(fields(&page) == ["events"] && times.is_sorted() && page["events"][0].get("deviceID").is_none());
+    assert!(names(&page) == ["events"] && times.is_sorted() && page["events"][0].get("deviceID").is_none());
     row("limits: 1001 and 100");
     for (path, most) in
         [("/history".to_owned(), 1001), ("/history/devices".to_owned(), 1001), (format!("/device/{one}/history"), 100)]
@@ -331,5 +334,5 @@ async fn history_and_billing_rows() {
     let entries = page["events"].as_array().unwrap();
     assert!(entries.len() <= 10 && entries[0]["event"].get("subscriptionUpdatedEvent").is_some());
     assert!(entries.is_sorted_by_key(|entry| -entry["timestamp"].as_i64().unwrap()));
-    assert_eq!(fields(&entries[0]), ["event", "id", "teamid", "timestamp"]);
+    assert_eq!(names(&entries[0]), ["event", "id", "teamid", "timestamp"]);
 }

@@ -42,10 +42,10 @@ async fn a_persons_token_does_what_the_person_may_now() {
     let held = token(&scene, &scene.users[0], false).await;
     let path = format!("/v1/team/{}", scene.visitor.team());
     let team = scene.visitor.get_as(&held, &path).await.with(200);
-    assert_eq!(fields(&team), ["avatarURL", "id", "name"], "the limited view");
+    assert_eq!(names(&team), ["avatarURL", "id", "name"], "the limited view");
     let user = format!("/user/{}", scene.users[0]);
     scene.send("PATCH", &user, json!({"role": "admin"})).await.with(201);
-    assert!(fields(&scene.visitor.get_as(&held, &path).await.with(200)).len() > 5);
+    assert!(names(&scene.visitor.get_as(&held, &path).await.with(200)).len() > 5);
     scene.visitor.send_as(&held, "POST", &format!("{path}/group"), &json!({"name": "mine"})).await.with(201);
     let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();
     assert_eq!(newest["header"]["tokenInfo"]["userID"], scene.users[0].as_str(), "who made the change");
@@ -90,16 +90,17 @@ async fn every_open_reading_of_a_refusal_can_be_chosen() {
     let scene = Scene::new().await;
     let set = async |change: Value| scene.visitor.own("PATCH", "/choices", &change).await.with(200);
     let path = format!("/group/{}", scene.managed);
-    for (shape, names) in [
+    for (shape, expected) in [
         (ErrorShape::Detail, vec!["code", "detail"]),
         (ErrorShape::Message, vec!["code", "message"]),
         (ErrorShape::Code, vec!["code"]),
         (ErrorShape::Nested, vec!["error"]),
+        (ErrorShape::Errors, vec!["errors"]),
         (ErrorShape::Problem, vec!["code", "detail", "status", "title", "type"]),
     ] {
         set(json!({"error_shape": shape})).await;
         let answer = scene.send("DELETE", &path, NONE).await;
-        assert_eq!((answer.status, fields(&answer.json())), (400, names));
+        assert_eq!((answer.status, names(&answer.json())), (400, expected));
     }
     set(json!({"error_shape": "detail", "rule_status": 422, "invalid_status": 422, "forbidden_status": 404})).await;
     assert_eq!(scene.refused("DELETE", &path, NONE).await, error(422, "group-scim-managed"));
@@ -113,7 +114,13 @@ async fn every_open_reading_of_a_refusal_can_be_chosen() {
     }
     set(json!({"refuse_unknown_fields": true})).await;
     assert_eq!(scene.refused("POST", "/group", json!({"name": "x", "more": 1})).await.0, 422);
-    for wrong in [json!({"nothing": 1}), json!({"error_shape": "loud"}), json!({"rule_status": 200})] {
+    for wrong in [
+        json!({"nothing": 1}),
+        json!({"error_shape": "loud"}),
+        json!({"rule_status": 200}),
+        json!({"limit_max": 0}),
+        json!({"default_limit": 1_000_000_000_000_u64}),
+    ] {
         let refused = scene.visitor.own("PATCH", "/choices", &wrong).await;
         assert_eq!(refused.refusal().0, 422, "{wrong}");
     }
@@ -134,6 +141,26 @@ async fn rate_limits_and_late_events_can_be_chosen() {
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("retry-after").is_some(), status == 429);
     }
+    let lifted = scene.visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await;
+    assert_eq!(lifted.status, 200, "what sets the limit stays in reach");
+    handle.set_choices(Choices { requests_per_minute: Some(2), ..Choices::default() });
     handle.advance(std::time::Duration::from_secs(60));
     scene.get("/devices?name=x").await;
+}
+
+#[tokio::test]
+async fn members_read_all_or_the_limited_view_alone() {
+    let scene = Scene::new().await;
+    let held = token(&scene, &scene.users[0], false).await;
+    let read = async || {
+        let mut statuses = Vec::new();
+        for path in ["", "/devices", "/history", "/billing/events"] {
+            let path = format!("/v1/team/{}{path}", scene.visitor.team());
+            statuses.push(scene.visitor.get_as(&held, &path).await.status);
+        }
+        statuses
+    };
+    assert_eq!(read().await, [200; 4]);
+    scene.visitor.own("PATCH", "/choices", &json!({"members_read": false})).await.with(200);
+    assert_eq!(read().await, [200, 403, 403, 403]);
 }

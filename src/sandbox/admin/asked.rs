@@ -6,6 +6,8 @@ use crate::model::Instant;
 use crate::sandbox::choices::Choices;
 use crate::sandbox::routes::Op;
 
+use super::state::User;
+
 /// A request whose body has the shape that the table of routes gives it.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
@@ -74,6 +76,28 @@ pub struct Context<'a> {
     pub caller: &'a Caller,
     /// `planFeatures.deviceEventsMaxRetrievalDuration`, in seconds.
     pub plan_span: u64,
+    /// Those of other teams that the request is about: who shares the SSO connection, or has the address.
+    pub elsewhere: &'a [User],
+}
+
+/// Who is told to have made a change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Actor {
+    #[default]
+    Caller,
+    /// Someone on the team, not through the API: id and address.
+    Person(String, String),
+    /// Not recorded.
+    Nobody,
+}
+
+/// A change of someone's account, which every team that knows them sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountChange {
+    /// 2-factor authentication is off.
+    TotpRemoved,
+    /// Signs in with SSO from now on.
+    SsoGained,
 }
 
 /// What the world outside the state learns of a change.
@@ -95,11 +119,14 @@ pub struct Outcome {
     /// `None`: "OK" or "Created", of which the document shows no body.
     pub body: Option<Value>,
     pub effects: Vec<Effect>,
+    pub actor: Actor,
+    /// To be done in the other teams too: whose address, and what.
+    pub account: Option<(String, AccountChange)>,
 }
 
 impl Outcome {
     pub fn ok() -> Self {
-        Self { status: 200, body: None, effects: Vec::new() }
+        Self { status: 200, body: None, effects: Vec::new(), actor: Actor::Caller, account: None }
     }
 
     pub fn created() -> Self {
@@ -108,6 +135,17 @@ impl Outcome {
 
     pub fn with(mut self, body: Value) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    pub fn by(mut self, actor: Actor) -> Self {
+        self.actor = actor;
+        self
+    }
+
+    /// Other teams that know this address see the change too.
+    pub fn everywhere(mut self, email: &str, change: AccountChange) -> Self {
+        self.account = Some((email.to_owned(), change));
         self
     }
 

@@ -7,7 +7,7 @@ use crate::sandbox::cast::{Cast, Computer, Invite as SeededInvite, Person};
 use crate::sandbox::seed::{Dice, mix2};
 
 use super::state::{Annotation, Device, Group, Installer, Invite, Plan, Standing, TeamState, User};
-use super::views::object;
+use super::views::{self, object};
 
 /// The group and the computer of those who come and go.
 const CONTRACTORS: usize = 3;
@@ -41,6 +41,9 @@ pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
         invites: cast.user_invites.iter().map(|seen| invite(seen, created_at)).collect(),
         configs: Vec::new(),
         sso_outsiders: Vec::new(),
+        departed: Vec::new(),
+        delete_schedule: None,
+        migrations: Vec::new(),
         mail: Vec::new(),
         sessions: Vec::new(),
         seasons: vec![None; cast.seasonal.len()],
@@ -84,6 +87,7 @@ pub fn follow_seasons(cast: &Cast, state: &mut TeamState, at: Instant, end: Inst
 fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
     go(cast, state, number);
     state.sso_outsiders.retain(|outsider| outsider.id != user.id);
+    state.departed.retain(|outsider| outsider.id != user.id);
     let id = user.id.clone();
     // In the order of their numbers, whoever came first.
     let is_later = |held: &str| cast.seasonal[number + 1..].iter().any(|later| later.person.id == held);
@@ -121,6 +125,7 @@ fn user(seen: &Person, joined_on: i64, end: Instant) -> User {
         email: seen.email.clone(),
         first_name: seen.first_name.clone(),
         last_name: seen.last_name.clone(),
+        avatar_url: has_avatar(seen).then(|| format!("https://avatars.example/{}.png", seen.id)),
         role: Standing::named(seen.role).unwrap_or(Standing::User),
         remote_access: seen.remote_access,
         totp: seen.totp,
@@ -142,6 +147,11 @@ fn last_used(seen: &Person, end: Instant) -> Option<i64> {
         1 => Some(end.seconds() - age - 120 * 86_400),
         _ => Some(end.seconds() - age),
     }
+}
+
+/// By chance, and without a roll of its own.
+fn has_avatar(seen: &Person) -> bool {
+    seen.home_address.is_multiple_of(3)
 }
 
 /// A session of the dashboard, and with some a token of their own: without an end, past it, or unused for long.
@@ -179,7 +189,7 @@ fn device(cast: &Cast, place: u32, seen: &Computer, end: Instant) -> Device {
         users: seen.users.iter().map(|&user| cast.people[user].id.clone()).collect(),
         groups: seen.groups.iter().map(|&group| cast.groups[group].id.clone()).collect(),
         annotations: place.is_multiple_of(4).then(tags).into_iter().collect(),
-        client_info: json!({"version": "3.7.4", "os": seen.system}),
+        client_info: views::client_info(seen.system, &seen.name),
         config: None,
     }
 }
@@ -217,6 +227,7 @@ fn installer(seen: &SeededInvite, created_at: i64) -> Installer {
         single_use: false,
         created_at,
         expires_at: None,
+        config: None,
     }
 }
 

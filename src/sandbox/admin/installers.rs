@@ -28,6 +28,7 @@ pub fn create(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
         single_use: asked.flag("singleUse").unwrap_or(false),
         created_at: now,
         expires_at: asked.number("expirySecs").filter(|&seconds| seconds > 0).map(|seconds| now + seconds),
+        config: None,
     };
     let effect = told(told::INSTALLER_CREATED, json!({"id": installer.id, "name": installer.name}));
     let answer = views::installer(&installer);

@@ -4,6 +4,7 @@
 //! should learn (activity, billing entries, connection events, a computer that is gone) comes back as effects.
 
 mod access;
+mod accounts;
 mod annotations;
 mod apply;
 mod asked;
@@ -20,11 +21,12 @@ mod users;
 mod verbs;
 pub mod views;
 
+pub use accounts::{Membership, spread};
 pub use apply::apply;
-pub use asked::{Asked, Caller, Context, Effect, Outcome};
+pub use asked::{AccountChange, Actor, Asked, Caller, Context, Effect, Outcome};
 pub use body::{Field, Kind, check};
 pub use founding::{follow_seasons, found};
-pub use state::{Standing, TeamState};
+pub use state::{Standing, TeamState, User};
 
 #[cfg(test)]
 mod tests;

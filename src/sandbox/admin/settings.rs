@@ -3,9 +3,11 @@
 
 use serde_json::json;
 
+use crate::sandbox::answer::Refusal;
+
 use super::apply::Answer;
-use super::asked::{Asked, Outcome};
-use super::state::{AgentConfig, Group, TeamState};
+use super::asked::{Asked, Context, Outcome};
+use super::state::{AgentConfig, DeleteSchedule, Group, Migration, TeamState};
 use super::told::{self, told};
 use super::views;
 
@@ -45,10 +47,14 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().with(answer).telling_all(effects))
 }
 
-/// Makes an agent configuration and assigns it to computers and groups.
+/// Makes an agent configuration and assigns it to computers, groups and installers.
 pub fn assign_config(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let (groups, devices) = (asked.list("groups"), asked.list("devices"));
+    let (groups, devices, installers) = (asked.list("groups"), asked.list("devices"), asked.list("installers"));
     state.know(&[], &groups, &devices)?;
+    let is_there = |id: &String| state.installers.iter().any(|held| held.id == *id);
+    if !installers.iter().all(is_there) {
+        return Err(Refusal::invite_not_found("installer"));
+    }
     let config = AgentConfig { id: state.draw_id(), name: asked.text("name").unwrap_or_default().to_owned() };
     state
         .groups
@@ -57,9 +63,37 @@ pub fn assign_config(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
         .for_each(|held| held.config = Some(config.id.clone()));
     let assigned = state.devices.iter_mut().filter(|held| devices.contains(&held.id));
     assigned.for_each(|held| held.config = Some(config.id.clone()));
-    let answer = json!({"id": config.id, "name": config.name});
+    let assigned = state.installers.iter_mut().filter(|held| installers.contains(&held.id));
+    assigned.for_each(|held| held.config = Some(config.id.clone()));
+    let answer = views::config(state, &config);
     state.configs.push(config);
     Ok(Outcome::created().with(answer).telling(told(told::SETTINGS, json!({"setting": "deviceConfigs"}))))
+}
+
+/// The team is to be deleted, or no longer when nothing is sent. Of what comes then the document shows nothing, and so
+/// nothing does.
+pub fn schedule_deletion(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let now = context.now.seconds();
+    state.delete_schedule =
+        asked.number("inSeconds").map(|seconds| DeleteSchedule { scheduled_at: now, delete_at: now + seconds });
+    let answer = state.delete_schedule.as_ref().map_or_else(|| json!({}), views::delete_schedule);
+    let effect = told(told::SETTINGS, json!({"setting": "deleteSchedule"}));
+    Ok(Outcome::ok().with(answer).telling(effect))
+}
+
+/// Someone's computers are on their way to the team, or no longer when none are sent.
+pub fn migrate(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(asked.id(0))?.id.clone();
+    let devices = asked.list("devices");
+    state.migrations.retain(|held| held.user != user);
+    let mut answer = json!({});
+    if !devices.is_empty() {
+        let migration = Migration { user: user.clone(), devices, started_at: context.now.seconds() };
+        answer = views::migration(&migration);
+        state.migrations.push(migration);
+    }
+    let effect = told(told::SETTINGS, json!({"setting": "userDeviceMigrate", "userID": user}));
+    Ok(Outcome::ok().with(answer).telling(effect))
 }
 
 /// A group as an identity provider pushes it.

@@ -24,6 +24,13 @@ pub struct TeamState {
     pub configs: Vec<AgentConfig>,
     /// People who share the team's SSO and are not on the team.
     pub sso_outsiders: Vec<User>,
+    /// People who were on the team and do not sign in with SSO: their accounts live on.
+    #[serde(default)]
+    pub departed: Vec<User>,
+    #[serde(default)]
+    pub delete_schedule: Option<DeleteSchedule>,
+    #[serde(default)]
+    pub migrations: Vec<Migration>,
     /// What was sent to people by email.
     pub mail: Vec<Mail>,
     /// Connections that have not closed yet.
@@ -48,6 +55,22 @@ pub struct Plan {
     pub sso: bool,
     /// The team that owns the SSO connection; none: this one.
     pub sso_owner: Option<String>,
+}
+
+/// When the team is to be deleted. The document shows no more of it than that it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeleteSchedule {
+    pub scheduled_at: i64,
+    pub delete_at: i64,
+}
+
+/// Someone's computers on their way to the team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    pub user: String,
+    /// Not computers of the team yet.
+    pub devices: Vec<String>,
+    pub started_at: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +108,8 @@ pub struct User {
     pub email: String,
     pub first_name: String,
     pub last_name: String,
+    #[serde(default)]
+    pub avatar_url: Option<String>,
     pub role: Standing,
     pub remote_access: bool,
     pub totp: bool,
@@ -146,6 +171,9 @@ pub struct Installer {
     pub single_use: bool,
     pub created_at: i64,
     pub expires_at: Option<i64>,
+    /// The agent configuration of the computers that it adds.
+    #[serde(default)]
+    pub config: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,9 +263,36 @@ impl TeamState {
         self.users.iter().filter(|user| user.remote_access).count()
     }
 
+    /// Everyone that this team knows of, on it or not.
+    pub fn accounts(&self) -> impl Iterator<Item = &User> {
+        self.users.iter().chain(&self.sso_outsiders).chain(&self.departed)
+    }
+
+    pub fn accounts_mut(&mut self) -> impl Iterator<Item = &mut User> {
+        self.users.iter_mut().chain(&mut self.sso_outsiders).chain(&mut self.departed)
+    }
+
+    /// An address is one account, whatever its case.
+    pub fn account(&self, email: &str) -> Option<&User> {
+        self.accounts().find(|user| user.email.eq_ignore_ascii_case(email))
+    }
+
+    /// Someone comes on the team, and stands in no other list of it.
+    pub fn admit(&mut self, user: User) {
+        self.sso_outsiders.retain(|held| held.id != user.id);
+        self.departed.retain(|held| held.id != user.id);
+        self.users.push(user);
+    }
+
+    /// The team that owns the SSO connection.
+    pub fn sso_owner(&self) -> &str {
+        self.plan.sso_owner.as_deref().unwrap_or(&self.id)
+    }
+
     /// Takes someone out of every list that could still let them in.
     pub fn forget_user(&mut self, id: &str) {
         self.users.retain(|user| user.id != id);
+        self.migrations.retain(|migration| migration.user != id);
         self.groups.iter_mut().for_each(|group| group.users.retain(|user| user != id));
         self.devices.iter_mut().for_each(|device| device.users.retain(|user| user != id));
         self.installers.iter_mut().for_each(|installer| installer.users.retain(|user| user != id));

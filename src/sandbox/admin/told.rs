@@ -16,7 +16,7 @@
 //! | a group made, renamed, deleted | `teamGroupCreatedEvent`, `teamGroupRenamedEvent`, `teamGroupRemovedEvent` | |
 //! | a group's members | `teamGroupMembersAddedEvent`, `teamGroupMembersRemovedEvent` | |
 //! | annotations | `teamDeviceAnnotationsChangedEvent`, `teamUserAnnotationsChangedEvent`, `teamGroupAnnotationsChangedEvent` | |
-//! | plan or agent configuration (sandbox only) | `teamSettingsChangedEvent` (documented) | `subscriptionUpdatedEvent`, when the licensed users change |
+//! | plan, agent configuration, deletion schedule, migration (sandbox only) | `teamSettingsChangedEvent` (documented) | `subscriptionUpdatedEvent`, when the licensed users change |
 
 use serde_json::{Map, Value, json};
 

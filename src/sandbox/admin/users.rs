@@ -1,5 +1,7 @@
 //! People on the team: changed, removed, added by SSO; and the guards that keep someone in charge.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::sandbox::answer::Refusal;
@@ -17,7 +19,7 @@ const TOTP_LINK_SECONDS: i64 = 24 * 3_600;
 pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
     let email = asked.parameter("email");
     let is_asked = |user: &&User| email.is_none_or(|email| user.email.eq_ignore_ascii_case(email));
-    let found: Value = state.users.iter().filter(is_asked).map(views::user).collect();
+    let found: Value = state.users.iter().filter(is_asked).map(|user| views::user(state, user)).collect();
     Outcome::ok().with(json!({"users": found}))
 }
 
@@ -78,7 +80,8 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     if !access {
         effects.extend(close_sessions(state, asked.id(0), context));
     }
-    Ok(Outcome::created().with(views::user(state.user(asked.id(0))?)).telling_all(effects))
+    let answer = views::user(state, state.user(asked.id(0))?);
+    Ok(Outcome::created().with(answer).telling_all(effects))
 }
 
 /// All access is lost and sessions end; the account itself lives on, and with it the SSO.
@@ -90,6 +93,8 @@ pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     effects.extend(told::user_removed(&user));
     if user.signs_in_with("saml") {
         state.sso_outsiders.push(user);
+    } else {
+        state.departed.push(user);
     }
     Ok(Outcome::ok().telling_all(effects))
 }
@@ -123,7 +128,7 @@ pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'
 
 /// An admin who signs in with SSO, of this team and of the one that owns the connection.
 fn check_sso_caller(state: &TeamState, context: &Context<'_>) -> Result<(), Refusal> {
-    let owner = state.plan.sso_owner.as_deref().unwrap_or(&state.id);
+    let owner = state.sso_owner();
     let caller = context.caller;
     if !state.plan.sso {
         return Err(Refusal::forbidden("SSO is not enabled on this team"));
@@ -139,8 +144,10 @@ fn check_sso_caller(state: &TeamState, context: &Context<'_>) -> Result<(), Refu
 pub fn sso_list(state: &TeamState, context: &Context<'_>) -> Answer {
     check_sso_caller(state, context)?;
     let members = state.users.iter().filter(|user| user.signs_in_with("saml"));
-    let found: Value = members.chain(&state.sso_outsiders).map(views::sso_user).collect();
-    Ok(Outcome::ok().with(found))
+    let mut known = HashSet::new();
+    let all = members.chain(&state.sso_outsiders).chain(context.elsewhere);
+    let each_once = all.filter(|user| known.insert(user.id.as_str()));
+    Ok(Outcome::ok().with(each_once.map(|user| views::sso_user(state, user)).collect()))
 }
 
 /// No email is sent: the person is on the team at once.
@@ -149,12 +156,23 @@ pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     if state.user(asked.id(0)).is_ok() {
         return Err(Refusal::already_there("user-already-on-team", "the user is on the team already"));
     }
-    let place = state.sso_outsiders.iter().position(|user| user.id == asked.id(0));
-    let place = place.ok_or_else(|| Refusal::not_found("user"))?;
+    let mut sharing = state.sso_outsiders.iter().chain(context.elsewhere);
+    let found = sharing.find(|user| user.id == asked.id(0)).ok_or_else(|| Refusal::not_found("user"))?;
     check_licence(state)?;
-    let mut user = state.sso_outsiders.remove(place);
-    (user.role, user.remote_access, user.joined_on) = (Standing::User, true, context.now.seconds());
-    let outcome = Outcome::ok().with(views::sso_user(&user)).telling_all(told::user_added(&user, "sso"));
-    state.users.push(user);
+    let user = newly_on_team(found, context.now.seconds());
+    let outcome = Outcome::ok().with(views::sso_user(state, &user)).telling_all(told::user_added(&user, "sso"));
+    state.admit(user);
     Ok(outcome)
+}
+
+/// An account as it comes on a team: what belongs to the person stays, what belongs to a team begins anew.
+pub fn newly_on_team(account: &User, now: i64) -> User {
+    User {
+        role: Standing::User,
+        remote_access: true,
+        joined_on: now,
+        last_used_at: None,
+        annotations: Vec::new(),
+        ..account.clone()
+    }
 }

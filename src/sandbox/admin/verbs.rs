@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 
 use crate::sandbox::answer::Refusal;
 
+use super::accounts::spread;
 use super::apply::Answer;
-use super::asked::{Asked, Context, Effect, Outcome};
+use super::asked::{AccountChange, Actor, Asked, Context, Effect, Outcome};
 use super::invites::looks_like_address;
 use super::state::{Device, Session, Standing, TeamState, User, is_over, push_new};
 use super::told::{self, told};
-use super::users::check_licence;
+use super::users::{check_licence, newly_on_team};
 use super::views;
 
 /// Who dials in from the networks that are set aside for tests.
@@ -66,9 +67,7 @@ pub fn connect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     } else {
         effects.push(connected(state, &session, "connectionClosedEvent", now_ms, None));
     }
-    let seen_at = context.now.seconds();
-    state.device_mut(&device.id)?.last_online_at = Some(seen_at);
-    state.user_mut(&user.id)?.last_used_at = Some(seen_at);
+    state.user_mut(&user.id)?.last_used_at = Some(context.now.seconds());
     Ok(Outcome::created().with(answer).telling_all(effects))
 }
 
@@ -85,6 +84,13 @@ fn begin(state: &mut TeamState, asked: &Asked<'_>, device: &Device, user: &User)
         details["directConnectionInfo"] = json!({"ipaddress": DIRECT_ADDRESS});
     }
     Session { connection_id, device: device.id.clone(), user: user.id.clone(), host: device.name.clone(), details }
+}
+
+/// A computer connects or reconnects to the cloud, which alone makes it be seen online.
+pub fn online(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+    let device = state.device_mut(asked.id(0))?;
+    device.last_online_at = Some(context.now.seconds());
+    Ok(Outcome::ok().with(views::computer(device)))
 }
 
 pub fn disconnect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
@@ -118,7 +124,10 @@ pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> 
         return Err(Refusal::already_there("user-already-on-team", "the user is on the team already"));
     }
     check_licence(state)?;
-    let user = newcomer(state, asked, email, "password", now);
+    let user = match state.account(&email).or_else(|| context.elsewhere.first()) {
+        Some(account) => newly_on_team(account, now),
+        None => newcomer(state, asked, email, "password", now),
+    };
     if invite.single_use {
         state.invites.retain(|held| held.secret != secret);
     }
@@ -128,8 +137,9 @@ pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> 
     for device in &invite.devices {
         push_new(&mut state.device_mut(device)?.users, &user.id);
     }
-    let outcome = Outcome::created().with(views::user(&user)).telling_all(told::user_added(&user, "invite"));
-    state.users.push(user);
+    let outcome = Outcome::created().with(views::user(state, &user)).telling_all(told::user_added(&user, "invite"));
+    let outcome = outcome.by(Actor::Person(user.id.clone(), user.email.clone()));
+    state.admit(user);
     Ok(outcome)
 }
 
@@ -139,6 +149,7 @@ fn newcomer(state: &mut TeamState, asked: &Asked<'_>, email: String, provider: &
         email,
         first_name: asked.text("firstName").unwrap_or_default().to_owned(),
         last_name: asked.text("lastName").unwrap_or_default().to_owned(),
+        avatar_url: asked.text("avatarURL").map(str::to_owned),
         role: Standing::User,
         remote_access: true,
         totp: asked.flag("totpEnabled").unwrap_or(false),
@@ -171,16 +182,17 @@ pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
         users: installer.users,
         groups: Vec::new(),
         annotations: Vec::new(),
-        client_info: json!({"version": "3.7.4", "os": "Windows 11"}),
-        config: None,
+        client_info: views::client_info("windows", asked.text("name").unwrap_or_default()),
+        config: installer.config,
     };
     let id = device.id.clone();
     let payload = json!({"deviceID": id, "name": device.name, "installerID": installer.id,
-        "addedBy": person.map(|person| person.id)});
+        "addedBy": person.as_ref().map(|person| &person.id)});
+    let actor = person.map_or(Actor::Nobody, |person| Actor::Person(person.id, person.email));
     state.devices.push(device);
     installer.groups.iter().try_for_each(|group| state.join_group(&id, group))?;
     let answer = views::computer(state.device(&id)?);
-    Ok(Outcome::created().with(answer).telling(told(told::DEVICE_ADDED, payload)))
+    Ok(Outcome::created().with(answer).telling(told(told::DEVICE_ADDED, payload)).by(actor))
 }
 
 /// The emails that the team's people were sent, oldest first.
@@ -210,23 +222,29 @@ pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<
     let mail = state.mail.iter_mut().find(is_meant).ok_or_else(|| Refusal::not_found("link"))?;
     mail.is_used = true;
     let email = mail.to.clone();
-    let members = state.users.iter_mut().chain(&mut state.sso_outsiders);
-    let mut effects = Vec::new();
-    for user in members.filter(|user| user.email == email) {
-        user.totp = false;
-        effects.push(told(told::TOTP_REMOVED, json!({"userID": user.id, "email": user.email})));
-    }
-    Ok(Outcome::ok().telling_all(effects))
+    let actor = state.account(&email).map_or(Actor::Nobody, |user| Actor::Person(user.id.clone(), user.email.clone()));
+    let effects = spread(state, &email, AccountChange::TotpRemoved);
+    Ok(Outcome::ok().telling_all(effects).by(actor).everywhere(&email, AccountChange::TotpRemoved))
 }
 
-/// The identity provider gets a person who is not on the team.
+/// The identity provider gets a person: a new one, or one who had an account before.
 pub fn sso_account(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let email = asked.text("email").unwrap_or_default().to_owned();
     if !looks_like_address(&email) {
         return Err(Refusal::invalid("email takes an email address"));
     }
-    let user = newcomer(state, asked, email, "saml", context.now.seconds());
-    let outcome = Outcome::created().with(views::sso_user(&user));
-    state.sso_outsiders.push(user);
+    let now = context.now.seconds();
+    let known = state.account(&email).or_else(|| context.elsewhere.first()).cloned();
+    let mut user = known.unwrap_or_else(|| newcomer(state, asked, email, "saml", now));
+    spread(state, &user.email, AccountChange::SsoGained);
+    if !user.signs_in_with("saml") {
+        user.providers.push("saml".to_owned());
+    }
+    let outcome = Outcome::created().with(views::sso_user(state, &user));
+    let outcome = outcome.everywhere(&user.email, AccountChange::SsoGained);
+    state.departed.retain(|held| held.id != user.id);
+    if !state.users.iter().chain(&state.sso_outsiders).any(|held| held.id == user.id) {
+        state.sso_outsiders.push(user);
+    }
     Ok(outcome)
 }

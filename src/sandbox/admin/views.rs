@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::asked::Context;
-use super::state::{Annotation, Device, Group, Installer, Invite, TeamState, User, is_over};
+use super::state::{
+    AgentConfig, Annotation, DeleteSchedule, Device, Group, Installer, Invite, Migration, TeamState, User, is_over,
+};
 
 pub fn object(fields: Vec<(&str, Value)>) -> Value {
     let is_there = |value: &Value| match value {
@@ -19,6 +21,11 @@ pub fn annotations(all: &[Annotation]) -> Value {
     all.iter().map(|held| object(vec![("key", json!(held.key)), ("value", json!(held.value))])).collect()
 }
 
+/// Agent version and operating system details.
+pub fn client_info(system: &str, hostname: &str) -> Value {
+    json!({"version": "3.7.4", "osInfo": {"platform": system, "version": "11", "hostname": hostname}})
+}
+
 pub fn computer(seen: &Device) -> Value {
     object(vec![
         ("id", json!(seen.id)),
@@ -28,16 +35,16 @@ pub fn computer(seen: &Device) -> Value {
         ("groups", json!(seen.groups)),
         ("annotations", annotations(&seen.annotations)),
         ("clientInfo", seen.client_info.clone()),
-        ("deviceConfigID", seen.config.as_ref().map_or(Value::Null, |id| json!({"id": id}))),
     ])
 }
 
-pub fn user(seen: &User) -> Value {
+pub fn user(state: &TeamState, seen: &User) -> Value {
     object(vec![
         ("id", json!(seen.id)),
         ("email", json!(seen.email)),
         ("firstName", json!(seen.first_name)),
         ("lastName", json!(seen.last_name)),
+        ("avatarURL", json!(seen.avatar_url)),
         ("role", json!(seen.role.name())),
         ("remoteAccess", json!(if seen.remote_access { "enabled" } else { "disabled" })),
         ("totpEnabled", json!(seen.totp)),
@@ -46,27 +53,45 @@ pub fn user(seen: &User) -> Value {
         ("joinedOn", json!({"seconds": seen.joined_on})),
         ("lastUsedAt", json!(seen.last_used_at)),
         ("scimUserInfo", scim(seen)),
+        ("userDeviceMigrate", migration_of(state, seen)),
     ])
+}
+
+fn migration_of(state: &TeamState, seen: &User) -> Value {
+    state.migrations.iter().find(|held| held.user == seen.id).map_or(Value::Null, migration)
+}
+
+pub fn migration(seen: &Migration) -> Value {
+    json!({"userID": seen.user, "devices": seen.devices, "startedAt": seen.started_at})
+}
+
+pub fn delete_schedule(seen: &DeleteSchedule) -> Value {
+    json!({"scheduledAt": seen.scheduled_at, "deleteAt": seen.delete_at})
 }
 
 fn scim(seen: &User) -> Value {
     if seen.scim { json!({"active": true}) } else { Value::Null }
 }
 
-pub fn sso_user(seen: &User) -> Value {
+pub fn sso_user(state: &TeamState, seen: &User) -> Value {
     object(vec![
         ("id", json!(seen.id)),
         ("email", json!(seen.email)),
         ("firstName", json!(seen.first_name)),
         ("lastName", json!(seen.last_name)),
+        ("avatarURL", json!(seen.avatar_url)),
         ("scimUserInfo", scim(seen)),
+        ("userDeviceMigrate", migration_of(state, seen)),
     ])
 }
 
 /// User authentication info: no profile, addresses masked.
 pub fn authentication(seen: &User) -> Value {
     let masked = format!("{}***@***", seen.email.chars().next().unwrap_or('*'));
-    let providers: Value = seen.providers.iter().map(|name| json!({"provider": name, "email": masked})).collect();
+    let avatar = seen.avatar_url.as_ref().map(|_| "https://***");
+    let method =
+        |name: &String| object(vec![("provider", json!(name)), ("email", json!(masked)), ("avatarURL", json!(avatar))]);
+    let providers: Value = seen.providers.iter().map(method).collect();
     json!({"totp": {"enabled": seen.totp}, "authProviders": providers, "tokenLog": seen.token_log})
 }
 
@@ -83,11 +108,12 @@ pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
     let now = context.now.seconds();
     let is_shown = |expires_at| context.choices.list_expired || !is_over(expires_at, now);
     let computers = state.devices.iter().map(|device| (device.id.clone(), computer(device)));
-    let people = state.users.iter().map(|held| (held.id.clone(), user(held)));
+    let people = state.users.iter().map(|held| (held.id.clone(), user(state, held)));
     let groups = state.groups.iter().map(|held| (held.id.clone(), Value::Object(group(state, held))));
     let installers = state.installers.iter().filter(|held| is_shown(held.expires_at)).map(installer);
     let invites = state.invites.iter().filter(|held| is_shown(held.expires_at)).map(invite);
-    let configs = state.configs.iter().map(|held| json!({"id": held.id, "name": held.name}));
+    let configs = state.configs.iter().map(|held| config(state, held));
+    let schedule = state.delete_schedule.as_ref().map_or(Value::Null, delete_schedule);
     fields.extend([
         ("createdAt", json!({"unixMilli": state.created_at * 1000})),
         (
@@ -95,6 +121,7 @@ pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
             json!({"plan": if state.plan.enterprise { "enterprise" } else { "teams" },
             "licensedUsers": state.plan.licensed_users}),
         ),
+        ("deleteSchedule", schedule),
         ("deviceConfigs", configs.collect()),
         ("deviceInvites", installers.collect()),
         ("devices", Value::Object(computers.collect::<Map<_, _>>())),
@@ -102,10 +129,26 @@ pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
         ("planFeatures", json!({"deviceEventsMaxRetrievalDuration": context.plan_span})),
         ("saml", if state.plan.sso { json!({"enabled": true}) } else { Value::Null }),
         ("security", json!({"totpRequired": false})),
+        ("userDeviceMigrate", state.migrations.iter().map(migration).collect()),
         ("userInvites", invites.collect()),
         ("users", Value::Object(people.collect::<Map<_, _>>())),
     ]);
     object(fields)
+}
+
+/// What it is called, and what it is assigned to.
+pub fn config(state: &TeamState, seen: &AgentConfig) -> Value {
+    let is_its = |held: &Option<String>| held.as_ref() == Some(&seen.id);
+    let devices = state.devices.iter().filter(|held| is_its(&held.config)).map(|held| json!(held.id));
+    let groups = state.groups.iter().filter(|held| is_its(&held.config)).map(|held| json!(held.id));
+    let installers = state.installers.iter().filter(|held| is_its(&held.config)).map(|held| json!(held.id));
+    object(vec![
+        ("id", json!(seen.id)),
+        ("name", json!(seen.name)),
+        ("devices", devices.collect()),
+        ("groups", groups.collect()),
+        ("installers", installers.collect()),
+    ])
 }
 
 fn group(state: &TeamState, seen: &Group) -> Map<String, Value> {
@@ -139,6 +182,7 @@ pub fn installer(seen: &Installer) -> Value {
         ("users", json!(seen.users)),
         ("groups", json!(seen.groups)),
         ("requireAuthentication", json!(seen.requires_authentication)),
+        ("deviceConfigID", seen.config.as_ref().map_or(Value::Null, |id| json!({"id": id}))),
         ("createdAt", json!(seen.created_at)),
         ("expiresAt", json!(seen.expires_at)),
     ])

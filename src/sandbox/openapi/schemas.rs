@@ -2,25 +2,27 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::sandbox::choices::{Choices, ErrorShape, HasMore};
+use crate::sandbox::choices::{Choices, HasMore};
 
-fn text() -> Value {
+use super::own;
+
+pub(super) fn text() -> Value {
     json!({"type": "string"})
 }
 
-fn whole() -> Value {
+pub(super) fn whole() -> Value {
     json!({"type": "integer"})
 }
 
-fn flag() -> Value {
+pub(super) fn flag() -> Value {
     json!({"type": "boolean"})
 }
 
-fn list(items: Value) -> Value {
+pub(super) fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-fn of(name: &str) -> Value {
+pub(super) fn of(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
@@ -29,7 +31,7 @@ fn map_of(name: &str) -> Value {
 }
 
 /// An object with these fields, some of them always there.
-fn object(required: &[&str], properties: Value) -> Value {
+pub(super) fn object(required: &[&str], properties: Value) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -38,7 +40,7 @@ fn object(required: &[&str], properties: Value) -> Value {
 }
 
 /// The same, with no field beside.
-fn closed(required: &[&str], properties: Value) -> Value {
+pub(super) fn closed(required: &[&str], properties: Value) -> Value {
     let mut schema = object(required, properties);
     schema["additionalProperties"] = json!(false);
     schema
@@ -46,7 +48,8 @@ fn closed(required: &[&str], properties: Value) -> Value {
 
 pub(super) fn all(choices: &Choices) -> Map<String, Value> {
     let mut all = Map::new();
-    for part in [people(), computers(), groups_and_invites(), histories(choices), own(choices)] {
+    all.insert("Error".to_owned(), own::error(choices.error_shape));
+    for part in [people(), computers(), groups_and_invites(), histories(choices), own::own(), own::saved()] {
         if let Value::Object(part) = part {
             all.extend(part);
         }
@@ -67,25 +70,28 @@ fn people() -> Value {
         "TeamIDs": list(text()),
         "TeamInfo": closed(&["id"], json!({
             "id": text(), "name": text(), "avatarURL": text(), "createdAt": anything, "billing": anything,
-            "deleteSchedule": anything, "deviceConfigs": list(anything.clone()), "deviceInvites": list(of("TeamDeviceInstallerInfo")),
+            "deleteSchedule": of("DeleteSchedule"), "deviceConfigs": list(of("TeamDeviceConfig")),
+            "deviceInvites": list(of("TeamDeviceInstallerInfo")),
             "devices": map_of("TeamDeviceInfo"), "groups": map_of("TeamGroup"), "planFeatures": object(&[],
                 json!({"deviceEventsMaxRetrievalDuration": whole()})), "saml": anything, "security": anything,
-            "userDeviceMigrate": list(anything.clone()), "userInvites": list(of("TeamUserInvite")), "users": map_of("TeamUserInfo"),
+            "userDeviceMigrate": list(of("TeamUserDeviceMigrate")), "userInvites": list(of("TeamUserInvite")), "users": map_of("TeamUserInfo"),
         })),
         "TeamUserInfo": closed(&["id", "email", "role", "remoteAccess"], json!({
             "id": text(), "email": text(), "firstName": text(), "lastName": text(), "avatarURL": text(), "role": role,
             "remoteAccess": access, "totpEnabled": flag(), "authProviders": list(text()),
             "annotations": list(of("TeamAnnotation")), "joinedOn": anything, "lastUsedAt": whole(),
-            "scimUserInfo": anything, "userDeviceMigrate": anything,
+            "scimUserInfo": anything, "userDeviceMigrate": of("TeamUserDeviceMigrate"),
         })),
         "APIUserInfo": closed(&["id", "email"], json!({
             "id": text(), "email": text(), "firstName": text(), "lastName": text(), "avatarURL": text(),
-            "scimUserInfo": anything, "userDeviceMigrate": anything,
+            "scimUserInfo": anything, "userDeviceMigrate": of("TeamUserDeviceMigrate"),
         })),
         "ApiUserAuthInfo": closed(&["totp", "authProviders", "tokenLog"], json!({
             "totp": closed(&["enabled"], json!({"enabled": flag()})), "authProviders": list(provider),
             "tokenLog": list(token),
         })),
+        "TeamUserDeviceMigrate": closed(&[], json!({"userID": text(), "devices": list(text()), "startedAt": whole()})),
+        "DeleteSchedule": closed(&[], json!({"scheduledAt": whole(), "deleteAt": whole()})),
         "Users": closed(&["users"], json!({"users": list(of("TeamUserInfo"))})),
         "SsoUsers": list(of("APIUserInfo")),
     })
@@ -99,7 +105,10 @@ fn computers() -> Value {
     json!({
         "TeamDeviceInfo": closed(&["id"], json!({
             "id": text(), "name": text(), "lastOnlineAt": whole(), "users": list(text()), "groups": list(text()),
-            "annotations": list(of("TeamAnnotation")), "clientInfo": anything, "deviceConfigID": anything,
+            "annotations": list(of("TeamAnnotation")), "clientInfo": anything,
+        })),
+        "TeamDeviceConfig": closed(&["id"], json!({
+            "id": text(), "name": text(), "devices": list(text()), "groups": list(text()), "installers": list(text()),
         })),
         "Devices": closed(&["devices"], json!({"devices": list(of("TeamDeviceInfo"))})),
         "IdAndName": closed(&["id"], json!({"id": text(), "name": text()})),
@@ -128,7 +137,7 @@ fn groups_and_invites() -> Value {
         "TeamDeviceInstallerInfo": closed(&["id", "secret", "connectDownloads"], json!({
             "id": text(), "name": text(), "secret": text(), "users": list(text()), "groups": list(text()),
             "connectDownloads": closed(&[], json!({"winexe": text(), "winmsi": text(), "macpkg": text()})),
-            "requireAuthentication": flag(), "deviceConfigID": {"type": "object"}, "createdAt": whole(),
+            "requireAuthentication": flag(), "deviceConfigID": closed(&["id"], json!({"id": text()})), "createdAt": whole(),
             "expiresAt": whole(),
         })),
         "TeamUserInvite": closed(&["secret", "singleUse"], json!({
@@ -161,39 +170,5 @@ fn histories(choices: &Choices) -> Value {
                 "event": {"type": "object", "minProperties": 1, "maxProperties": 1},
             })),
         }})),
-    })
-}
-
-/// The sandbox's own, and errors.
-fn own(choices: &Choices) -> Value {
-    let error = match choices.error_shape {
-        ErrorShape::Detail => closed(&["code", "detail"], json!({"code": text(), "detail": text()})),
-        ErrorShape::Message => closed(&["code", "message"], json!({"code": text(), "message": text()})),
-        ErrorShape::Nested => closed(
-            &["error"],
-            json!({
-                "error": closed(&["code", "message"], json!({"code": text(), "message": text()})),
-            }),
-        ),
-        ErrorShape::Code => closed(&["code"], json!({"code": text()})),
-        ErrorShape::Problem => object(&["code"], json!({"code": text()})),
-    };
-    json!({
-        "Error": error,
-        "Connection": closed(&["connectionID", "userID", "deviceID"],
-            json!({"connectionID": text(), "userID": text(), "deviceID": text()})),
-        "Mail": closed(&["mail"], json!({"mail": list(closed(&["to", "kind", "secret", "sentAt"], json!({
-            "to": text(), "kind": text(), "secret": text(), "sentAt": whole(), "expiresAt": whole(),
-        })))})),
-        "Plan": closed(&["licensedUsers"], json!({
-            "licensedUsers": whole(), "installers": whole(), "groups": whole(), "annotations": whole(),
-            "enterprise": flag(), "sso": flag(), "ssoOwner": text(),
-        })),
-        "Clock": closed(&["now", "unixNano", "speed"], json!({"now": text(), "unixNano": whole(), "speed": whole()})),
-        "Choices": json!({"type": "object", "example": choices}),
-        "Faults": closed(&["rules"], json!({"rules": list(json!({"type": "object"}))})),
-        "Token": closed(&["token"], json!({"token": text()})),
-        "Saved": json!({"type": "object"}),
-        "Description": json!({"type": "object"}),
     })
 }

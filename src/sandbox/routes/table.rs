@@ -55,6 +55,7 @@ const JOIN: &[Field] = &[
     Field::optional("email", TEXT),
     Field::optional("firstName", TEXT),
     Field::optional("lastName", TEXT),
+    Field::optional("avatarURL", TEXT),
     Field::optional("totpEnabled", Kind::Flag),
 ];
 const SECRET: &[Field] = &[Field::required("secret", TEXT)];
@@ -62,6 +63,7 @@ const ACCOUNT: &[Field] = &[
     Field::required("email", TEXT),
     Field::optional("firstName", TEXT),
     Field::optional("lastName", TEXT),
+    Field::optional("avatarURL", TEXT),
     Field::optional("totpEnabled", Kind::Flag),
     Field::optional("scim", Kind::Flag),
 ];
@@ -74,8 +76,14 @@ const PLAN: &[Field] = &[
     Field::optional("sso", Kind::Flag),
     Field::optional("ssoOwner", TEXT),
 ];
-const CONFIG: &[Field] =
-    &[Field::required("name", NAME), Field::optional("groups", Kind::Ids), Field::optional("devices", Kind::Ids)];
+const CONFIG: &[Field] = &[
+    Field::required("name", NAME),
+    Field::optional("groups", Kind::Ids),
+    Field::optional("devices", Kind::Ids),
+    Field::optional("installers", Kind::Ids),
+];
+const DELETION: &[Field] = &[Field::optional("inSeconds", SECONDS)];
+const MIGRATION: &[Field] = &[Field::optional("devices", Kind::Ids)];
 const SCIM_GROUP: &[Field] = &[Field::required("name", Kind::Text(1, 64)), Field::optional("users", Kind::Ids)];
 
 const TOKEN: &[Field] = &[Field::optional("readOnly", Kind::Flag)];
@@ -194,6 +202,8 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
         .body(CONNECT)
         .answers("Connection"),
     row(Op::Disconnect, Post, "/sandbox/team/{teamID}/connection/{connectionID}/close", 200, "an open connection ends"),
+    row(Op::Online, Post, "/sandbox/team/{teamID}/device/{deviceID}/online", 200, "a computer connects to the cloud")
+        .answers("TeamDeviceInfo"),
     row(Op::Install, Post, "/sandbox/team/{teamID}/install", 201, "someone runs an installer")
         .body(INSTALL)
         .answers("TeamDeviceInfo"),
@@ -210,7 +220,13 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
         .answers("Plan"),
     row(Op::AgentConfig, Post, "/sandbox/team/{teamID}/config", 201, "makes and assigns an agent configuration")
         .body(CONFIG)
-        .answers("IdAndName"),
+        .answers("TeamDeviceConfig"),
+    row(Op::Deletion, Put, "/sandbox/team/{teamID}/deletion", 200, "schedules the team's deletion, or calls it off")
+        .body(DELETION)
+        .answers("DeleteSchedule"),
+    row(Op::Migration, Put, "/sandbox/team/{teamID}/user/{userID}/migration", 200, "someone's computers are migrated")
+        .body(MIGRATION)
+        .answers("TeamUserDeviceMigrate"),
     row(Op::ScimGroup, Post, "/sandbox/team/{teamID}/scim-group", 201, "the identity provider pushes a group")
         .body(SCIM_GROUP)
         .answers("TeamGroupInfo"),

@@ -8,8 +8,9 @@ use crate::sandbox::choices::Choices;
 use crate::sandbox::routes::Op;
 
 use super::state::{AgentConfig, Annotation, Device, Group, Plan, Standing, TeamState, User};
-use super::{Asked, Caller, Context, Effect, Outcome, apply};
+use super::{AccountChange, Asked, Caller, Context, Effect, Outcome, apply, spread};
 
+mod accounts;
 mod guards;
 mod members;
 mod secrets;
@@ -22,6 +23,7 @@ fn user(id: &str, role: Standing, remote_access: bool, provider: &str, totp: boo
         email: format!("{id}@team.example"),
         first_name: String::new(),
         last_name: String::new(),
+        avatar_url: None,
         role,
         remote_access,
         totp,
@@ -91,6 +93,9 @@ fn team() -> TeamState {
         invites: Vec::new(),
         configs: vec![AgentConfig { id: "config".to_owned(), name: "quiet".to_owned() }],
         sso_outsiders: vec![user("eve", Standing::User, false, "saml", false)],
+        departed: Vec::new(),
+        delete_schedule: None,
+        migrations: Vec::new(),
         mail: Vec::new(),
         sessions: Vec::new(),
         seasons: Vec::new(),
@@ -126,7 +131,7 @@ fn ask_with(
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let Value::Object(body) = body else { panic!("a body is an object") };
     let asked = Asked { op, ids: &ids, query: &[], body: &body };
-    let context = Context { now: Instant::from_seconds(now), choices, caller, plan_span: 7 };
+    let context = Context { now: Instant::from_seconds(now), choices, caller, plan_span: 7, elsewhere: &[] };
     let before = state.clone();
     let answer = apply(state, &asked, &context);
     if answer.is_err() {

@@ -1,0 +1,31 @@
+//! People as accounts: one address is one person, whatever team they are on.
+
+use serde_json::json;
+
+use super::asked::{AccountChange, Effect};
+use super::state::{Standing, TeamState};
+use super::told::{self, told};
+
+/// That someone is on a team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    pub team: String,
+    pub role: Standing,
+}
+
+/// Changes an account as this team knows it, and says so where the person is on the team.
+pub fn spread(state: &mut TeamState, email: &str, change: AccountChange) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for user in state.accounts_mut().filter(|user| user.email.eq_ignore_ascii_case(email)) {
+        match change {
+            AccountChange::TotpRemoved if user.totp => {
+                user.totp = false;
+                let payload = json!({"userID": user.id, "email": user.email});
+                effects.push((user.id.clone(), told(told::TOTP_REMOVED, payload)));
+            }
+            AccountChange::SsoGained if !user.signs_in_with("saml") => user.providers.push("saml".to_owned()),
+            AccountChange::TotpRemoved | AccountChange::SsoGained => {}
+        }
+    }
+    effects.into_iter().filter(|(id, _)| state.user(id).is_ok()).map(|(_, effect)| effect).collect()
+}

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use super::directory::{Computers, Directory, Unread};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::roster;
-use super::token::{Credential, TokenSource};
+use super::token::{Credential, TokenInForce, TokenSource};
 use super::transport::{Reply, Transport, rate_limiter};
 use super::wire::{self, WireError};
 
@@ -87,7 +88,7 @@ impl HttpSource {
         let base = base_url(&options.base_url)?;
         let transport = Transport {
             client: client(&base, &options)?,
-            credential: Credential::new(options.token)?,
+            credential: Arc::new(Credential::new(options.token)?),
             rate: options.requests_per_second.and_then(rate_limiter),
             at_once: Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS)),
             freshness: Freshness::default(),
@@ -95,6 +96,11 @@ impl HttpSource {
             body_bytes_max: options.body_bytes_max,
         };
         Ok(Self { base, transport })
+    }
+
+    /// The token, which can be another one while this source is at work.
+    pub fn token(&self) -> TokenInForce {
+        TokenInForce(self.transport.credential.clone())
     }
 
     /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.

@@ -1,5 +1,6 @@
 //! One GET, from the limits that it waits for to the last byte of its body, or the reason why there is none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -37,7 +38,7 @@ pub(super) struct Reply {
 
 pub(super) struct Transport {
     pub client: Client,
-    pub credential: Credential,
+    pub credential: Arc<Credential>,
     pub rate: Option<DefaultDirectRateLimiter>,
     pub at_once: Semaphore,
     pub freshness: Freshness,

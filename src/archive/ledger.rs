@@ -70,22 +70,27 @@ impl Line {
             return Err(LineError::Hash { said, found });
         }
         let text = [hashed, b"}"].concat();
-        #[derive(Deserialize)]
-        struct Versioned {
-            v: u64,
-        }
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
-        let Versioned { v } = serde_json::from_slice(&text).map_err(form)?;
-        if v != u64::from(LINE_VERSION) {
-            return Err(LineError::Version { found: v });
-        }
-        let line: Line = serde_json::from_slice(&text).map_err(form)?;
+        let line = match serde_json::from_slice::<Line>(&text) {
+            Ok(line) if line.v == LINE_VERSION => line,
+            other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
+        };
         // A member that is not known would be ignored in silence; then the line would not come back as it was.
         if serde_json::to_vec(&line).map_err(form)? != text {
             return Err(LineError::Unknown);
         }
         Ok((line, found))
     }
+}
+
+/// A line of a version that this program does not know may have any members.
+fn of_another_version(text: &[u8]) -> Option<LineError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        v: u64,
+    }
+    let Versioned { v } = serde_json::from_slice(text).ok()?;
+    (v != u64::from(LINE_VERSION)).then_some(LineError::Version { found: v })
 }
 
 fn hash_of(bytes: &[u8]) -> Digest {

@@ -78,15 +78,26 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
-    // Where interrupts cannot be listened for, the sandbox serves until it is killed.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+    stopped().await;
     if let Some(path) = &args.save {
         save(&sandbox, path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
     }
     sandbox.shutdown().await;
     Ok(())
+}
+
+/// Ends when somebody wants the sandbox to stop, at a terminal or by `kill`. Where signals cannot be listened for, the sandbox
+/// serves until it is killed.
+async fn stopped() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let heard = async |kind| match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = heard(SignalKind::interrupt()) => {}
+        () = heard(SignalKind::terminate()) => {}
+    }
 }
 
 fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {

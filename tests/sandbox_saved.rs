@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::io::BufRead as _;
+
 use annals::model::Stream;
 use annals::sandbox::{Sandbox, SandboxConfig, SandboxError, Saved, SavedError};
 use common::sandbox_client::{Visitor, small};
@@ -139,4 +141,23 @@ async fn faults_by_rule_befall_documented_paths_alone() {
     visitor.own("PUT", "/faults", &json!({"rules": []})).await.with(200);
     assert_eq!(visitor.get("/devices").await.header("content-type"), Some("application/json"));
     assert_eq!(visitor.own("PUT", "/faults", &json!({"rules": [{"fault": "flood"}]})).await.refusal().0, 400);
+}
+
+#[test]
+fn a_sandbox_is_saved_however_it_is_told_to_stop() {
+    let place = tempfile::tempdir().unwrap();
+    for signal in ["INT", "TERM"] {
+        let file = place.path().join(signal);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_annals"));
+        command
+            .args(["sandbox", "--json", "--teams", "1", "--days", "1", "--sessions-per-day", "5", "--save"])
+            .arg(&file);
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        assert!(child.wait().unwrap().success(), "{signal}");
+        assert!(Saved::parse(&std::fs::read(&file).unwrap()).is_ok(), "{signal}");
+    }
 }

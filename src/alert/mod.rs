@@ -85,12 +85,10 @@ impl Watch {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
                         self.live.count_alert(name, "delivered");
-                        tracing::info!(
-                            target = name,
-                            rule = occurrence.rule.as_str(),
-                            "warned: {}",
-                            occurrence.message
-                        );
+                        if !matches!(waiting.target, Target::Log) {
+                            let (rule, key) = (occurrence.rule.as_str(), &occurrence.key);
+                            tracing::info!(to = name, rule, key, "a warning was delivered");
+                        }
                         (waiting.failures, has_changed) = (0, true);
                         self.memory.of(name).note(occurrence, standing);
                     }

@@ -91,8 +91,9 @@ pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, sin
     if let Some(verified) = shown.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
         let what = verified.first.clone().unwrap_or_default();
         let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
+        let faults = if verified.faults == 1 { "fault" } else { "faults" };
         fault.message =
-            format!("the archive does not check against its ledger: {} faults, first {what}", verified.faults);
+            format!("the archive does not check against its ledger: {} {faults}, first {what}", verified.faults);
         standing.condition(fault, verified.faults > 0);
     }
     if config.rules.contains(&Rule::Report) {
@@ -197,7 +198,8 @@ impl Occurrence {
         let (count, Detected { report, name, title, period, .. }) = (detected.subjects.len(), detected);
         let (from, to) = (period.start, period.end);
         self.message = format!(
-            "report {report} ({title}) detects {count} rows not told before, the gravest {severity}: see `annals report run {name} --from {from} --to {to}`"
+            "report {report} ({title}) detects {count} {} not told before, the gravest {severity}: see `annals report run {name} --from {from} --to {to}`",
+            if count == 1 { "row" } else { "rows" }
         );
         (self.from, self.to) = (Some(from), Some(to));
         (self.report, self.severity, self.findings) = (Some(name.clone()), Some(severity), Some(count as u64));

@@ -19,7 +19,7 @@ use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::pause::Pause;
 use super::roster;
-use super::token::{Credential, TokenSource};
+use super::token::{Credential, TokenInForce, TokenSource};
 use super::transport::{Reply, Transport, rate_limiter};
 use super::wire::{self, WireError};
 
@@ -89,7 +89,7 @@ impl HttpSource {
         let base = base_url(&options.base_url)?;
         let transport = Transport {
             client: client(&base, &options)?,
-            credential: Credential::new(options.token)?,
+            credential: Arc::new(Credential::new(options.token)?),
             rate: options.requests_per_second.and_then(rate_limiter),
             pause: None,
             at_once: Semaphore::new(options.concurrency.get().min(Semaphore::MAX_PERMITS)),
@@ -105,6 +105,11 @@ impl HttpSource {
     pub fn pausing(mut self, pause: Arc<Pause>) -> Self {
         self.transport.pause = Some(pause);
         self
+    }
+
+    /// The token, which can be another one while this source is at work.
+    pub fn token(&self) -> TokenInForce {
+        TokenInForce(self.transport.credential.clone())
     }
 
     /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.

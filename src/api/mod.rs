@@ -33,5 +33,5 @@ pub use retry::{
     RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
     RequestCountsNow, RetryPolicy, Retrying,
 };
-pub use token::TokenSource;
+pub use token::{TokenInForce, TokenSource};
 pub use transport::RETRY_AFTER_SECONDS_MAX;

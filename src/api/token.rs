@@ -1,7 +1,7 @@
-//! The token: given once, or kept in a file that is read again when the service refuses it.
+//! The token: given once, or kept in a file that is read again when the service refuses it, or when it holds another one.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
@@ -29,6 +29,22 @@ impl TokenSource {
     }
 }
 
+/// The token of a source that is at work: to notice that its file holds another one, and to use that.
+#[derive(Clone)]
+pub struct TokenInForce(pub(super) Arc<Credential>);
+
+impl TokenInForce {
+    /// See [`TokenSource::fingerprint`].
+    pub fn fingerprint(&self) -> Option<Digest> {
+        self.0.source.fingerprint()
+    }
+
+    /// From now on what the file holds is used. A file that cannot be read now leaves the token as it was.
+    pub fn renew(&self) {
+        self.0.read_again();
+    }
+}
+
 /// The `Authorization` header as it stands now.
 pub(super) struct Credential {
     source: TokenSource,
@@ -49,13 +65,17 @@ impl Credential {
     /// Reads the file again after `refused` was refused; the new header where there is another one. A file that
     /// cannot be read now leaves the token as it was.
     pub fn renewed(&self, refused: &HeaderValue) -> Option<HeaderValue> {
+        self.read_again();
+        let header = self.header();
+        (header != *refused).then_some(header)
+    }
+
+    fn read_again(&self) {
         if matches!(self.source, TokenSource::File(_))
             && let Ok(header) = read(&self.source)
         {
             *self.header.lock().expect("BUG: nothing panics while the token is held") = header;
         }
-        let header = self.header();
-        (header != *refused).then_some(header)
     }
 }
 

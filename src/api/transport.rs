@@ -39,7 +39,7 @@ pub(super) struct Reply {
 
 pub(super) struct Transport {
     pub client: Client,
-    pub credential: Credential,
+    pub credential: Arc<Credential>,
     pub rate: Option<DefaultDirectRateLimiter>,
     pub pause: Option<Arc<Pause>>,
     pub at_once: Semaphore,

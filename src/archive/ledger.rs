@@ -10,8 +10,6 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use super::Body;
 
 pub const LINE_VERSION: u32 = 1;
-/// How a line of that version begins.
-const VERSION_KNOWN: &[u8] = b"{\"v\":1,";
 /// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 /// `prev` of a team's first line.
@@ -74,18 +72,11 @@ impl Line {
             return Err(LineError::Hash { said, found });
         }
         let text = [hashed, b"}"].concat();
-        #[derive(Deserialize)]
-        struct Versioned {
-            v: u64,
-        }
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
-        if !text.starts_with(VERSION_KNOWN) {
-            let Versioned { v } = serde_json::from_slice(&text).map_err(form)?;
-            if v != u64::from(LINE_VERSION) {
-                return Err(LineError::Version { found: v });
-            }
-        }
-        let line: Line = serde_json::from_slice(&text).map_err(form)?;
+        let line = match serde_json::from_slice::<Line>(&text) {
+            Ok(line) if line.v == LINE_VERSION => line,
+            other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
+        };
         // A member that is not known would be ignored in silence; then the line would not come back as it was.
         let mut rest = Expected(&text);
         match serde_json::to_writer(&mut rest, &line) {
@@ -107,6 +98,16 @@ impl Write for Expected<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A line of a version that this program does not know may have any members.
+fn of_another_version(text: &[u8]) -> Option<LineError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        v: u64,
+    }
+    let Versioned { v } = serde_json::from_slice(text).ok()?;
+    (v != u64::from(LINE_VERSION)).then_some(LineError::Version { found: v })
 }
 
 fn hash_of(bytes: &[u8]) -> Digest {

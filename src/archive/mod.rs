@@ -99,7 +99,7 @@ pub use record::{
     SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
-pub use root::{ARCHIVE_VERSION, Archive};
+pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use sessions::HeldSession;
 pub use state::TeamState;

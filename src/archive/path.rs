@@ -163,6 +163,11 @@ pub fn staging_of(team: &TeamKey) -> String {
     format!("{STAGING}/team={team}")
 }
 
+/// What the paths of a month's files begin with that are not in `data/`.
+pub fn recent_of(dataset: Dataset, team: &TeamKey, month: Instant) -> String {
+    format!("recent/{dataset}/team={team}/date={}", month.month())
+}
+
 /// The name of the lock that a team's one writer holds.
 pub fn lock_of(team: &TeamKey) -> String {
     format!("team={team}")

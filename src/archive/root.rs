@@ -1,7 +1,7 @@
 //! An archive as a whole: its manifest, its teams, the way in for readers and writers.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::model::{Instant, TeamId};
 
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
-use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING};
+use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TeamKey, ledger_of};
 use super::publish::is_in_place;
 use super::reader::TeamReader;
 use super::replay::replay;
@@ -29,6 +29,13 @@ pub(super) struct Manifest {
     format: String,
     version: u32,
     pub(super) id: String,
+}
+
+/// How far a ledger reaches, as the list of its files tells: the same as long as nothing was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerExtent {
+    files: u64,
+    bytes: u64,
 }
 
 /// An opened archive. Cheap to clone.
@@ -129,6 +136,20 @@ impl Archive {
         Ok(TeamReader::new(Arc::clone(&self.store), state, is_pending))
     }
 
+    /// How far the team's ledger reaches. Opens no file.
+    ///
+    /// # Errors
+    /// When the store cannot list.
+    pub fn extent(&self, team: &TeamId) -> Result<LedgerExtent, ArchiveError> {
+        let listed = self.store.list(&ledger_of(&TeamKey::of(team)))?;
+        let lines =
+            listed.iter().filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Ledger { .. })));
+        Ok(lines.fold(LedgerExtent::default(), |sum, entry| LedgerExtent {
+            files: sum.files + 1,
+            bytes: sum.bytes.saturating_add(entry.bytes),
+        }))
+    }
+
     /// The team's one writer: what an earlier one left unfinished is finished first. `now` is the machine's clock.
     ///
     /// # Errors
@@ -150,7 +171,7 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
         if seen.as_ref() == Some(&team) {
             continue;
         }
-        let content = store.read(&entry.path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
+        let content = beginning(store, &entry.path)?;
         let cut = ledger::cut(&content);
         let first = cut.lines.split(|b| *b == b'\n').next().filter(|line| !line.is_empty());
         match first.map(Line::decode) {
@@ -165,6 +186,14 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
         seen = Some(team);
     }
     Ok(found)
+}
+
+/// A file up to its first newline, or as a whole where it has none.
+fn beginning(store: &dyn Store, path: &str) -> Result<Vec<u8>, StoreError> {
+    let mut line = Vec::new();
+    let reader = store.read(path)?.reader(0);
+    BufReader::new(reader).read_until(b'\n', &mut line).map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    Ok(line)
 }
 
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
-use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of};
+use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of, recent_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
@@ -225,27 +225,30 @@ impl TeamState {
         }
     }
 
-    /// In a sealed month nothing lives outside `data/`.
+    /// In a sealed month nothing lives outside `data/`. Looks at the files of the months that are being sealed, and at no others.
     fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
         let fresh: BTreeSet<(Stream, Instant)> = body.sealed_months.iter().map(|(s, m)| (*s, m.start)).collect();
         let removed: BTreeSet<&String> = body.removes.iter().collect();
-        let outside = |path: &String, months: &BTreeSet<(Stream, Instant)>| {
-            let data = parse(path).filter(|data| !is_sealed(data.role))?;
-            let stream = stream_of(data.dataset)?;
+        let key = TeamKey::of(&self.team_id);
+        for (stream, month) in &fresh {
+            let begins = recent_of(Dataset::from(*stream), &key, *month);
+            let held = self.files.range(begins.clone()..).map(|(path, _)| path);
+            let mut outside = held.take_while(|path| path.starts_with(&begins)).filter(|path| !removed.contains(path));
+            if let Some(path) = outside.next() {
+                let (stream, month) = (*stream, month_of(*month));
+                return Err(StateError::LeftOutside { stream, month, path: path.clone() });
+            }
+        }
+        for file in &body.adds {
+            let Some(data) = parse(&file.path).filter(|data| !is_sealed(data.role)) else { continue };
+            let Some(stream) = stream_of(data.dataset) else { continue };
             let month = month_of(data.start);
-            months.contains(&(stream, month.start)).then(|| StateError::LeftOutside {
-                stream,
-                month,
-                path: path.clone(),
-            })
-        };
-        let held = self.files.keys().filter(|path| !fresh.is_empty() && !removed.contains(path));
-        let mut found = held.filter_map(|path| outside(path, &fresh));
-        let added = body.adds.iter().map(|file| &file.path);
-        let found = found.next().or_else(|| {
-            added.clone().find_map(|path| outside(path, &fresh).or_else(|| outside(path, &self.sealed_months)))
-        });
-        found.map_or(Ok(()), Err)
+            let is_sealed = |months: &BTreeSet<(Stream, Instant)>| months.contains(&(stream, month.start));
+            if is_sealed(&fresh) || is_sealed(&self.sealed_months) {
+                return Err(StateError::LeftOutside { stream, month, path: file.path.clone() });
+            }
+        }
+        Ok(())
     }
 
     fn apply(&mut self, body: Body, seq: LedgerSeq) {

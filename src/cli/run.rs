@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
-use crate::api::{EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenSource};
+use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenInForce};
 use crate::archive::{Archive, ArchiveError, Guard as Lock, Signer, StoreError};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -61,6 +61,9 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
     ended.map(|()| Exit::Done)
 }
 
+/// The token in force; another source's after the configuration was read again.
+type SharedToken = Arc<Mutex<TokenInForce>>;
+
 /// What lives as long as the process, whatever is configured anew.
 struct Running {
     global: Global,
@@ -73,8 +76,7 @@ struct Running {
     metrics: Arc<Metrics>,
     config: Config,
     archive: Option<Arc<Archive>>,
-    /// Where the token in force comes from.
-    token: Arc<Mutex<TokenSource>>,
+    token: SharedToken,
     port: Option<Port>,
     /// Where it is remembered what was warned of.
     told: PathBuf,
@@ -92,7 +94,8 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
     let live = Arc::new(Live::new(counts.clone()));
     let (commands, orders) = mpsc::unbounded();
     let metrics = Arc::new(Metrics::new());
-    let token = Arc::new(Mutex::new(config.token_source()?.clone()));
+    let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
+    let token = Arc::new(Mutex::new(token));
     let root = look::root(&config)?;
     let told = root.join(TOLD);
     let mut running = Running {
@@ -112,7 +115,6 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
         detecting: None,
         commands,
     };
-    let edges = running.edges(&running.config)?;
     let signer = reading::signer(&running.config)?;
     let archive = Arc::new(reading::archive(&root, &running.clock)?.signed_by(signer));
     let _lock = lock(&archive)?;
@@ -145,21 +147,6 @@ fn lock(archive: &Archive) -> Result<Box<dyn Lock>, Error> {
 }
 
 impl Running {
-    /// The service and how it is read, as configured.
-    fn edges(&self, config: &Config) -> Result<Edges, Error> {
-        let http = HttpSource::new(global::http_options(config)?)?.pausing(self.pause.clone());
-        let policy = RetryPolicy {
-            attempts_max: RETRY_ATTEMPTS,
-            total_max: RETRY_TOTAL,
-            asked_max: RETRY_ASKED_MAX,
-            ..RetryPolicy::default()
-        };
-        let (clock, counts, pause) = (self.clock.clone(), self.counts.clone(), self.pause.clone());
-        let source: Arc<dyn EventSource> = Arc::new(Retrying::sharing(Arc::new(http), clock, policy, counts, pause));
-        let settings = reading::settings(config);
-        Ok(Edges::new(source, self.clock.clone(), Workers::Threads, self.metrics.clone(), settings))
-    }
-
     /// Whoever is to be warned, as configured.
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
         let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.told.clone());
@@ -229,7 +216,7 @@ impl Running {
         if look::root(&config)? != look::root(&self.config)? {
             return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
         }
-        let edges = self.edges(&config)?;
+        let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
         self.watch(&config)?;
         let signer = reading::signer(&config)?;
         let before = self.archive.as_ref().and_then(|archive| archive.signer());
@@ -253,7 +240,7 @@ impl Running {
         if let Some(archive) = &self.archive {
             archive.sign_by(signer);
         }
-        config.token_source()?.clone_into(&mut self.token.lock().unwrap_or_else(PoisonError::into_inner));
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
         let schedule = config.schedule.clone();
         self.config = config;
         let _ = self.commands.unbounded_send(Command::Reload(Box::new((edges, schedule))));
@@ -271,6 +258,27 @@ fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(),
     let (old, new) = (old.name(), new.name());
     let message = format!("signing.previous_key_file: give the file of {old}, so that it hands over to {new}");
     Err(Error::Usage(message))
+}
+
+/// The service and how it is read, as configured; and its token.
+fn edges(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    counts: &Arc<RequestCounts>,
+    pause: &Arc<Pause>,
+    metrics: &Arc<Metrics>,
+) -> Result<(Edges, TokenInForce), Error> {
+    let http = HttpSource::new(global::http_options(config)?)?.pausing(pause.clone());
+    let token = http.token();
+    let policy = RetryPolicy {
+        attempts_max: RETRY_ATTEMPTS,
+        total_max: RETRY_TOTAL,
+        asked_max: RETRY_ASKED_MAX,
+        ..RetryPolicy::default()
+    };
+    let source = Retrying::sharing(Arc::new(http), clock.clone(), policy, counts.clone(), pause.clone());
+    let settings = reading::settings(config);
+    Ok((Edges::new(Arc::new(source), clock.clone(), Workers::Threads, metrics.clone(), settings), token))
 }
 
 /// This program, also after another version was installed in its place.
@@ -324,15 +332,16 @@ impl Signals {
     }
 }
 
-/// Tells when the token's file holds another token. Only its digest is remembered.
-async fn watch_token(source: Arc<Mutex<TokenSource>>, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
-    let look = || source.lock().unwrap_or_else(PoisonError::into_inner).fingerprint();
-    let mut known = look();
+/// Has another token of the token's file used, and tells of it. Only its digest is remembered.
+async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
+    let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut known = held().fingerprint();
     loop {
         clock.sleep(TOKEN_LOOK_EVERY).await;
-        let now = look();
+        let now = held().fingerprint();
         if now.is_some() && now != known {
             known = now;
+            held().renew();
             if commands.unbounded_send(Command::TokenChanged).is_err() {
                 return;
             }

@@ -1,7 +1,7 @@
 //! The process that answers one query of a visitor of the page: started by `annals run`, for nobody else.
 //!
-//! It reads one question, is bounded by the system before the engine opens, answers, and ends. It has no token and no
-//! environment. When the daemon stops listening, or dies, its standard input ends, and so does this.
+//! It reads one question, is bounded by the system, reads the daemon's look at the archive, answers, and ends. It has no
+//! token and no environment, and replays no ledger. When the daemon stops listening, or dies, its standard input ends, and so does this.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Read, Write};
@@ -11,46 +11,46 @@ use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 use crate::archive::{Archive, LocalStore};
 use crate::error::{Error, Exit};
-use crate::report::{Place, VisitorAnswer, VisitorQuestion, remove_spills};
+use crate::report::{LOOK_BYTES_MAX, ReportError, ViewData, VisitorAnswer, VisitorQuestion, remove_spills};
 
-use super::{look, output};
+use super::output;
 
-/// Bytes of a question: the query, and the teams that it is about.
+/// Bytes of a question: the query, and what it may use.
 const QUESTION_BYTES_MAX: u64 = 1 << 20;
 const MIB: u64 = 1 << 20;
 /// Reading the service goes first.
 const NICENESS: i32 = 10;
 
 pub fn run() -> Result<Exit, Error> {
-    let mut line = String::new();
-    io::stdin()
-        .lock()
-        .take(QUESTION_BYTES_MAX)
-        .read_line(&mut line)
-        .map_err(|source| Error::io("cannot read the question", source))?;
-    let question: VisitorQuestion = serde_json::from_str(&line)
+    let line = read_line(QUESTION_BYTES_MAX)?;
+    let question: VisitorQuestion = serde_json::from_slice(&line)
         .map_err(|_| Error::Usage("this is started by `annals run`: to ask in SQL, use `annals sql`".to_owned()))?;
     let answer = match confine(&question) {
-        Ok(()) => {
-            end_with_the_daemon()?;
-            answer(&question)
-        }
+        Ok(()) => answer(&question)?,
         Err(why) => VisitorAnswer::Failed(format!("this process cannot be bounded, so it answers nothing: {why}")),
     };
     output::print(&serde_json::to_vec(&answer).expect("BUG: an answer is plain data"))?;
     Ok(Exit::Done)
 }
 
-fn answer(question: &VisitorQuestion) -> VisitorAnswer {
-    let look = || {
-        let place = Place::new(Archive::open(Arc::new(LocalStore::new(&question.root)))?, &question.root)?;
-        Ok(place.data(&question.teams, |_, _| false)?)
-    };
-    match look::consistently(look, |data, _| Ok(question.answer(data)?)) {
-        Ok(answer) => answer,
-        Err(Error::Report(error)) => error.into(),
-        Err(error) => VisitorAnswer::Failed(error.render(false)),
-    }
+fn read_line(bytes_max: u64) -> Result<Vec<u8>, Error> {
+    let mut line = Vec::new();
+    let mut input = io::stdin().lock().take(bytes_max);
+    input.read_until(b'\n', &mut line).map_err(|source| Error::io("cannot read the question", source))?;
+    Ok(line)
+}
+
+fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
+    let line = read_line(LOOK_BYTES_MAX)?;
+    end_with_the_daemon()?;
+    let look = serde_json::from_slice::<ViewData>(&line);
+    drop(line);
+    let answer = look.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut look| {
+        let archive = Archive::open(Arc::new(LocalStore::new(&question.root)));
+        look.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
+        question.answer(look)
+    });
+    Ok(answer.unwrap_or_else(VisitorAnswer::from))
 }
 
 /// From now on the system refuses what the question may not have. A dump of memory would hold what was read.

@@ -209,6 +209,10 @@ impl Daemon {
                 self.timetable.want(&team, Task::Read(Stream::Connections), now);
             }
         }
+        if self.timetable.standing(&team, task).is_none() {
+            // It was taken out while the visit was under way.
+            return;
+        }
         self.live.change(|shown| {
             let live = shown.teams.entry(team.clone()).or_default();
             if status.is_some() {
@@ -302,7 +306,11 @@ impl Daemon {
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
         let now = edges.clock.now();
         let named: BTreeSet<TeamId> = edges.settings.teams.iter().cloned().collect();
-        self.timetable.reload(schedule.clone(), edges.tasks(), slots(&edges), now);
+        let tasks = edges.tasks();
+        self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
+        self.live.change(|shown| {
+            shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)))
+        });
         self.live.set_schedule(schedule.clone());
         (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), now);
         (self.edges, self.schedule) = (Arc::new(edges), schedule);

@@ -23,6 +23,11 @@ pub const SLOW_RETRY: Duration = Duration::from_secs(900);
 /// A wait that the service asks for in a row of failures is taken so many times at most.
 const ASKED_TIMES_MAX: u32 = 4;
 
+/// So many failures in a row, whichever team's, mean that the service is away. When it is back, what waits after a failure is
+/// tried at once: the newest events have waited long enough. No oftener than this.
+const AWAY_FAILURES: u32 = 3;
+const BACK_EVERY: Duration = Duration::from_secs(30);
+
 /// What a team is visited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
@@ -129,6 +134,9 @@ pub struct Timetable {
     asked_to_wait: BTreeMap<TeamId, Instant>,
     /// The service asked everybody to wait.
     paused_until: Option<Instant>,
+    /// Failures in a row, and when the service was last seen to be back.
+    away: u32,
+    back_at: Option<Instant>,
     seen: Option<Instant>,
 }
 
@@ -137,7 +145,8 @@ impl Timetable {
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
         let (jobs, busy, asked_to_wait) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
-        Self { schedule, tasks, slots, seed, jobs, busy, asked_to_wait, paused_until: None, seen: None }
+        let (paused_until, back_at, seen) = (None, None, None);
+        Self { schedule, tasks, slots, seed, jobs, busy, asked_to_wait, paused_until, away: 0, back_at, seen }
     }
 
     /// Takes a team in: all of its tasks are due now. A team that is known stays as it is.
@@ -233,6 +242,22 @@ impl Timetable {
             }
         }
         job.is_wanted = false;
+        match outcome {
+            Outcome::Failed { .. } => self.away = self.away.saturating_add(1),
+            Outcome::Done { .. } if std::mem::take(&mut self.away) >= AWAY_FAILURES => self.back(now),
+            Outcome::Done { .. } | Outcome::Refused => {}
+        }
+    }
+
+    /// The service answers again.
+    fn back(&mut self, now: Instant) {
+        if self.back_at.is_some_and(|at| now < at.plus(BACK_EVERY)) {
+            return;
+        }
+        self.back_at = Some(now);
+        for job in self.jobs.values_mut().filter(|job| job.failures > 0 && !job.is_refused) {
+            job.due = job.due.min(now);
+        }
     }
 
     /// Makes a task due now: something happened that it should see. What waits after a failure goes on waiting.
@@ -282,7 +307,7 @@ impl Timetable {
     /// A clock that was set back must not let a schedule stand still until it has caught up.
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
-            self.paused_until = None;
+            (self.paused_until, self.back_at) = (None, None);
             self.asked_to_wait.clear();
             for ((_, task), job) in &mut self.jobs {
                 let longest = if job.failures > 0 { now.plus(SLOW_RETRY) } else { Instant::LATEST };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::archive::{FindingKind, WindowState};
+use crate::archive::WindowState;
 use crate::model::{Instant, Range, Stream, TeamId};
 
 use super::data::{TeamLook, ViewData};
@@ -83,14 +83,11 @@ fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
 
 fn gaps_inside(data: &ViewData, team: &TeamId, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
     let mut found: BTreeMap<Option<Stream>, Vec<GapInside>> = BTreeMap::new();
-    for row in data.findings.iter().filter(|row| row.team_id == *team) {
-        let gap = &row.finding;
+    for gap in data.standing_gaps(team).map(|row| &row.finding) {
         let overlaps = gap.from.is_none_or(|from| from < period.end) && gap.to.is_none_or(|to| period.start < to);
         // A gap of one moment is inside where that moment is.
         let is_moment = gap.from == gap.to && gap.from.is_some_and(|at| period.owns(at));
-        let stands = gap.kind == FindingKind::Gap
-            && !data.findings.iter().any(|other| other.team_id == *team && other.finding.closes(gap));
-        if stands && (overlaps || is_moment) {
+        if overlaps || is_moment {
             found.entry(gap.stream).or_default().push(GapInside {
                 from: gap.from,
                 to: gap.to,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, ReviewRecord, TeamState, WindowRecord};
-use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
+use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 
 use super::views::plain_pattern;
 
 /// A live file of the ledger's list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveFile {
     /// Absolute, UTF-8.
     pub path: String,
@@ -17,7 +19,7 @@ pub struct LiveFile {
 }
 
 /// One window of one team, as it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageRow {
     pub team_id: TeamId,
     pub window: WindowRecord,
@@ -26,7 +28,7 @@ pub struct CoverageRow {
 }
 
 /// One finding, and the commit that recorded it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingRow {
     pub team_id: TeamId,
     pub finding: Finding,
@@ -34,7 +36,7 @@ pub struct FindingRow {
 }
 
 /// One review of a pack, and the commit that recorded it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRow {
     pub team_id: TeamId,
     pub review: ReviewRecord,
@@ -42,7 +44,7 @@ pub struct ReviewRow {
 }
 
 /// One team's ledger, as it was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamLook {
     pub team_id: TeamId,
     /// The last line that was seen, and its hash.
@@ -52,10 +54,12 @@ pub struct TeamLook {
     pub begins: BTreeMap<Stream, Instant>,
 }
 
-/// Everything that the views are made of: one consistent look at the archive.
-#[derive(Debug, Clone, Default)]
+/// Everything that the views are made of: one consistent look at the archive. As text it is handed to the process that
+/// answers a visitor, which opens the archive itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ViewData {
     /// Where what is not kept here is read from, when a query asks for it; without it those views are empty.
+    #[serde(skip)]
     pub archive: Option<Archive>,
     pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
@@ -100,18 +104,17 @@ impl ViewData {
         findings: impl IntoIterator<Item = (LedgerSeq, Finding)>,
     ) {
         let findings: Vec<_> = findings.into_iter().collect();
-        let standing: Vec<&Finding> = findings
-            .iter()
-            .map(|(_, finding)| finding)
-            .filter(|gap| gap.kind == FindingKind::Gap && !findings.iter().any(|(_, other)| other.closes(gap)))
-            .collect();
+        let closing = closing(findings.iter().map(|(_, finding)| finding));
+        let standing = findings.iter().map(|(_, finding)| finding).filter(|finding| stands(finding, &closing));
+        let mut edges: BTreeMap<Stream, GapEdges> = BTreeMap::new();
+        for gap in standing {
+            if let Some(stream) = gap.stream {
+                edges.entry(stream).or_default().push(gap);
+            }
+        }
+        edges.values_mut().for_each(GapEdges::sort);
         for window in windows {
-            let touches = |gap: &&&Finding| {
-                gap.stream == Some(window.stream)
-                    && gap.from.is_none_or(|from| from < window.range.end)
-                    && gap.to.is_none_or(|to| window.range.start < to)
-            };
-            let gaps = standing.iter().filter(touches).count() as u64;
+            let gaps = edges.get(&window.stream).map_or(0, |edges| edges.touching(window.range));
             self.coverage.push(CoverageRow { team_id: team_id.clone(), window, gaps });
         }
         self.findings.extend(findings.into_iter().map(|(ledger_seq, finding)| FindingRow {
@@ -121,10 +124,82 @@ impl ViewData {
         }));
     }
 
+    /// The gaps of a team that no later finding takes back.
+    pub fn standing_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
+        let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
+        let closing = closing(of_team.clone().map(|row| &row.finding));
+        of_team.filter(move |row| stands(&row.finding, &closing))
+    }
+
     /// Whether `text` names a live file.
     pub fn names_a_file(&self, text: &str) -> bool {
         // As it is, or as the views name it.
         let is_named = |path: &str| text.contains(path) || text.contains(&plain_pattern(path));
         text.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path))
+    }
+}
+
+/// What takes gaps back: few, so that a gap is not compared with everything that was ever found.
+fn closing<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a Finding> {
+    findings.filter(|finding| finding.kind == FindingKind::GapClosed).collect()
+}
+
+fn stands(gap: &Finding, closing: &[&Finding]) -> bool {
+    gap.kind == FindingKind::Gap && !closing.iter().any(|other| other.closes(gap))
+}
+
+/// Where the gaps of one stream begin and end, each list in order: how many touch a window is then found without looking at
+/// each gap for each window.
+#[derive(Default)]
+struct GapEdges {
+    begins: Vec<Instant>,
+    ends: Vec<Instant>,
+}
+
+impl GapEdges {
+    /// A gap of which it is not known when it began or ended has no edge there.
+    fn push(&mut self, gap: &Finding) {
+        self.begins.push(gap.from.unwrap_or(Instant::from_nanos(i64::MIN)));
+        self.ends.push(gap.to.unwrap_or(Instant::from_nanos(i64::MAX)));
+    }
+
+    fn sort(&mut self) {
+        self.begins.sort_unstable();
+        self.ends.sort_unstable();
+    }
+
+    /// Those that begin before the range's end, less those that ended by its start.
+    fn touching(&self, range: Range) -> u64 {
+        let begun = self.begins.partition_point(|from| *from < range.end);
+        let ended = self.ends.partition_point(|to| *to <= range.start);
+        begun.saturating_sub(ended) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_that_touch_a_window_are_counted_as_if_each_were_looked_at() {
+        let at = |seconds: i64| Instant::from_seconds(1_800_000_000 + seconds);
+        let edges = [None, Some(0), Some(3), Some(5), Some(9)].map(|edge| edge.map(at));
+        let mut gaps: Vec<(Option<Instant>, Option<Instant>)> = Vec::new();
+        let mut counted = GapEdges::default();
+        for from in edges {
+            for to in edges.into_iter().filter(|to| from.zip(*to).is_none_or(|(from, to)| from <= to)) {
+                gaps.push((from, to));
+                counted.begins.push(from.unwrap_or(Instant::from_nanos(i64::MIN)));
+                counted.ends.push(to.unwrap_or(Instant::from_nanos(i64::MAX)));
+            }
+        }
+        counted.sort();
+        for (start, end) in (-1..11).flat_map(|start| (start + 1..12).map(move |end| (start, end))) {
+            let range = Range { start: at(start), end: at(end) };
+            let touches = |(from, to): &&(Option<Instant>, Option<Instant>)| {
+                from.is_none_or(|from| from < range.end) && to.is_none_or(|to| range.start < to)
+            };
+            assert_eq!(counted.touching(range), gaps.iter().filter(touches).count() as u64, "{range:?}");
+        }
     }
 }

@@ -43,14 +43,14 @@ pub use error::ReportError;
 pub use needs::{COMPUTERS, Needs};
 pub use pack::{CheckedPack, Manifest, PackAsked, PackError, Tree, check_pack, write_pack, zip_pack};
 pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};
-pub use place::Place;
+pub use place::{Extents, Place};
 pub use question::JsonRows;
 pub use render::{Format, Look, printable, sink_for};
 pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};
 pub use spill::{remove_spills, remove_stale_spills};
 pub use views::{client_sql, views_sql};
-pub use visitor::{VisitorAnswer, VisitorQuestion, VisitorRows};
+pub use visitor::{LOOK_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows};
 pub use write::write_report;
 pub use zone::{ZONE_FUNCTION, Zone};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::archive::{Archive, ArchiveError, TeamState};
+use crate::archive::{Archive, ArchiveError, LedgerExtent, TeamState};
 use crate::model::TeamId;
 
 use super::ReportError;
@@ -15,6 +15,10 @@ pub struct Place {
     archive: Archive,
     root: String,
 }
+
+/// How far the ledgers of some teams reach: the same as long as nothing is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extents(Vec<LedgerExtent>);
 
 impl Place {
     /// `root` is the archive's directory, absolute.
@@ -53,13 +57,38 @@ impl Place {
         teams: &[TeamId],
         known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
     ) -> Result<ViewData, ReportError> {
+        Ok(self.look(teams, known)?.0)
+    }
+
+    /// [`Place::data`], and how far the ledgers reached before it was read; `None` where the last commit of one was not to be
+    /// seen yet, so that more will be seen though the ledger stays as it is.
+    ///
+    /// # Errors
+    /// As [`Place::data`].
+    pub fn look(
+        &self,
+        teams: &[TeamId],
+        known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
+    ) -> Result<(ViewData, Option<Extents>), ReportError> {
+        let mut extents = Some(self.extents(teams)?);
         let mut data = ViewData { archive: Some(self.archive.clone()), ..ViewData::default() };
         for team in teams {
             if !known(team, &mut |state| data.add_state(&self.root, state)) {
-                data.add_state(&self.root, self.archive.read(team).map_err(failed)?.state());
+                let reader = self.archive.read(team).map_err(failed)?;
+                data.add_state(&self.root, reader.state());
+                extents = extents.filter(|_| !reader.is_pending());
             }
         }
-        Ok(data)
+        Ok((data, extents))
+    }
+
+    /// How far the ledgers of some teams reach. Opens no file.
+    ///
+    /// # Errors
+    /// When the archive cannot be listed.
+    pub fn extents(&self, teams: &[TeamId]) -> Result<Extents, ReportError> {
+        let each = teams.iter().map(|team| self.archive.extent(team).map_err(failed));
+        Ok(Extents(each.collect::<Result<_, _>>()?))
     }
 }
 

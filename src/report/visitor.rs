@@ -9,8 +9,6 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use crate::model::TeamId;
-
 use super::engine::Limits;
 use super::page::FirstRows;
 use super::question::JsonRows;
@@ -19,15 +17,16 @@ use super::{Engine, ReportError, ViewData};
 
 /// What a visitor's query may spill, in MiB.
 const SPILL_MIB_MAX: u32 = 2_048;
+/// Bytes of the look at the archive that a process is handed.
+pub const LOOK_BYTES_MAX: u64 = 64 << 20;
 /// How the engine, and what it is made with, say that memory is short.
 const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
 
-/// One query, and what it may use.
+/// One query, and what it may use. The look at the archive that it asks follows it on a line of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitorQuestion {
     /// The archive's directory, absolute.
     pub root: PathBuf,
-    pub teams: Vec<TeamId>,
     pub sql: String,
     pub shape: VisitorRows,
     /// What the engine may use.
@@ -124,7 +123,6 @@ mod tests {
     fn question(sql: &str, shape: VisitorRows) -> VisitorQuestion {
         VisitorQuestion {
             root: "/".into(),
-            teams: Vec::new(),
             sql: sql.to_owned(),
             shape,
             engine: Limits { memory_mib: 128, threads: 1 },

@@ -1,15 +1,16 @@
 //! Questions to the archive while it grows: a few at a time, off the threads that answer requests, each in one consistent
 //! look, stopped when it takes too long or nobody waits for it any more.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::model::TeamId;
+use crate::model::{LedgerSeq, TeamId};
 use crate::pipeline::Live;
-use crate::report::{Engine, Interrupter, Limits, Needs, Place, ReportError, ViewData};
+use crate::report::{Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, ViewData};
 
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
@@ -19,10 +20,10 @@ const AT_ONCE: usize = 2;
 /// Looks at the archive that are kept, and engines of each that nobody uses now.
 const LOOKS_KEPT_MAX: usize = 4;
 const IDLE_MAX: usize = 4;
-/// A look is taken anew after so long, whatever the daemon knows: `review sign` commits beside it.
+/// After so long it is seen whether a look is still one, whatever the daemon knows: `review sign` commits beside it.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
 /// A commit may replace files between our look at the ledger and the engine's look at the files: then we look again.
-const LOOKS_MAX: u32 = 5;
+pub const LOOKS_MAX: u32 = 5;
 /// A stop that falls between two statements of a question is lost: it is repeated.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// More teams than this are not asked together.
@@ -48,11 +49,14 @@ struct Shared {
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
+    /// Held while ledgers are read: whoever wants the same look waits for it, and two processors are not kept busy by many.
+    reading: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Kept {
-    teams: Option<(Duration, Vec<TeamId>)>,
+    /// The teams of the archive. While the daemon runs, others come to it through the daemon alone.
+    teams: Option<Vec<TeamId>>,
     looks: Vec<Look>,
 }
 
@@ -61,6 +65,8 @@ struct Look {
     teams: Vec<TeamId>,
     at: Duration,
     data: Arc<ViewData>,
+    /// How far the ledgers reached; `None` where a look must be taken anew when it is old.
+    extents: Option<Extents>,
     /// Each over a part of the look.
     idle: Vec<(Needs, Engine)>,
 }
@@ -68,7 +74,7 @@ struct Look {
 impl Asking {
     pub fn new(place: Place, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
         let (engine, kept) = (Mutex::new(engine), Mutex::default());
-        let shared = Shared { place, engine, live, clock: clock.clone(), kept };
+        let shared = Shared { place, engine, live, clock: clock.clone(), kept, reading: Mutex::default() };
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
@@ -110,6 +116,16 @@ impl Asking {
         check_together(&teams)?;
         let shared = self.shared.clone();
         Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
+    }
+
+    /// Whether a commit has replaced files since that look at `teams`, which is then forgotten.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn has_changed(&self, teams: Vec<TeamId>, data: Arc<ViewData>) -> Result<bool, Problem> {
+        let shared = self.shared.clone();
+        let changed = tokio::task::spawn_blocking(move || shared.has_changed(&teams, &data)).await;
+        Ok(changed.map_err(|_| broken())??)
     }
 
     /// Answers `question`, which needs no more than `needs`, over `teams` within `time`.
@@ -155,15 +171,18 @@ fn broken() -> Problem {
 
 impl Shared {
     fn teams(&self) -> Result<Vec<TeamId>, ReportError> {
-        let now = self.clock.monotonic();
-        if let Some((at, teams)) = &lock(&self.kept).teams
-            && now.saturating_sub(*at) < LOOK_AGE_MAX
-            && self.live.seqs().iter().all(|(team, seq)| seq.0 == 0 || teams.contains(team))
-        {
+        let committed = self.live.seqs().into_iter().filter(|(_, seq)| seq.0 > 0).map(|(team, _)| team);
+        if let Some(teams) = &mut lock(&self.kept).teams {
+            for team in committed {
+                if let Err(at) = teams.binary_search(&team) {
+                    teams.insert(at, team);
+                }
+            }
             return Ok(teams.clone());
         }
-        let teams = self.place.teams()?;
-        lock(&self.kept).teams = Some((now, teams.clone()));
+        let mut teams = self.place.teams()?;
+        teams.sort_unstable();
+        lock(&self.kept).teams = Some(teams.clone());
         Ok(teams)
     }
 
@@ -198,26 +217,46 @@ impl Shared {
 
     /// A look that is not older than what the daemon has committed.
     fn look(&self, teams: &[TeamId]) -> Result<Arc<ViewData>, ReportError> {
-        let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
-        let is_current = |look: &Look| {
-            now.saturating_sub(look.at) < LOOK_AGE_MAX
-                && look.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
-        };
-        {
-            let mut kept = lock(&self.kept);
-            kept.looks.retain(is_current);
-            if let Some(look) = kept.looks.iter().find(|look| look.teams == teams) {
-                return Ok(look.data.clone());
-            }
+        if let Some(data) = self.kept_look(teams)? {
+            return Ok(data);
         }
-        let data = Arc::new(self.read(teams)?);
+        let _one = lock(&self.reading);
+        if let Some(data) = self.kept_look(teams)? {
+            return Ok(data);
+        }
+        let now = self.clock.monotonic();
+        let (data, extents) = self.place.look(teams, |team, look| self.live.look(team, look))?;
+        let data = Arc::new(data);
         let mut kept = lock(&self.kept);
         kept.looks.retain(|look| look.teams != teams);
         if kept.looks.len() >= LOOKS_KEPT_MAX {
             kept.looks.remove(0);
         }
-        kept.looks.push(Look { teams: teams.to_vec(), at: now, data: data.clone(), idle: Vec::new() });
+        kept.looks.push(Look { teams: teams.to_vec(), at: now, data: data.clone(), extents, idle: Vec::new() });
         Ok(data)
+    }
+
+    /// The look that is kept, if it still is one. An old one is, as long as its ledgers have not grown.
+    fn kept_look(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
+        let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
+        let held = {
+            let mut kept = lock(&self.kept);
+            kept.looks.retain(|look| look.holds(&seqs));
+            let held = kept.looks.iter().find(|look| look.teams == teams);
+            held.map(|look| (look.data.clone(), look.at, look.extents.clone()))
+        };
+        let Some((data, at, extents)) = held else { return Ok(None) };
+        if now.saturating_sub(at) < LOOK_AGE_MAX {
+            return Ok(Some(data));
+        }
+        let is_current = extents.is_some() && extents == Some(self.place.extents(teams)?);
+        let mut kept = lock(&self.kept);
+        match kept.of(teams, &data) {
+            Some(look) if is_current => look.at = now,
+            Some(_) => kept.looks.retain(|look| !Arc::ptr_eq(&look.data, &data)),
+            None => {}
+        }
+        Ok(is_current.then_some(data))
     }
 
     fn read(&self, teams: &[TeamId]) -> Result<ViewData, ReportError> {
@@ -247,6 +286,13 @@ impl Shared {
     fn has_changed(&self, teams: &[TeamId], data: &Arc<ViewData>) -> Result<bool, ReportError> {
         lock(&self.kept).looks.retain(|look| !Arc::ptr_eq(&look.data, data));
         Ok(self.read(teams)?.files != data.files)
+    }
+}
+
+impl Look {
+    /// Whether the daemon knows of no later commit.
+    fn holds(&self, seqs: &BTreeMap<TeamId, LedgerSeq>) -> bool {
+        self.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
     }
 }
 

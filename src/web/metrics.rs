@@ -17,27 +17,16 @@ const COMMIT_SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
 
 /// Everything measured in this process.
 pub struct Metrics {
-    recorder: PrometheusRecorder,
-    /// One scrape at a time: each sets what it then prints.
+    /// What is measured as it happens. All else is known from elsewhere, and told anew at each scrape: so nothing is told of
+    /// a team that is not read any more.
+    commits: PrometheusRecorder,
+    /// One scrape at a time.
     scraping: Mutex<()>,
 }
 
 impl Metrics {
     pub fn new() -> Self {
-        let builder = PrometheusBuilder::new();
-        let matcher = Matcher::Full(names::COMMIT_SECONDS.name.to_owned());
-        let builder = builder.set_buckets_for_metric(matcher, &COMMIT_SECONDS).expect("BUG: there are bounds");
-        let recorder = builder.build_recorder();
-        with_local_recorder(&recorder, || {
-            for Name { name, kind, help, .. } in names::ALL {
-                match kind {
-                    Kind::Counter => describe_counter!(*name, *help),
-                    Kind::Gauge => describe_gauge!(*name, *help),
-                    Kind::Histogram => describe_histogram!(*name, *help),
-                }
-            }
-        });
-        Self { recorder, scraping: Mutex::default() }
+        Self { commits: recorder(), scraping: Mutex::default() }
     }
 
     /// The text of all metrics at `now`.
@@ -45,7 +34,8 @@ impl Metrics {
         let _one = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
         let (shown, late) = (live.snapshot(), live.late(now).unwrap_or_default());
         let late: HashSet<(&TeamId, &str)> = late.iter().map(|late| (&late.team, late.stream.as_str())).collect();
-        with_local_recorder(&self.recorder, || {
+        let standing = recorder();
+        with_local_recorder(&standing, || {
             gauge(names::BUILD_INFO, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
             for (result, count) in live.requests() {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
@@ -61,8 +51,24 @@ impl Metrics {
                 }
             }
         });
-        self.recorder.handle().render()
+        standing.handle().render() + &self.commits.handle().render()
     }
+}
+
+fn recorder() -> PrometheusRecorder {
+    let matcher = Matcher::Full(names::COMMIT_SECONDS.name.to_owned());
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &COMMIT_SECONDS);
+    let recorder = builder.expect("BUG: there are bounds").build_recorder();
+    with_local_recorder(&recorder, || {
+        for Name { name, kind, help, .. } in names::ALL {
+            match kind {
+                Kind::Counter => describe_counter!(*name, *help),
+                Kind::Gauge => describe_gauge!(*name, *help),
+                Kind::Histogram => describe_histogram!(*name, *help),
+            }
+        }
+    });
+    recorder
 }
 
 impl Default for Metrics {
@@ -73,11 +79,11 @@ impl Default for Metrics {
 
 impl Progress for Metrics {
     fn committed(&self, _: &TeamId, _: &Flushed, took: Duration) {
-        with_local_recorder(&self.recorder, || {
+        with_local_recorder(&self.commits, || {
             metrics::histogram!(names::COMMIT_SECONDS.name).record(took.as_secs_f64());
         });
         // What was recorded is summed up at a scrape; without one it would pile up.
-        self.recorder.handle().run_upkeep();
+        self.commits.handle().run_upkeep();
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::clock::Clock;
-use crate::report::{VisitorAnswer, VisitorQuestion, printable, remove_stale_spills};
+use crate::report::{LOOK_BYTES_MAX, Needs, ViewData, VisitorAnswer, VisitorQuestion, printable, remove_stale_spills};
 
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
@@ -54,7 +54,7 @@ impl Visitors {
         Ok(Visit { shared: self.0.clone(), name })
     }
 
-    /// Asks for the visitor of that name, within `time`.
+    /// Asks `look` for the visitor of that name, within `time`, of which some is `spent`. An answer that failed may be another look's matter.
     ///
     /// # Errors
     /// When another query of that visitor runs, when it takes too long or too much, and those of the query.
@@ -62,18 +62,19 @@ impl Visitors {
         &self,
         name: String,
         question: VisitorQuestion,
-        time: Duration,
+        look: Arc<ViewData>,
+        (time, spent): (Duration, Duration),
         clock: Arc<dyn Clock>,
     ) -> Result<VisitorAnswer, Problem> {
         let visit = self.enter(name)?;
-        let (turn, left) = self.0.queue.turn(clock.as_ref(), time).await?;
+        let (turn, left) = self.0.queue.turn(clock.as_ref(), time.saturating_sub(spent)).await?;
         // Dropped with this future, when whoever asked has gone.
         let (_waits, gone) = oneshot::channel::<()>();
         let asked = async move {
             let (spill_parent, visit) = (question.spill_parent.clone(), visit);
             let mut child = start(&visit.shared.program)?;
             let answer = tokio::select! {
-                answer = talk(&mut child, &question) => answer,
+                answer = talk(&mut child, &question, look) => answer,
                 () = clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
                 _ = gone => Err(Problem::busy("nobody waits for the answer")),
             };
@@ -81,14 +82,8 @@ impl Visitors {
             answer
         };
         // Of its own, so that it comes to its end whoever goes.
-        let broken = |_| Problem::failed("the question broke: the log says more");
-        match tokio::spawn(asked).await.map_err(broken)?? {
+        match tokio::spawn(asked).await.map_err(|_| broken())?? {
             VisitorAnswer::Wrong(message) => Err(Problem::bad(printable(&message))),
-            VisitorAnswer::Failed(message) => {
-                let message = printable(&message);
-                tracing::warn!(error = message, "a visitor's query was not answered");
-                Err(Problem::failed(message))
-            }
             answer => Ok(answer),
         }
     }
@@ -117,15 +112,25 @@ fn start(program: &Path) -> Result<Child, Problem> {
     })
 }
 
-/// The question goes in, the answer comes out. The input stays open: its end would tell the process to end.
-async fn talk(child: &mut Child, question: &VisitorQuestion) -> Result<VisitorAnswer, Problem> {
+/// The question goes in and what of the look it may be about, the answer comes out. The input stays open: its end would tell
+/// the process to end.
+async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>) -> Result<VisitorAnswer, Problem> {
     let mut line = serde_json::to_vec(question).expect("BUG: a question is plain data");
     line.push(b'\n');
+    let needs = Needs::of_sql([question.sql.as_str()]);
+    let written = tokio::task::spawn_blocking(move || serde_json::to_vec(&look.narrowed(&needs))).await;
+    let mut look = written.map_err(|_| broken())?.map_err(|_| broken())?;
+    look.push(b'\n');
+    if look.len() as u64 > LOOK_BYTES_MAX {
+        return Err(Problem::too_large("what is held of these teams is too much for one query: name a team"));
+    }
     let mut input = child.stdin.take();
     if let Some(input) = &mut input {
         // Whoever does not read the question does not answer it: that is seen below.
         let _ = input.write_all(&line).await;
+        let _ = input.write_all(&look).await;
     }
+    drop((line, look));
     let mut bytes = Vec::new();
     if let Some(output) = child.stdout.take() {
         let _ = output.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes).await;
@@ -142,6 +147,11 @@ async fn talk(child: &mut Child, question: &VisitorQuestion) -> Result<VisitorAn
         Ok(answer) if status.success() => Ok(answer),
         _ => Err(died(status, question)),
     }
+}
+
+fn broken() -> Problem {
+    tracing::error!("BUG: a visitor's question broke");
+    Problem::failed("the question broke: the log says more")
 }
 
 fn too_much_memory(question: &VisitorQuestion) -> Problem {

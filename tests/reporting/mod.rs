@@ -93,6 +93,10 @@ impl Place {
         Archive::open_or_create(Arc::new(LocalStore::new(self.archive())), || "test".into()).unwrap()
     }
 
+    pub fn opened(&self) -> Archive {
+        self.open()
+    }
+
     /// One look at the archive, for engines inside.
     pub fn data(&self) -> ViewData {
         let archive = self.open();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::sandbox::{Fault, RequestInfo, SandboxConfig};
 
-use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for};
+use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for, wait_within};
 
 type Fails = fn(&RequestInfo, &str) -> Option<Fault>;
 
@@ -98,6 +98,8 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
         ("[sched]\n", "sched"),
         ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
         ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
+        // What only another process can take.
+        ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {
         scene.configure(&format!("{}{wrong}", if wrong.contains("schedule") { "" } else { POLLS }));
         daemon.signal("HUP");
@@ -108,12 +110,20 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
     scene.configure(POLLS);
     daemon.signal("HUP");
     wait_for("the event", || (scene.count("connections where event_id = 'unseen'") == 1).then_some(()));
-    // One team alone, from now on.
-    let only = scene.team(1);
+    // One team alone, from now on, also when a visit to the other is under way: nothing is told of that any more.
+    let (only, gone) = (scene.team(1), scene.team(0));
+    fail(&scene, gone.to_string(), |request, word| {
+        request.path.contains(word).then_some(Fault::Delay(Duration::from_secs(3)))
+    });
+    pause(Duration::from_secs(3));
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
     put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
     daemon.signal("HUP");
+    daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
+    pause(Duration::from_secs(4));
+    assert_eq!(daemon.metric("annals_teams"), Some(1.0), "a visit that ended later brings it back");
+    assert!(!daemon.get("/metrics").1.contains(gone.as_str()) && !daemon.get("/readyz").1.contains(gone.as_str()));
     daemon.stop();
 }
 
@@ -155,6 +165,11 @@ fn another_token_in_the_file_is_used_without_a_restart() {
     let daemon = scene.start();
     daemon.log.wait(|line| line["message"] == "the service does not list the teams");
     assert_eq!((daemon.get("/healthz").0, daemon.get("/readyz").0), (200, 503));
+    scene.set_token(&scene.sandbox.read_only_token);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    // What the file holds is used also while the token before it is still good.
+    scene.set_token("not-a-token-of-this-service");
+    wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     scene.set_token(&scene.sandbox.read_only_token);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     // Refused in the middle of work, as after a rotation, and waiting for minutes.
@@ -205,6 +220,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     while std::fs::File::create(&place).is_err() {
         let _ = std::fs::remove_dir_all(&place);
     }
+    let began = now();
     scene.connect(&stuck, "stuck");
     scene.connect(&well, "well");
     wait_for("the other team's event", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
@@ -212,7 +228,10 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     wait_for("a failure", || daemon.metric(&failures).filter(|count| *count >= 1.0));
     wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     std::fs::remove_file(&place).unwrap();
-    wait_for("the event", || (scene.count("connections where event_id = 'stuck'") == 1).then_some(()));
+    // It is tried again after no longer than it has failed for.
+    wait_within(now() - began + PATIENCE, "the event", || {
+        (scene.count("connections where event_id = 'stuck'") == 1).then_some(())
+    });
     wait_for("readiness", || daemon.is_ready().then_some(()));
     daemon.stop();
     scene.holds_the_truth();

@@ -226,8 +226,14 @@ pub fn pause(span: Duration) {
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = now() + PATIENCE;
+pub fn wait_for<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, what, ask)
+}
+
+/// The same, for as long as it may take.
+#[track_caller]
+pub fn wait_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = now() + patience;
     loop {
         if let Some(answer) = ask() {
             return answer;

@@ -138,6 +138,8 @@ fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
         scene.connect(&scene.team(0), &format!("marked-{n}"));
         let warning = wait_for("the warning", || marked().get(n - 1).cloned());
         assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
+        let message = warning["message"].as_str().unwrap();
+        assert!(message.contains("detects 1 row not told before") && !message.contains('.'), "{message}");
         assert!(
             !warning.to_string().contains(&format!("marked-{n}")),
             "what was found stays in the archive: {warning}"
@@ -180,8 +182,12 @@ fn the_log_is_json_and_says_nothing_of_persons() {
     daemon.stop();
     scene.configure(POLLS);
     for line in log.lines() {
-        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let text = line;
+        let line: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert!(["timestamp", "level", "message", "target"].iter().all(|key| line[*key].is_string()), "{line}");
+        for key in line.as_object().unwrap().keys() {
+            assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{key} stands twice: {text}");
+        }
     }
     let persons = scene.sql(
         "select distinct unnest([peer_email, peer_ip, direct_ip, local_user_name, computer_host_name]) as word from connections \

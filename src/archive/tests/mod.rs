@@ -1,5 +1,6 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
+mod busy;
 mod commits;
 mod damage;
 mod faults;

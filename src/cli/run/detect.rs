@@ -115,6 +115,8 @@ impl Detector {
 
     fn run_one(&self, engine: &mut Engine, report: &Report, now: Instant) -> Result<Detected, Error> {
         let zone = Zone::utc();
+        // Whole seconds: the warning names the period, for somebody to type.
+        let now = now.floor_second();
         let period = Range { start: now.minus(self.config.alerts.period), end: now };
         let values = report.values(&[], now, zone.rules())?;
         let asked = Asked { period, team: None, zone, as_of: now, now, values };

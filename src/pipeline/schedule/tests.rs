@@ -144,6 +144,35 @@ fn failures_are_tried_again_ever_later_and_refusals_slowly() {
 }
 
 #[test]
+fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
+    let mut table = table(&["a", "b", "c", "d"], 8);
+    let mut now = at(NOON);
+    let round = |table: &mut Timetable, now: Instant, works: &str| {
+        let mut run = Vec::new();
+        while let Next::Start(team, task) = table.next(now) {
+            table.finished(&team, task, now, if team.as_str() == works { DONE } else { FAILED }, None);
+            run.push(team.to_string());
+        }
+        run
+    };
+    // Away for as long as it takes until all wait for minutes.
+    for _ in 0..12 {
+        round(&mut table, now, "");
+        now = now.plus(BACKOFF_MAX);
+    }
+    let (team, task) = started(table.next(now));
+    table.finished(&TeamId::from(team.as_str()), task, now, DONE, None);
+    let waiting = || ["a", "b", "c", "d"].into_iter().filter(|name| *name != team);
+    let due = |table: &Timetable, name| table.standing(&TeamId::from(name), CONNECTIONS).unwrap().due;
+    assert!(waiting().all(|name| due(&table, name) <= now), "they are tried at once");
+    // One that works beside others that fail is no sign of anything, and is not taken for one again and again.
+    round(&mut table, now, &team);
+    let soon = now.plus(seconds(2));
+    round(&mut table, soon, &team);
+    assert!(waiting().all(|name| due(&table, name) > soon), "they wait as before");
+}
+
+#[test]
 fn another_token_is_tried_at_once_where_one_was_refused() {
     let mut table = table(&["refused", "failed"], 4);
     let mut now = at(NOON);

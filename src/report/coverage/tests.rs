@@ -1,5 +1,5 @@
 use super::*;
-use crate::archive::{Finding, WindowRecord};
+use crate::archive::{Finding, FindingKind, WindowRecord};
 use crate::model::{Digest, LedgerSeq};
 
 fn at(day: &str) -> Instant {

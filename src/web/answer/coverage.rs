@@ -128,12 +128,7 @@ fn push(stretches: &mut Vec<Stretch>, from: Instant, to: Instant, state: Cover) 
 }
 
 fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapShown> {
-    let of_team = || data.findings.iter().filter(|row| row.team_id == *team);
-    let standing = of_team().filter(|row| {
-        let gap = &row.finding;
-        let is_ours = gap.kind.as_str() == "gap" && gap.stream == Some(stream);
-        is_ours && !of_team().any(|other| other.finding.closes(gap))
-    });
+    let standing = data.standing_gaps(team).filter(|row| row.finding.stream == Some(stream));
     let mut found: Vec<GapShown> = standing
         .map(|row| GapShown {
             from: row.finding.from,

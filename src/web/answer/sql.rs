@@ -3,10 +3,10 @@
 use axum::http::HeaderMap;
 
 use crate::model::TeamId;
-use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows};
+use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows, printable};
 
 use super::super::Shown;
-use super::super::asking::{EngineLimits, check_together};
+use super::super::asking::{EngineLimits, LOOKS_MAX, check_together};
 use super::super::guard::is_own_form;
 use super::super::problem::Problem;
 
@@ -74,7 +74,6 @@ async fn ask(
     let EngineLimits { limits: engine, spill_parent } = shown.asking.limits();
     let question = VisitorQuestion {
         root: shown.asking.root().to_owned(),
-        teams,
         sql,
         shape,
         engine,
@@ -83,7 +82,23 @@ async fn ask(
         process_mib: engine.memory_mib.saturating_add(PROCESS_MIB + THREAD_MIB * engine.threads),
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
-    shown.visitors.ask(visitor, question, time, shown.clock.clone()).await
+    let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let look = shown.asking.look(teams.clone()).await?;
+        let spent = clock.monotonic().saturating_sub(begun);
+        let (name, question, clock) = (visitor.clone(), question.clone(), clock.clone());
+        match shown.visitors.ask(name, question, look.clone(), (time, spent), clock).await? {
+            VisitorAnswer::Failed(_) if looks < LOOKS_MAX && shown.asking.has_changed(teams.clone(), look).await? => {}
+            VisitorAnswer::Failed(message) => {
+                let message = printable(&message);
+                tracing::warn!(error = message, "a visitor's query was not answered");
+                return Err(Problem::failed(message));
+            }
+            answer => return Ok(answer),
+        }
+    }
 }
 
 fn other_shape() -> Problem {

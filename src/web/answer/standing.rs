@@ -137,11 +137,11 @@ impl Standing {
         self.teams.sort_by(|a, b| (a.worry(), &a.team).cmp(&(b.worry(), &b.team)));
     }
 
-    /// The errors of streams that could not be read the last time, each with the number of streams that have it.
+    /// Why streams could not be read the last time, each reason with the number of streams that have it.
     pub fn errors(&self) -> BTreeMap<String, usize> {
         let mut found = BTreeMap::new();
         for error in self.teams.iter().flat_map(|team| &team.streams).filter_map(|stream| stream.error.as_ref()) {
-            *found.entry(error.clone()).or_default() += 1;
+            *found.entry(reason(error).to_owned()).or_default() += 1;
         }
         found
     }
@@ -152,6 +152,11 @@ impl TeamStanding {
     fn worry(&self) -> Health {
         self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
     }
+}
+
+/// An error without what was asked: many requests fail for one reason.
+fn reason(error: &str) -> &str {
+    error.strip_prefix("GET ").and_then(|rest| rest.split_once(": ")).map_or(error, |(_, reason)| reason)
 }
 
 fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, now: Instant) -> TeamStanding {

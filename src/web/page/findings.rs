@@ -99,10 +99,9 @@ fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
         period: match (text(finding.from_time), text(finding.to_time)) {
             (None, None) => "–".to_owned(),
             (Some(from), Some(to)) if from == to => from,
-            (from, to) => {
-                let or = |text: Option<String>| text.unwrap_or_else(|| "not known".to_owned());
-                format!("{} to {}", or(from), or(to))
-            }
+            (Some(from), Some(to)) => format!("{from} to {to}"),
+            (Some(from), None) => format!("from {from}"),
+            (None, Some(to)) => format!("until {to}"),
         },
         reason: printable(&finding.reason),
         count: counted(finding.count),

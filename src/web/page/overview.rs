@@ -234,15 +234,17 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
         Figure {
             label: "Recorded gaps",
             value: if totals.gaps == 0 { so_far("none") } else { counted(totals.gaps) },
-            detail: match (totals.gaps, totals.unseen) {
-                (1.., _) => "see the coverage".into(),
-                (0, 0) => "nothing is known to be lost".into(),
-                (0, unseen) => format!("{} not looked at yet", plural(unseen, "team")),
+            detail: match (totals.gaps, totals.unseen, totals.teams) {
+                (1.., _, _) => "see the coverage".into(),
+                // Of no team it is known that nothing is lost.
+                (0, _, 0) => "no team is known yet".into(),
+                (0, 0, _) => "nothing is known to be lost".into(),
+                (0, unseen, _) => format!("{} not looked at yet", plural(unseen, "team")),
             },
-            class: match (totals.gaps, totals.unseen) {
-                (1.., _) => "bad",
-                (0, 0) => "good",
-                (0, _) => "calm",
+            class: match (totals.gaps, totals.unseen, totals.teams) {
+                (1.., _, _) => "bad",
+                (0, 0, 1..) => "good",
+                (0, _, _) => "calm",
             },
         },
         Figure {
@@ -327,5 +329,23 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
         ),
         events: counted(stream.events),
         note: notes.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_no_team_is_known_nothing_is_said_to_be_well() {
+        let now = Instant::from_seconds(1_800_000_000);
+        let standing = Standing { at: now, teams: Vec::new(), verified: None, teams_error: None };
+        let figures = figures(&standing, &standing.totals(), now, &crate::report::Zone::utc());
+        let gaps = figures.iter().find(|figure| figure.label == "Recorded gaps").unwrap();
+        assert_eq!(
+            (gaps.value.as_str(), gaps.detail.as_str(), gaps.class),
+            ("not known yet", "no team is known yet", "calm")
+        );
+        assert!(figures.iter().all(|figure| figure.class != "good"));
     }
 }

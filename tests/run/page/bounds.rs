@@ -30,9 +30,14 @@ fn children(world: &Lonely) -> BTreeSet<u32> {
     texts.iter().flat_map(|text| text.split_whitespace()).map(|id| id.parse().unwrap()).collect()
 }
 
+/// On a machine that is busy with other things an answer may take longer than a query may: then it is asked again.
 fn still_answers(world: &Lonely) {
-    let answer = sql(world, "SELECT count(*) AS n FROM ledger");
-    assert_eq!((answer.status, &answer.json()["rows"][0]["n"]), (200, &1.into()), "{}", answer.body);
+    wait_for("an answer", || {
+        let answer = sql(world, "SELECT count(*) AS n FROM ledger");
+        let is_slow = answer.status == 503 && answer.refusal() == "too_long";
+        assert!(is_slow || answer.status == 200, "{}", answer.body);
+        (answer.status == 200).then(|| assert_eq!(answer.json()["rows"][0]["n"], 1))
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The page and the API of the port.
 
+mod age;
 mod api;
 mod bounds;
 mod browser;

@@ -76,6 +76,18 @@ fn the_views_are_answered() {
     world.daemon.stop();
 }
 
+#[test]
+fn a_query_reads_no_ledger_of_its_own() {
+    let world = Lonely::new("sql = true\n");
+    let asked = "SELECT count(*) AS n FROM coverage JOIN sessions ON true";
+    let before = rows(&world, asked);
+    let ledger = world.place.archive().join("ledger");
+    std::fs::rename(&ledger, world.place.path().join("aside")).unwrap();
+    assert_eq!(rows(&world, asked), before, "the daemon hands on what it knows");
+    std::fs::rename(world.place.path().join("aside"), &ledger).unwrap();
+    world.daemon.stop();
+}
+
 /// Whatever of these were answered would be a way out. `{token}`, `{ledger}` and `{archive}` are places that are there.
 const REFUSED: &[&str] = &[
     "SELECT * FROM read_csv('/etc/passwd')",

@@ -1,0 +1,87 @@
+//! An archive that is verified while a writer is at work.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::archive::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, VerifyOptions, verify};
+
+/// Whoever verifies through it finds that the first part of each look has been settled just then, and is gone.
+struct Busy {
+    inner: Arc<dyn Store>,
+    is_due: AtomicBool,
+}
+
+impl Busy {
+    fn settle(&self, path: &str) {
+        let date = path.split("date=").nth(1).map(|rest| rest[..10].to_owned()).unwrap();
+        let draft = Draft {
+            rows: vec![rows(&date, events(&date, 1, 1), true)],
+            windows: vec![record(day(&date), WindowState::Settled, 2)],
+            ..Draft::default()
+        };
+        let _ = commit(&mut writer(&open(&self.inner)), draft).unwrap();
+    }
+}
+
+impl Store for Busy {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.inner.create(path)
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        if path.contains("-p-") && self.is_due.swap(false, Ordering::SeqCst) {
+            self.settle(path);
+        }
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.is_due.fetch_or(directory.is_empty(), Ordering::SeqCst);
+        self.inner.list(directory)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.inner.publish(from, to)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.inner.remove(path)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.append(path, tail, bytes)
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        self.inner.lock(name)
+    }
+}
+
+fn provisional(days: u32) -> Arc<dyn Store> {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for date in (1..=days).map(|day| format!("2026-11-{day:02}")) {
+        let draft = Draft {
+            rows: vec![rows(&date, events(&date, 0, 1), false)],
+            windows: vec![record(day(&date), WindowState::Provisional, 1)],
+            ..Draft::default()
+        };
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    store
+}
+
+#[test]
+fn files_that_a_writer_replaces_meanwhile_are_no_damage_however_busy_it_is() {
+    let busy = Busy { inner: provisional(12), is_due: AtomicBool::new(false) };
+    let report = verify(&busy, &VerifyOptions::default()).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert!(open(&busy.inner).read(&team()).unwrap().state().seq.0 > 12, "nothing was committed meanwhile");
+    // A file that nobody replaced is missed all the same.
+    let path = files_under(&busy.inner, "recent").into_iter().find(|path| path.contains("2026-11-12")).unwrap();
+    busy.inner.remove(&path).unwrap();
+    let report = verify(&busy, &VerifyOptions::default()).unwrap();
+    assert_eq!(report.faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>(), [path.as_str()]);
+}

@@ -152,6 +152,40 @@ fn a_narrowed_question_has_the_same_answer() {
     assert!(narrowed_ones.get() > 100, "only {} questions were narrowed", narrowed_ones.get());
 }
 
+/// A session stands in the month of its first event.
+#[test]
+fn a_question_about_sessions_of_a_month_reads_that_month_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = Engine::open(ViewData::default(), SMALL).unwrap();
+    let file = |month: u32| {
+        let path = directory.path().join(format!("{month}.parquet")).to_str().unwrap().to_owned();
+        let at = |day: u32| format!("2026-{month:02}-{day:02} 00:00:00");
+        let row = |day: u32| {
+            let columns = View::Sessions.columns().into_iter().map(|column| match column.name {
+                "first_event_at" => format!("TIMESTAMP '{}' AS first_event_at", at(day)),
+                "connection_id" => format!("'{month}-{day}' AS connection_id"),
+                name => format!("NULL::{} AS {name}", column.sql_type),
+            });
+            format!("SELECT {}", columns.collect::<Vec<_>>().join(", "))
+        };
+        csv(&writer, &format!("COPY ({} UNION ALL {}) TO '{path}' (FORMAT parquet)", row(1), row(28)));
+        let instant = |day| format!("{}Z", at(day).replace(' ', "T")).parse::<Instant>().unwrap();
+        LiveFile { path, span: Some((instant(1), instant(28))) }
+    };
+    let files: Vec<LiveFile> = (1..=6).map(file).collect();
+    let data = ViewData { files: [(Dataset::Sessions, files)].into(), ..ViewData::default() };
+    let engine = Engine::open(data, SMALL).unwrap();
+    for (condition, rows) in [
+        ("first_event_at >= '2026-03-01' AND first_event_at < '2026-04-01'", "3-1\n3-28\n"),
+        ("first_event_at > '2026-05-28'", "6-1\n6-28\n"),
+        ("first_event_at BETWEEN '2026-01-28' AND '2026-02-01' AND peer_ip IS NULL", "1-28\n2-1\n"),
+    ] {
+        let sql = format!("SELECT connection_id FROM sessions WHERE {condition} ORDER BY 1");
+        assert!(narrowed(&sql, engine.data()).is_some(), "{sql}");
+        assert_eq!(csv(&engine, &sql), format!("connection_id\n{rows}"), "{sql}");
+    }
+}
+
 #[test]
 fn one_question_makes_only_the_views_that_it_needs_and_finds_the_others() {
     let (_directory, engine) = year();

@@ -7,7 +7,7 @@ use annals::model::Stream;
 use annals::sandbox::{Fault, SandboxConfig};
 use serde_json::Value;
 
-use super::program::{POLLS, Running, Scene, now, pause, wait_for};
+use super::program::{PATIENCE, POLLS, Running, Scene, now, pause, wait_for, wait_within};
 
 /// Whether a commit is being written: its files stand in the staging directory.
 fn is_committing(scene: &Scene) -> bool {
@@ -136,7 +136,8 @@ fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
     assert_eq!(daemon.metric("annals_reports_failed"), Some(0.0), "{}", daemon.log.text());
     for n in 1..3 {
         scene.connect(&scene.team(0), &format!("marked-{n}"));
-        let warning = wait_for("the warning", || marked().get(n - 1).cloned());
+        // All reports are run for it, which takes a busy machine long.
+        let warning = wait_within(4 * PATIENCE, "the warning", || marked().get(n - 1).cloned());
         assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
         let message = warning["message"].as_str().unwrap();
         assert!(message.contains("detects 1 row not told before") && !message.contains('.'), "{message}");

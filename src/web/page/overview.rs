@@ -212,7 +212,7 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
     };
     let fresh_class = if totals.late > 0 {
         "warn"
-    } else if totals.waiting > 0 {
+    } else if totals.waiting > 0 || totals.streams == 0 {
         "calm"
     } else {
         "good"

@@ -12,9 +12,11 @@ use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
 use wire::{ALL, Fault, Part, Proxy, tls};
 
 const NOON: i64 = DAY + 84 * HOUR;
-/// A request fails after a second, and is not made again.
-const HASTY: &str = "[api]\ndeadline = \"1s\"\nretry_for = \"0s\"\n";
-const STUBBORN: &str = "[api]\ndeadline = \"1s\"\nretry_for = \"30s\"\n";
+/// Whether a request is made again when it failed.
+const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
+const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
+/// For those that never end by themselves; for all others a busy machine has the usual minute.
+const HASTE: &str = "deadline = \"1s\"\n";
 /// Requests that pass before the fault begins in the middle of a reading.
 const BEFORE: usize = 5;
 /// Scenarios at once: they mostly wait.
@@ -60,7 +62,8 @@ fn faults() -> Vec<(Fault, &'static str)> {
 fn is_survived(fault: Fault, said: &str) {
     println!("{fault:?}");
     let (service, proxy, program) = scene();
-    program.configure(HASTY);
+    let haste = if matches!(fault, Fault::Stall(_) | Fault::Drip) { HASTE } else { "" };
+    program.configure(&format!("{ONCE}{haste}"));
     for which in [ALL, BEFORE..usize::MAX] {
         proxy.spoil(fault, which.clone());
         let run = program.sync(&SINCE);
@@ -74,7 +77,7 @@ fn is_survived(fault: Fault, said: &str) {
             program.run(&["verify"]).ended(0);
         }
     }
-    program.configure(STUBBORN);
+    program.configure(&format!("{AGAIN}{haste}"));
     service.world().connection(NOON - HOUR, 1);
     proxy.spoil(fault, 2..3);
     program.sync(&SINCE).ended(0);
@@ -116,7 +119,7 @@ fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
         let proxy = Proxy::to(&service.base_url());
         let program = Program::through(&service, format!("https://{}", proxy.address()))
             .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
-        program.configure(HASTY);
+        program.configure(ONCE);
         proxy.show(certificate);
         let secure = format!("no secure connection to https://{}: {said}", proxy.address());
         let run = program.sync(&SINCE).ended(1).says(&[&secure]);
@@ -137,7 +140,7 @@ fn a_certificate_that_is_renewed_meanwhile_is_enough() {
     let proxy = Proxy::to(&service.base_url());
     let program = Program::through(&service, format!("https://{}", proxy.address()))
         .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
-    program.configure(STUBBORN);
+    program.configure(AGAIN);
     proxy.show("expired");
     let running = program.start_sync(&SINCE);
     proxy.wait_for_connections(2);
@@ -153,7 +156,7 @@ fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let plain = service.base_url().replace("http:", "https:");
     let program = Program::of(&service).with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
-    program.configure(HASTY);
+    program.configure(ONCE);
     for (address, said) in [
         (plain.clone(), format!("no secure connection to {plain}: it ends the connection in the handshake")),
         (format!("http://{nobody}"), format!("http://{nobody} refused the connection: nothing listens there")),

@@ -309,7 +309,7 @@ impl Daemon {
         let tasks = edges.tasks();
         self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
         self.live.change(|shown| {
-            shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)))
+            shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
         (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), now);

@@ -125,7 +125,7 @@ impl Photo {
     pub fn alike(&self) -> impl Iterator<Item = Files> + '_ {
         self.possible_names().into_iter().flat_map(move |names| {
             let ways = if names.values().any(|at| self.is_dirty(*at)) { CONTENTS.len() } else { 1 };
-            CONTENTS.iter().take(ways).map(move |way| self.files(&names, |durable, now| way(durable, now)))
+            CONTENTS.iter().take(ways).map(move |way| self.files(&names, way))
         })
     }
 

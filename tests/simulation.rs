@@ -17,7 +17,7 @@ use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
 /// What is run each time, and what by the long run.
-const SEEDS: (u64, u64) = (150, 3_000);
+const SEEDS: (u64, u64) = (288, 3_000);
 const DAYS: (i64, i64) = (24, 60);
 
 /// Worlds that showed a bug once: a gap of the plan's span was forgotten where the round that found it broke off; after a 429

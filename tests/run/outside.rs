@@ -98,7 +98,7 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
         ("[sched]\n", "sched"),
         ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
         ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
-        // What only another process can take.
+        // A key that is not there.
         ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {
         scene.configure(&format!("{}{wrong}", if wrong.contains("schedule") { "" } else { POLLS }));
@@ -216,9 +216,9 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     let (stuck, well) = (scene.team(0), scene.team(1));
     // What a full disk is to a writer: its files cannot be made.
     let place = scene.path(&format!("archive/staging/team={stuck}"));
-    // Whoever is writing just then makes the directory again.
+    // Only while it is empty: a file that waits there may be one that the ledger names.
     while std::fs::File::create(&place).is_err() {
-        let _ = std::fs::remove_dir_all(&place);
+        let _ = std::fs::remove_dir(&place);
     }
     let began = now();
     scene.connect(&stuck, "stuck");

@@ -126,7 +126,7 @@ fn inserted(raw: &str, at: Instant, device: Option<DeviceId>) -> InsertedEvent {
     InsertedEvent { raw: raw.to_owned().into(), at, device, visible_from: None }
 }
 
-/// A daemon at work. Dropped, it is killed.
+/// A daemon at work. Dropped, it is killed; what it said is shown where the test fails.
 pub struct Running {
     pub child: Child,
     pub log: Log,
@@ -170,7 +170,11 @@ impl Running {
 }
 
 impl Drop for Running {
+    #[expect(clippy::print_stderr, reason = "the test runner shows it")]
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the daemon said:\n{}", self.log.text());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

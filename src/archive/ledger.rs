@@ -138,11 +138,23 @@ pub fn cut(bytes: &[u8]) -> Cut<'_> {
 }
 
 /// Whether a last line that ends in a newline and stands at the byte `at` of its file can have been left by a loss of
-/// power: zeros stand at its beginning or at the end of a sector, where a disk writes whole sectors or none. That a
-/// flipped bit looks so is possible in one byte of a sector.
+/// power: zeros stand at its beginning or at the end of a sector, where a disk writes whole sectors or none. A flipped bit
+/// that looks so is not taken for it.
 pub fn is_zeroed(line: &[u8], at: usize) -> bool {
     let ends = (SECTOR_BYTES - 1 - at % SECTOR_BYTES..line.len()).step_by(SECTOR_BYTES);
-    line.first() == Some(&0) || ends.into_iter().any(|end| line[end] == 0)
+    let looks_so = line.first() == Some(&0) || ends.into_iter().any(|end| line[end] == 0);
+    looks_so && !is_flipped(line)
+}
+
+/// Whether the line's only zero is one bit away from a line that checks.
+fn is_flipped(line: &[u8]) -> bool {
+    let mut zeros = memchr::memchr_iter(0, line);
+    let (Some(at), None) = (zeros.next(), zeros.next()) else { return false };
+    let mut line = line.strip_suffix(b"\n").unwrap_or(line).to_vec();
+    (0..8).any(|bit| {
+        line[at] = 1 << bit;
+        Line::decode(&line).is_ok()
+    })
 }
 
 /// What stands behind the last newline of a ledger.
@@ -245,5 +257,17 @@ mod tests {
         let half_written = [&whole[..20], &[0; 92], b"}".as_slice()].concat();
         assert!(is_zeroed(&half_written, 400) && is_zeroed(&half_written, 7 * 512 + 400));
         assert!(!is_zeroed(&half_written, 300) && !is_zeroed(&half_written, 399));
+    }
+
+    #[test]
+    fn a_flipped_bit_at_the_end_of_a_sector_is_no_loss_of_power() {
+        let (bytes, _) = line().encode();
+        let space = bytes.iter().position(|byte| *byte == b' ').unwrap();
+        let at = SECTOR_BYTES - 1 - space;
+        let mut altered = bytes[..bytes.len() - 1].to_vec();
+        altered[space] = 0;
+        assert!(!is_zeroed(&altered, at) && !is_zeroed(&[&altered, b"\n".as_slice()].concat(), at));
+        altered[space - 1] = 0;
+        assert!(is_zeroed(&altered, at), "two bytes are more than a bit");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Instant, TeamId};
+use crate::model::TeamId;
 
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
@@ -150,12 +150,12 @@ impl Archive {
         }))
     }
 
-    /// The team's one writer: what an earlier one left unfinished is finished first. `now` is the machine's clock.
+    /// The team's one writer: what an earlier one left unfinished is finished first.
     ///
     /// # Errors
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
-    pub fn writer(&self, team: &TeamId, now: Instant) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(Arc::clone(&self.store), &self.id, team, now, self.signer.clone())
+    pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
+        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone())
     }
 }
 
@@ -171,14 +171,14 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
         if seen.as_ref() == Some(&team) {
             continue;
         }
-        let content = beginning(store, &entry.path)?;
+        let (content, is_all) = beginning(store, &entry.path)?;
         let cut = ledger::cut(&content);
         let first = cut.lines.split(|b| *b == b'\n').next().filter(|line| !line.is_empty());
         match first.map(Line::decode) {
             // Nothing but an interrupted first append.
             None => continue,
             Some(Ok((line, _))) => found.push(line.team_id),
-            Some(Err(_)) if ledger::is_zeroed(&content, 0) => continue,
+            Some(Err(_)) if is_all && ledger::is_zeroed(&content, 0) => continue,
             Some(Err(e)) => {
                 return Err(ArchiveError::Damaged { path: entry.path, line: 1, reason: e.to_string() });
             }
@@ -188,12 +188,13 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
     Ok(found)
 }
 
-/// A file up to its first newline, or as a whole where it has none.
-fn beginning(store: &dyn Store, path: &str) -> Result<Vec<u8>, StoreError> {
+/// A file up to its first newline, or as a whole where it has none; and whether that is all of it.
+fn beginning(store: &dyn Store, path: &str) -> Result<(Vec<u8>, bool), StoreError> {
     let mut line = Vec::new();
-    let reader = store.read(path)?.reader(0);
-    BufReader::new(reader).read_until(b'\n', &mut line).map_err(|e| StoreError::io(Verb::Read, path, e))?;
-    Ok(line)
+    let blob = store.read(path)?;
+    BufReader::new(blob.reader(0)).read_until(b'\n', &mut line).map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    let is_all = line.len() as u64 == blob.size();
+    Ok((line, is_all))
 }
 
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {

@@ -10,21 +10,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, World, hold_with, program, scene};
+use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
 /// Nobody waits for what will not change.
 const HASTY: &str = "[api]\nretry_for = \"0s\"\n";
 const GO_ON: &str = "free the cause and run sync again, nothing is half written";
-
-fn busy(world: &mut World) {
-    world.fill(DAY, 0..4);
-    for n in 0..600 {
-        world.connection_of(0, usize::try_from(n % 3).unwrap(), DAY + 10 * HOUR + n * 300, n);
-        world.activity(DAY + 10 * HOUR + n * 300, n);
-    }
-    world.habits.cap = Some(100);
-}
 
 fn busy_scene() -> (Service, Program) {
     let (service, program) = scene();

@@ -8,18 +8,9 @@ use std::fs;
 use std::time::Duration;
 
 use awkward::chance::times;
-use awkward::{Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, World, hold, hold_with, program, scene};
+use awkward::{Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
-
-fn busy(world: &mut World) {
-    world.fill(DAY, 0..4);
-    for n in 0..600 {
-        world.connection_of(0, usize::try_from(n % 3).unwrap(), DAY + 10 * HOUR + n * 300, n);
-        world.activity(DAY + 10 * HOUR + n * 300, n);
-    }
-    world.habits.cap = Some(100);
-}
 
 #[test]
 fn killed_at_random_again_and_again_nothing_is_lost_or_doubled() {

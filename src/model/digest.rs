@@ -34,11 +34,8 @@ impl Digest {
 
     /// Hands its digits on: a ledger is full of them.
     fn with_digits<T>(&self, take: impl FnOnce(&str) -> T) -> T {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut digits = [0; 64];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
+        hex::encode_to_slice(self.0, &mut digits).expect("BUG: two digits a byte");
         take(std::str::from_utf8(&digits).expect("BUG: digits are ASCII"))
     }
 }

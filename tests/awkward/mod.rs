@@ -37,3 +37,13 @@ pub fn scene() -> (Service, Program) {
     let program = Program::of(&service);
     (service, program)
 }
+
+/// Some days with more in one of them, on small pages: a reading of many requests and several commits.
+pub fn busy(world: &mut World) {
+    world.fill(DAY, 0..4);
+    for n in 0..600 {
+        world.connection_of(0, usize::try_from(n % 3).unwrap(), DAY + 10 * HOUR + n * 300, n);
+        world.activity(DAY + 10 * HOUR + n * 300, n);
+    }
+    world.habits.cap = Some(100);
+}

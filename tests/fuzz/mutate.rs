@@ -56,25 +56,16 @@ const WORDS: [&str; 52] = [
     "[[",
 ];
 
-pub struct Chance(u64);
+pub struct Chance(fastrand::Rng);
 
 impl Chance {
     pub fn of(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// SplitMix64.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     /// Below `end`, or 0.
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % (end as u64).max(1)).unwrap()
+        self.0.usize(..end.max(1))
     }
 
     /// A range within `length`, mostly a short one.
@@ -138,7 +129,7 @@ fn another_number(bytes: &mut Vec<u8>, chance: &mut Chance) {
         0 => chance.below(100).to_string(),
         1 => u64::MAX.to_string(),
         2 => i64::MIN.to_string(),
-        3 => (chance.next() >> chance.below(64)).to_string(),
+        3 => (chance.0.u64(..) >> chance.below(64)).to_string(),
         _ => String::new(),
     };
     drop(bytes.splice(start..end, number.bytes()));

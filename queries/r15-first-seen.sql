@@ -2,7 +2,7 @@
 -- title: First seen
 -- question: Did someone connect from a new place, to a new computer, or from two places at once?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC6.6; ISO 27001 A.8.16
--- param: history_days integer = 90 | days before a session in which the same must not have been seen
+-- param: history_days integer = 90 | days before a session in which the same must not have been seen; at least one
 -- param: history_min_days integer = 7 | with fewer days of history before it, a first sight is no detection
 -- chart: strip x=seen_local series=what | What was seen for the first time
 -- severity: column

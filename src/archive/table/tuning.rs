@@ -37,8 +37,8 @@ pub const GROUP_BYTES_MAX: usize = 128 << 20;
 /// Sealed files are therefore encoded at 1 too, and take over large row groups of recent ones as they are: sealing a backfill at 9 took a quarter of its time, for two bytes an event.
 const RAW_PAGE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 256 << 10;
-/// Files of fewer rows are not compressed, the less the shorter they live: what is set up to compress and to expand each
-/// column costs more than all the rest of writing and reading such a file, a quarter of what a quiet team's polls cost.
+/// Files of fewer rows are not compressed, the less the shorter they live: in the simulation, whose teams are small, setting up
+/// to compress and to expand each column took a quarter of all processor time.
 const BRIEF_COMPRESSED_ROWS_MIN: u64 = 1_000;
 const RECENT_COMPRESSED_ROWS_MIN: u64 = 100;
 const RECENT_LEVEL: i32 = 1;

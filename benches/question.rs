@@ -105,7 +105,7 @@ fn team() -> TeamId {
 fn make_archive(root: &Path) -> Result<Vec<Instant>, Box<dyn Error>> {
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || "bench".into())?;
     let mut now: Instant = "2026-11-20T00:00:00Z".parse()?;
-    let mut writer = archive.writer(&team(), now)?;
+    let mut writer = archive.writer(&team())?;
     let mut month = month_of(FIRST_MONTH.parse()?);
     let mut starts = Vec::new();
     let grid = WindowGrid::new(Duration::from_secs(86_400));

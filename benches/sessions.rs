@@ -127,7 +127,7 @@ fn fold() -> Result<(), Failure> {
 fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result<(Duration, Duration), Failure> {
     let clock = SystemClock::new();
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
-    let mut writer = archive.writer(&team(), now)?;
+    let mut writer = archive.writer(&team())?;
     let mut draft = Draft::default();
     draft.rows.push(WindowRows { stream: Stream::Connections, window, rows, compact: false });
     let begun = clock.monotonic();
@@ -145,7 +145,7 @@ fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result
 /// Sealed months of events and their sessions; returns where they end.
 fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant, Failure> {
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
-    let mut writer = archive.writer(&team(), now)?;
+    let mut writer = archive.writer(&team())?;
     let mut remembered = Remembered::default();
     let mut month = month_of(FIRST_MONTH.parse()?);
     for _ in 0..months {
@@ -244,7 +244,7 @@ fn ask() -> Result<(), Failure> {
     let root = directory.path().join("archive");
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(&root)), || "bench".into())?;
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
-    let mut writer = archive.writer(&team(), now)?;
+    let mut writer = archive.writer(&team())?;
     let mut month = month_of(FIRST_MONTH.parse()?);
     let mut connection = String::new();
     for at in 0..MONTHS {

@@ -35,7 +35,7 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine() {
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(directory.path()));
     let archive = Archive::open_or_create(store, || "outside".to_owned()).unwrap();
     let start: Instant = "2026-11-01T00:00:00Z".parse().unwrap();
-    let mut writer = archive.writer(&TeamId::from("acme"), start).unwrap();
+    let mut writer = archive.writer(&TeamId::from("acme")).unwrap();
     let window = WindowGrid::new(Duration::from_secs(86_400)).window_of(start);
     for (part, rows) in (0..EVENTS).map(|n| event(n, start)).collect::<Vec<_>>().chunks(2_000).enumerate() {
         let rows = vec![WindowRows { stream: Stream::Connections, window, rows: rows.to_vec(), compact: part == 2 }];

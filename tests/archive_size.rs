@@ -63,7 +63,7 @@ async fn a_month_of_connections() {
     let directory = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(directory.path()));
     let archive = Archive::open_or_create(store, || "measured".to_owned()).unwrap();
-    let mut writer = archive.writer(&team, clock.now()).unwrap();
+    let mut writer = archive.writer(&team).unwrap();
     let total: u64 = days.values().map(|rows| rows.len() as u64).sum();
     let text: u64 = days.values().flatten().map(|row| row.raw.len() as u64).sum();
     println!("{total} events of {} bytes", text / total);

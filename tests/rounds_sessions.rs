@@ -53,7 +53,7 @@ fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
 
 fn open(store: &Arc<dyn Store>) -> (Archive, TeamWriter) {
     let archive = Archive::open_or_create(Arc::clone(store), || "test".into()).unwrap();
-    let writer = archive.writer(&TeamId::from("t"), at(NOW)).unwrap();
+    let writer = archive.writer(&TeamId::from("t")).unwrap();
     (archive, writer)
 }
 
@@ -125,7 +125,7 @@ proptest! {
             }
             if forget {
                 drop(writer);
-                writer = archive.writer(&TeamId::from("t"), at(NOW)).unwrap();
+                writer = archive.writer(&TeamId::from("t")).unwrap();
                 remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);

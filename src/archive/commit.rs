@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
 use crate::planted::{self, Bug};
@@ -26,7 +25,7 @@ use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::{ConnectionColumns, RowsDigest};
-use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Signer};
+use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
 /// How a commit ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +46,6 @@ pub struct Recovery {
     pub torn_bytes: u64,
     /// Files that were staged and never named by a line, or named and now in place.
     pub staged_files: usize,
-    /// How far the machine's clock stands before the last line's time.
-    pub clock_back: Option<Duration>,
 }
 
 /// The right to write one team. There is one in the world at a time.
@@ -73,7 +70,6 @@ impl TeamWriter {
         store: Arc<dyn Store>,
         archive_id: &str,
         team: &TeamId,
-        now: Instant,
         signer: SignerInForce,
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
@@ -84,11 +80,7 @@ impl TeamWriter {
         let replay = replay(store.as_ref(), archive_id, team)?;
         let state = replay.state()?;
         let staged_files = recover(store.as_ref(), &key, &replay)?;
-        let recovery = Recovery {
-            torn_bytes: replay.end.torn,
-            staged_files,
-            clock_back: state.at.filter(|at| now < *at).map(|at| at.since(now)),
-        };
+        let recovery = Recovery { torn_bytes: replay.end.torn, staged_files };
         if recovery.torn_bytes > 0 {
             tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
         }
@@ -220,12 +212,29 @@ impl TeamWriter {
         if body == Body::default() {
             return Ok(Committed::Nothing);
         }
-        let body = Body { draft: Some(digest), ..body };
+        let mut body = Body { draft: Some(digest), ..body };
+        body.findings.extend(self.clock_regression(now));
         if let Err(source) = self.state.check(&body) {
             self.clean();
             return Err(ArchiveError::State { team: self.state.team_id.clone(), source });
         }
         self.append_and_publish(body, now)
+    }
+
+    /// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's. The line that
+    /// says so stands at the earlier time, so that it is said once.
+    fn clock_regression(&self, now: Instant) -> Option<Finding> {
+        let back = self.state.at.filter(|at| now < *at)?.since(now);
+        Some(Finding {
+            stream: None,
+            kind: FindingKind::ClockRegression,
+            subject: format!("commit {}", self.state.seq),
+            from: None,
+            to: None,
+            reason: format!("this machine's clock was set back by at least {} s since this commit", back.as_secs()),
+            count: 1,
+            found_at: now,
+        })
     }
 
     /// Another key may have been put in force since the last commit.

@@ -76,7 +76,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         ticket: args.ticket.clone(),
     };
     for team in &teams {
-        let mut writer = archive.writer(team, now)?;
+        let mut writer = archive.writer(team)?;
         let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
         let seq = match writer.commit(draft, now)? {
             Committed::Committed { seq, .. } | Committed::AlreadyCommitted { seq } => seq,

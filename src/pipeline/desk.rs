@@ -76,8 +76,8 @@ impl Desk {
         if let Some(writer) = place.writer {
             return Ok(Opened { writer, memory: place.memory, recovery: None });
         }
-        let (archive, owned, now) = (Arc::clone(&self.archive), team.clone(), self.clock.now());
-        let writer = self.workers.run(move || archive.writer(&owned, now)).await;
+        let (archive, owned) = (Arc::clone(&self.archive), team.clone());
+        let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let recovery = Some(writer.recovery());
         let writer = Arc::new(Mutex::new(writer));
@@ -154,10 +154,10 @@ mod tests {
         }
         assert_eq!(desk.size(), (2 * TEAM_BYTES, 2), "the first was closed");
         assert!(open(2).unwrap().recovery.is_none(), "it is still open");
-        assert!(archive.writer(&team(2), SystemClock::new().now()).is_err(), "and locked");
+        assert!(archive.writer(&team(2)).is_err(), "and locked");
         desk.close(&team(2), false);
-        assert!(archive.writer(&team(2), SystemClock::new().now()).is_ok());
-        let elsewhere = archive.writer(&team(0), SystemClock::new().now()).unwrap();
+        assert!(archive.writer(&team(2)).is_ok());
+        let elsewhere = archive.writer(&team(0)).unwrap();
         assert!(matches!(open(0), Err(ArchiveError::Locked { .. })));
         drop(elsewhere);
         assert!(open(0).is_ok());

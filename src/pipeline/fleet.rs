@@ -1,14 +1,13 @@
 //! All teams of a token: side by side, one team's failure leaving the others alone.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 
 use crate::api::{ApiError, EventSource};
-use crate::archive::{Archive, ArchiveError, Finding, FindingKind, Recovery};
+use crate::archive::Archive;
 use crate::clock::Clock;
-use crate::model::{Instant, LedgerSeq, TeamId};
+use crate::model::TeamId;
 
 use super::context::{TeamContext, Workers};
 use super::progress::Progress;
@@ -73,8 +72,7 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId) -> Result<TeamRound, RoundError> {
-        let writer = self.archive.writer(team, self.clock.now())?;
-        let recovery = writer.recovery();
+        let writer = self.archive.writer(team)?;
         let ctx = TeamContext::new(
             writer,
             self.source.clone(),
@@ -83,31 +81,6 @@ impl Fleet {
             self.workers,
             self.progress.clone(),
         );
-        note_recovery(&ctx, recovery).await?;
         Ok(read_team(&ctx).await)
-    }
-}
-
-/// Notes what opening a team for writing has found.
-///
-/// # Errors
-/// When the batch is committed, and that fails.
-pub async fn note_recovery(ctx: &TeamContext, recovery: Recovery) -> Result<(), ArchiveError> {
-    let Some(back) = recovery.clock_back else { return Ok(()) };
-    let finding = clock_regression(ctx.with_state(|state| state.seq), back, ctx.clock.now());
-    ctx.add(|batch| batch.note_finding(finding)).await
-}
-
-/// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's.
-fn clock_regression(last: LedgerSeq, back: Duration, now: Instant) -> Finding {
-    Finding {
-        stream: None,
-        kind: FindingKind::ClockRegression,
-        subject: format!("commit {last}"),
-        from: None,
-        to: None,
-        reason: format!("this machine's clock was set back by at least {} s since this commit", back.as_secs()),
-        count: 1,
-        found_at: now,
     }
 }

@@ -11,7 +11,6 @@ use crate::model::{LedgerSeq, Stream, TeamId};
 use super::RoundError;
 use super::context::{TeamContext, Workers};
 use super::desk::{Desk, Opened};
-use super::fleet::note_recovery;
 use super::flush::Flushed;
 use super::memory::TeamMemory;
 use super::progress::Progress;
@@ -141,9 +140,6 @@ async fn read(edges: &Edges, opened: Opened, task: Task) -> Result<(TeamRound, b
         edges.progress.clone(),
     );
     ctx.patience = Some(PATIENCE);
-    if let Some(recovery) = opened.recovery {
-        note_recovery(&ctx, recovery).await?;
-    }
     let round = read_team(&ctx).await;
     Ok((round, ctx.is_unfinished()))
 }

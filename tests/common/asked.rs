@@ -37,7 +37,7 @@ pub fn make_archive(root: &Path) {
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || "test".into()).expect("an archive");
     let now = at("2026-11-20T12:00:00Z");
     for (nth, team) in ["acme", "O'Brien & söhne"].into_iter().map(TeamId::from).enumerate() {
-        let mut writer = archive.writer(&team, now).expect("a writer");
+        let mut writer = archive.writer(&team).expect("a writer");
         let mut draft = Draft::default();
         add_day(&mut draft, &team, "2026-11-18T00:00:00Z");
         add_day(&mut draft, &team, "2026-11-19T00:00:00Z");
@@ -121,7 +121,7 @@ impl Place {
         let (team, now) = (TeamId::from("acme"), at("2026-11-21T12:00:00Z"));
         let mut draft = Draft::default();
         add_day(&mut draft, &team, "2026-11-20T00:00:00Z");
-        let _ = archive.writer(&team, now).expect("a writer").commit(draft, now).expect("a commit");
+        let _ = archive.writer(&team).expect("a writer").commit(draft, now).expect("a commit");
     }
 
     pub fn command(&self, arguments: &[&str]) -> std::process::Command {

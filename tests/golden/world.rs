@@ -28,8 +28,6 @@ const TEAMS: [&str; 2] = ["alpine", "hudson"];
 const READ_FROM: &str = "2026-10-12T00:00:00Z";
 /// The last day is read, but not settled.
 const SETTLED_TO: &str = "2026-11-08T00:00:00Z";
-/// Before the first roster.
-const LOOKED_FROM: &str = "2026-02-01T00:00:00Z";
 const READ_TO: &str = "2026-11-09T00:00:00Z";
 /// A day of alpine's connections that nobody read.
 const UNREAD_DAY: &str = "2026-10-31T00:00:00Z";
@@ -48,7 +46,7 @@ impl World {
         let archive = open(directory.path(), true);
         for team in TEAMS {
             let team = TeamId::from(team);
-            let mut writer = archive.writer(&team, at(LOOKED_FROM)).unwrap();
+            let mut writer = archive.writer(&team).unwrap();
             for (seen_at, path) in rosters(&team) {
                 roster::write(&mut writer, &path, seen_at);
             }

@@ -132,7 +132,7 @@ impl Place {
             draft.windows.push(window);
         }
         draft.sessions = sessions(&draft.rows);
-        let mut writer = self.open().writer(&team, now).unwrap();
+        let mut writer = self.open().writer(&team).unwrap();
         let _ = writer.commit(draft, now).unwrap();
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{Archive, MemoryStore};
-use annals::clock::Clock;
 use annals::pipeline::weight;
 
 use super::fleet::FleetWorld;
@@ -55,7 +54,7 @@ fn an_open_team_takes_about_as_much_as_the_daemon_believes() {
         world.run_on(archive.clone(), &schedule(), Duration::from_secs(600 + days * 86_400));
         let team = &world.teams()[0];
         let before = HELD.get();
-        let writer = archive.writer(team, world.clock.now()).unwrap();
+        let writer = archive.writer(team).unwrap();
         let held = usize::try_from(HELD.get() - before).unwrap();
         let state = writer.state();
         let records = state.windows.len() + state.files.len() + state.findings.len() + state.devices.len();

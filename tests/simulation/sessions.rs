@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use annals::archive::Archive;
-use annals::clock::Clock;
 use annals::model::{ConnectionId, Detail, EventId, EventRow, Instant, SESSION_DETAILS, SessionRow};
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     let naive = naive_sessions::sessions(latest.into_values().map(|row| row.raw.to_vec()));
     let store = Arc::new(run.files.snapshot());
     let archive = Archive::open(store).expect("it was opened before");
-    let held = archive.writer(&team.id, run.clock.now()).and_then(|mut writer| {
+    let held = archive.writer(&team.id).and_then(|mut writer| {
         let ids: Vec<&ConnectionId> = ids.iter().collect();
         Ok([writer.open_sessions()?, writer.resting_sessions(&ids)?].concat())
     });

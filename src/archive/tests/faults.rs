@@ -11,7 +11,7 @@ const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedBut
 /// Opens the team and commits one step; an archive that cannot be opened has committed nothing.
 fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
     let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
-    let mut writer = archive.writer(&team(), now())?;
+    let mut writer = archive.writer(&team())?;
     let draft = draft_of(&writer, step)?;
     writer.commit(draft, now())
 }
@@ -40,7 +40,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     assert_eq!(sessions_in(&archive), seen, "{case}: sessions say other than events");
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean(), "{case}: before recovery {:?}", report.faults);
-    let writer = archive.writer(&team(), now()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
+    let writer = archive.writer(&team()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
     let steps_done = usize::try_from(writer.state().seq.0).unwrap();
     assert!(steps_done == step || steps_done == step + 1, "{case}: {steps_done} lines");
     assert!(outcome.is_err() || steps_done == step + 1, "{case}: an acknowledged commit is gone");
@@ -108,7 +108,7 @@ fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
             let disk = stage.snapshot();
             let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, false, fault));
             let Ok(archive) = Archive::open_or_create(faulty, || "archive-1".to_owned()) else { continue };
-            let Ok(mut writer) = archive.writer(&team(), now()) else { continue };
+            let Ok(mut writer) = archive.writer(&team()) else { continue };
             let Ok(draft) = draft_of(&writer, step) else { continue };
             let Err(error) = writer.commit(draft.clone(), now()) else { continue };
             let again = writer.commit(draft, now());
@@ -138,7 +138,7 @@ fn recovery_that_is_interrupted_again_and_again_comes_to_the_same_end() {
             for interruption in 0..12 {
                 let faulty = FaultyStore::new(Arc::new(disk.clone()), interruption, true, Fault::FailedButDone);
                 if let Ok(archive) = Archive::open(Arc::new(faulty)) {
-                    let _ = archive.writer(&team(), now());
+                    let _ = archive.writer(&team());
                 }
                 disk = disk.snapshot();
             }

@@ -157,7 +157,7 @@ fn check_left(root: &Path, standing: usize, case: &str) {
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
     let archive = open(&store).signed_by(Some(signer()));
     assert_eq!(ids_in(&archive), ids_after(standing), "{case}: a reader");
-    let writer = archive.writer(&team(), now()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
+    let writer = archive.writer(&team()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
     let done = usize::try_from(writer.state().seq.0).unwrap();
     assert!(done == standing || done == standing + 1, "{case}: {done} commits stand");
     assert_eq!((ids_in(&archive), sessions_in(&archive)), (ids_after(done), ids_after(done)), "{case}");

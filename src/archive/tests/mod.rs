@@ -185,7 +185,7 @@ pub fn open(store: &Arc<dyn Store>) -> Archive {
 }
 
 pub fn writer(archive: &Archive) -> TeamWriter {
-    archive.writer(&team(), now()).unwrap()
+    archive.writer(&team()).unwrap()
 }
 
 /// Commits a whole history and returns the archive.

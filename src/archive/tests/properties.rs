@@ -131,7 +131,7 @@ proptest! {
             prop_assert_eq!(&found, &all);
         }
         drop(writer);
-        let (again, reader) = (archive.writer(&team(), now()).unwrap(), archive.read(&team()).unwrap());
+        let (again, reader) = (archive.writer(&team()).unwrap(), archive.read(&team()).unwrap());
         prop_assert_eq!(again.state(), reader.state());
     }
 }

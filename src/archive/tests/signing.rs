@@ -74,7 +74,7 @@ fn lines_written_without_a_key_are_named_until_a_writer_with_one_comes() {
 fn a_new_key_signs_only_when_the_old_one_hands_over() {
     let store = store();
     steps(&store, 0..3, Some(signer(1)));
-    let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team(), now()).err().unwrap();
+    let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team()).err().unwrap();
     assert!(refused.to_string().contains("previous_key_file"), "{refused}");
     let both = || Signer { key: key(2), previous: Some(key(1)) };
     steps(&store, 3..5, Some(both()));
@@ -84,7 +84,7 @@ fn a_new_key_signs_only_when_the_old_one_hands_over() {
     }
     assert_eq!(codes(&check(&store, &[3])), [FaultCode::KeyMismatch]);
     // The old key, once it has handed over, is nobody's.
-    assert!(open(&store).signed_by(Some(Arc::new(signer(1)))).writer(&team(), now()).is_err());
+    assert!(open(&store).signed_by(Some(Arc::new(signer(1)))).writer(&team()).is_err());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn no_fault_of_one_verb_leaves_a_line_unsigned() {
     steps(&(Arc::new(before.clone()) as Arc<dyn Store>), 0..3, Some(signer(1)));
     let attempt = |store: Arc<dyn Store>| -> Result<(), ArchiveError> {
         let archive = Archive::open(store)?.signed_by(Some(Arc::new(signer(1))));
-        let _ = archive.writer(&team(), now())?.commit(history().swap_remove(3), now())?;
+        let _ = archive.writer(&team())?.commit(history().swap_remove(3), now())?;
         Ok(())
     };
     let counting = FaultyStore::new(Arc::new(before.snapshot()), u64::MAX, false, Fault::Failed);

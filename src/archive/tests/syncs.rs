@@ -154,7 +154,7 @@ fn history_on(store: &Unsyncable) -> usize {
         assert!(failures < 3, "one sync fails, and the commits do not go on");
         let step = || -> Result<usize, ArchiveError> {
             let archive = Archive::open_or_create(Arc::new(store.clone()), || "archive-1".to_owned())?;
-            let mut writer = archive.writer(&team(), now())?;
+            let mut writer = archive.writer(&team())?;
             let done = usize::try_from(writer.state().seq.0).unwrap();
             if done < history().len() {
                 let draft = with_sessions(&writer, history().swap_remove(done))?;

@@ -66,7 +66,7 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
         Ok(_) => {}
         Err(e) => return fail("a reader", &e),
     }
-    let mut writer = match archive.writer(&team(), now()) {
+    let mut writer = match archive.writer(&team()) {
         Ok(writer) => writer,
         Err(e) => return fail("recovery", &e),
     };

@@ -141,7 +141,7 @@ fn an_archive_that_fails_is_no_wrong_use() {
         head: crate::model::Digest([0; 32]),
         begins: BTreeMap::new(),
     };
-    let _ = archive.writer(&team_id, at("2026-11-20T00:00:00Z")).unwrap();
+    let _ = archive.writer(&team_id).unwrap();
     let damaged = "ledger/team=t/2026-11-20.jsonl";
     let mut file = archive.store().create(damaged).unwrap();
     std::io::Write::write_all(&mut file, b"no ledger line\n").unwrap();

@@ -84,14 +84,14 @@ fn gap(day: u32) -> Finding {
 /// Each day's commits stand in a ledger file of their own.
 fn commit(archive: &Archive, day: u32, draft: Draft) {
     let now = reporting::at("2019-11-21").plus(DAY * day);
-    let _ = archive.writer(&TeamId::from("t"), now).unwrap().commit(draft, now).unwrap();
+    let _ = archive.writer(&TeamId::from("t")).unwrap().commit(draft, now).unwrap();
 }
 
 /// What the store was asked for at the first look, at a look within moments, at a later one, and at the first after a commit.
 fn counted(days: u32) -> [u64; 4] {
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
     let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap();
-    let mut writer = archive.writer(&TeamId::from("t"), reporting::at("2019-11-20")).unwrap();
+    let mut writer = archive.writer(&TeamId::from("t")).unwrap();
     for day in 0..days {
         let draft = Draft { windows: vec![window(day)], ..Draft::default() };
         let _ = writer.commit(draft, reporting::at("2019-11-21").plus(DAY * day)).unwrap();

@@ -156,7 +156,11 @@ pub fn history() -> Vec<Draft> {
             ..Draft::default()
         },
         Draft {
-            rows: vec![rows(first, [events(first, 7, 1), vec![event("odd", day(first).start)]].concat(), true)],
+            rows: vec![rows(
+                first,
+                [events(first, 7, 1), vec![event("odd", at("2026-11-01T00:07:00Z"))]].concat(),
+                true,
+            )],
             windows: vec![record(day(first), WindowState::Sealed, 9)],
             ..Draft::default()
         },

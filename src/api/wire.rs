@@ -48,6 +48,15 @@ pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
     Ok(BillingSnapshot { events: page.events })
 }
 
+/// The events of a text that is one event by itself, as an archive holds it.
+///
+/// # Errors
+/// When no service can have served it so.
+pub fn alone(stream: Stream, text: &[u8]) -> Result<Vec<RawEvent>, WireError> {
+    let body = [br#"{"events":["#, text, b"]}"].concat();
+    Ok(read_list(stream, "events", &body.into())?.events)
+}
+
 /// The ids of the teams that the token sees.
 ///
 /// # Errors

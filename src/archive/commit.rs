@@ -10,13 +10,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::model::{ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{
+    ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId,
+};
 use crate::planted::{self, Bug};
 
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
-use super::plan::{draft_digest, plan, row_digests};
+use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{check_staged, clear_staging, publish};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
@@ -138,6 +140,14 @@ impl TeamWriter {
         reader::rejects(self.store.as_ref(), &self.state, stream)
     }
 
+    /// All rows of one live file of quarantine.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn rejects_of(&self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
+        reader::reject_rows_in(self.store.as_ref(), path)
+    }
+
     /// See [`Lookup::open`].
     ///
     /// # Errors
@@ -255,8 +265,9 @@ impl TeamWriter {
     /// Step 1.
     fn stage(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
-        let planned = plan(&self.state, draft, rows);
-        let (mut outputs, sessions) = planned.map_err(|reason| ArchiveError::Draft { team: team.clone(), reason })?;
+        let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
+        let released = released(&draft.releases).map_err(refused)?;
+        let (mut outputs, sessions) = plan(&self.state, draft, rows).map_err(refused)?;
         let draft = std::mem::take(draft);
         let mut body = Body {
             windows: draft.windows,
@@ -266,6 +277,7 @@ impl TeamWriter {
             findings: draft.findings,
             sealed_months: draft.seal_months,
             sessions,
+            released,
             inventory: draft.inventory_reads,
             reviews: draft.reviews,
             ..Body::default()

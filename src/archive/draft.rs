@@ -32,11 +32,23 @@ pub struct SessionsDraft {
     pub replaced: BTreeMap<String, Vec<SessionRow>>,
 }
 
+/// What becomes of one file of quarantined events, all of whose rows stand here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// The live file.
+    pub path: String,
+    /// Events that this commit brings as rows; they leave quarantine.
+    pub released: Vec<RejectRow>,
+    pub kept: Vec<RejectRow>,
+}
+
 /// One commit in the making. Checked as a whole against the state, then written as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft {
     pub rows: Vec<WindowRows>,
     pub rejects: Vec<RejectRow>,
+    /// Quarantined events that are among the rows of this commit; a file once.
+    pub releases: Vec<Release>,
     pub windows: Vec<WindowRecord>,
     pub streams: Vec<(Stream, StreamRecord)>,
     /// Read points that streams gain, behind those of their records.

@@ -50,6 +50,10 @@
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
 //! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them.
 //!
+//! **Quarantine** holds events that could not be made rows. When they can be, a line says in `released` how many, with the
+//! sum of their digests: the rows of removed files of quarantine, less these, stand in added ones, and the events stand among
+//! the line's rows of their streams.
+//!
 //! **Inventory files** hold changes: a row for each thing that a look (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.
 //!
@@ -86,7 +90,7 @@ mod verify;
 
 pub use commit::{Committed, Recovery, TeamWriter};
 pub use dataset::Dataset;
-pub use draft::{Draft, SessionsDraft, WindowRows};
+pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
 pub use heads::{HeadLine, Signer};
 pub use ledger::{Line, LineError};
@@ -96,7 +100,7 @@ pub use path::{ArchivePath, DataPath, TeamKey, month_of};
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
-    SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
+    ReleasedRecord, SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};

@@ -7,8 +7,11 @@ use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, Range
 use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
-use super::table::{RowsDigest, Tier, digest_events};
-use super::{Dataset, Draft, FileEntry, FileRole, SessionsRecord, WindowRows};
+use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
+use super::{Dataset, Draft, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
+
+/// Quarantined events may be large, and are few.
+pub const REJECTS_PER_BATCH: usize = 64;
 
 /// One file to be written.
 #[derive(Debug)]
@@ -28,7 +31,11 @@ pub enum Content {
         /// Of the new rows.
         digest: RowsDigest,
     },
-    Rejects(Vec<RejectRow>),
+    /// New rows; or what stays of one live file.
+    Rejects {
+        inputs: Vec<FileEntry>,
+        rows: Vec<RejectRow>,
+    },
     Sessions(SessionsChange),
     /// Live files in the order of time, and new rows that come after them.
     Inventory {
@@ -42,7 +49,7 @@ impl Output {
     pub fn dataset(&self) -> Dataset {
         match &self.content {
             Content::Events { stream, .. } => (*stream).into(),
-            Content::Rejects(_) => Dataset::Quarantine,
+            Content::Rejects { .. } => Dataset::Quarantine,
             Content::Sessions(_) => Dataset::Sessions,
             Content::Inventory { part, .. } => Dataset::Inventory(*part),
         }
@@ -59,8 +66,9 @@ impl Output {
     /// Live files that go up in this one.
     pub fn inputs(&self) -> &[FileEntry] {
         match &self.content {
-            Content::Events { inputs, .. } | Content::Inventory { inputs, .. } => inputs,
-            Content::Rejects(_) => &[],
+            Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
+                inputs
+            }
             Content::Sessions(change) => &change.inputs,
         }
     }
@@ -70,7 +78,7 @@ impl Output {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
             Content::Events { rows, .. } => held() + rows.len() as u64,
-            Content::Rejects(rows) => rows.len() as u64,
+            Content::Rejects { rows, .. } => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
             Content::Inventory { rows, .. } => held() + rows.len() as u64,
         }
@@ -122,6 +130,9 @@ pub fn plan(
         outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows, digest } });
     }
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
+    for release in std::mem::take(&mut draft.releases) {
+        outputs.push(release_output(state, release)?);
+    }
     let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &sealing)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
@@ -206,13 +217,49 @@ fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>,
         }
         days.entry(day_start(row.first_seen_at)).or_default().push(row);
     }
-    let output = |(start, mut rows): (Instant, Vec<RejectRow>)| {
-        rows.sort_by(|a, b| {
-            (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
-        });
-        Output { role: FileRole::Part, start, content: Content::Rejects(rows) }
-    };
-    Ok(days.into_iter().map(output).collect())
+    Ok(days.into_iter().map(|(start, rows)| rejects_output(start, Vec::new(), rows)).collect())
+}
+
+fn rejects_output(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRow>) -> Output {
+    rows.sort_by(|a, b| {
+        (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
+    });
+    Output { role: FileRole::Part, start, content: Content::Rejects { inputs, rows } }
+}
+
+/// A file without the rows that left quarantine, in the place of one with them.
+fn release_output(state: &TeamState, release: Release) -> Result<Output, String> {
+    let Release { path, released, kept } = release;
+    let mut files = live(state, Dataset::Quarantine);
+    let (place, file) =
+        files.find(|(_, file)| file.path == path).ok_or_else(|| format!("{path}: no live file of quarantine"))?;
+    if released.is_empty() || file.rows != (released.len() + kept.len()) as u64 {
+        let (leave, stay) = (released.len(), kept.len());
+        return Err(format!("{path}: {leave} rows leave quarantine and {stay} stay, of {}", file.rows));
+    }
+    Ok(rejects_output(place.start, vec![file.clone()], kept))
+}
+
+/// What the ledger is to say of the rows that leave quarantine.
+///
+/// # Errors
+/// A sentence, should the rows not make a batch.
+pub fn released(releases: &[Release]) -> Result<Option<ReleasedRecord>, String> {
+    let mut sum = (0, RowsDigest::default());
+    for release in releases {
+        sum = (sum.0 + release.released.len() as u64, sum.1.plus(digest_rejects(&release.released)?));
+    }
+    Ok(Some(sum)
+        .filter(|(rows, _)| *rows > 0)
+        .map(|(rows, digest)| ReleasedRecord { rows, rows_digest: digest.into() }))
+}
+
+fn digest_rejects(rows: &[RejectRow]) -> Result<RowsDigest, String> {
+    let mut digest = RowsDigest::default();
+    for some in rows.chunks(REJECTS_PER_BATCH) {
+        digest = digest.plus(digest_rows(&reject_batch(some)?)?);
+    }
+    Ok(digest)
 }
 
 /// One file a day, which takes up the day's file before it; and of each month before, one file for good.
@@ -272,6 +319,13 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
         parts.push([head.as_bytes(), &row.raw, b"\n"].concat());
+    }
+    for release in &draft.releases {
+        let mut part = format!("released of {} {}\n", release.path, release.kept.len()).into_bytes();
+        for row in &release.released {
+            part.extend_from_slice(format!("{} {} ", row.stream, Digest::of(&row.raw)).as_bytes());
+        }
+        parts.push(part);
     }
     if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
         let looks = (&draft.inventory, &draft.inventory_reads);

@@ -211,9 +211,19 @@ pub fn rejects(store: &dyn Store, state: &TeamState, stream: Stream) -> Result<V
 pub fn reject_rows_of(store: &dyn Store, state: &TeamState) -> Result<Vec<RejectRow>, ArchiveError> {
     let mut found = Vec::new();
     for file in state.files_of(Dataset::Quarantine) {
-        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
-            found.extend(reject_rows(&batch?).map_err(|detail| bad(&file.path, detail))?);
-        }
+        found.append(&mut reject_rows_in(store, &file.path)?);
+    }
+    Ok(found)
+}
+
+/// All rows of a file of quarantine.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn reject_rows_in(store: &dyn Store, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
+    let mut found = Vec::new();
+    for batch in TableReader::open(store, path, Dataset::Quarantine, Selection::default())? {
+        found.extend(reject_rows(&batch?).map_err(|detail| bad(path, detail))?);
     }
     Ok(found)
 }

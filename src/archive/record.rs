@@ -158,6 +158,8 @@ pub enum FindingKind {
     PagingAnomaly,
     Redacted,
     Quarantined,
+    /// Quarantined events that were read again and became rows.
+    Released,
     ClockRegression,
     Silence,
     DeprecatedHistory,
@@ -182,6 +184,7 @@ impl FindingKind {
             FindingKind::PagingAnomaly => "paging_anomaly",
             FindingKind::Redacted => "redacted",
             FindingKind::Quarantined => "quarantined",
+            FindingKind::Released => "released",
             FindingKind::ClockRegression => "clock_regression",
             FindingKind::Silence => "silence",
             FindingKind::DeprecatedHistory => "deprecated_history",
@@ -278,6 +281,14 @@ pub struct SessionsRecord {
     pub added_digest: Digest,
 }
 
+/// Quarantined events that the rows of a line are made of. What it removes of `quarantine`, less these, stands in its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleasedRecord {
+    pub rows: u64,
+    /// The sum of their digests as rows of `quarantine`.
+    pub rows_digest: Digest,
+}
+
 /// What the sessions are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsMark {
@@ -309,7 +320,8 @@ pub struct InventoryRead {
 pub struct Body {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<FileEntry>,
-    /// Paths of files whose rows stand, unchanged, in files that this line adds; of sessions, those not replaced.
+    /// Paths of files whose rows stand, unchanged, in files that this line adds; of sessions, those not replaced, and of
+    /// quarantine, those not released.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -329,6 +341,8 @@ pub struct Body {
     /// None: the sessions' rows stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<ReleasedRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryRead>,
     /// Packs of reports that somebody looked at.

@@ -43,6 +43,8 @@ pub enum StateError {
     RowsLost { dataset: Dataset, removed: u64, added: u64 },
     #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
     RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
+    #[error("{rows} events leave quarantine, whose removed files held {left}, and {gained} become rows")]
+    Released { rows: u64, gained: u64, left: u64 },
     #[error("{rows} rows of connections are added, and the sessions stay as they are")]
     SessionsBehind { rows: u64 },
     #[error("{stream}{month} is not a calendar month")]

@@ -10,7 +10,7 @@ use crate::model::{EventRow, Instant, LedgerSeq, Stream, TeamId};
 use crate::planted::{self, Bug};
 
 use super::path::{ArchivePath, DataPath, TeamKey};
-use super::plan::{Content, Output};
+use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::store::{Store, StoreError, Verb};
 use super::table::{
     BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, chunk_rows,
@@ -18,8 +18,6 @@ use super::table::{
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
-/// Quarantined events may be large, and are few.
-const REJECTS_PER_BATCH: usize = 64;
 /// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 /// Files written at once, at most: each holds a row group in memory.
@@ -126,7 +124,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
     let mut meant = Meant::default();
     match content {
-        Content::Rejects(rows) => {
+        Content::Rejects { rows, .. } => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
                 let batch = reject_batch(some).map_err(bad)?;
                 meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);

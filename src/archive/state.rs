@@ -315,6 +315,7 @@ fn check_progress(held: &WindowRecord, new: &WindowRecord) -> Result<(), StateEr
 
 /// Rows are only ever added: what a commit removes stands in what it adds.
 fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
+    let released = check_released(state, body)?;
     for dataset in Dataset::ALL {
         let removed = body.removes.iter().filter_map(|path| state.files.get(path)).filter(|f| f.dataset == dataset);
         let (removed, before) = sum(removed);
@@ -324,10 +325,15 @@ fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
             check_sessions(body, (removed, before), (added, after))?;
             continue;
         }
+        let removes_none = removed == 0;
+        let (removed, before) = match dataset {
+            Dataset::Quarantine => (removed.saturating_sub(released.0), before.less(released.1)),
+            _ => (removed, before),
+        };
         if dataset == Dataset::Connections && added > removed && state.sessions.is_some() && body.sessions.is_none() {
             return Err(StateError::SessionsBehind { rows: added - removed });
         }
-        if removed == 0 {
+        if removes_none {
             continue;
         }
         if added < removed {
@@ -338,6 +344,19 @@ fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
         }
     }
     Ok(())
+}
+
+/// What leaves quarantine, in a line that gains at least as many events, and removes files that held them.
+fn check_released(state: &TeamState, body: &Body) -> Result<(u64, RowsDigest), StateError> {
+    let Some(released) = &body.released else { return Ok((0, RowsDigest::default())) };
+    let is_event = |file: &&FileEntry| stream_of(file.dataset).is_some();
+    let gone = || body.removes.iter().filter_map(|path| state.files.get(path));
+    let gained = sum(body.adds.iter().filter(is_event)).0.saturating_sub(sum(gone().filter(is_event)).0);
+    let left = sum(gone().filter(|file| file.dataset == Dataset::Quarantine)).0;
+    if released.rows > gained.min(left) {
+        return Err(StateError::Released { rows: released.rows, gained, left });
+    }
+    Ok((released.rows, released.rows_digest.into()))
 }
 
 /// Sessions may be replaced by what the line says that replaces them, and by nothing else.

@@ -1,13 +1,21 @@
 //! `annals quarantine`: events that could not be made rows.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
+use crate::archive::Archive;
+use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::model::TeamId;
+use crate::pipeline::{RetriedByReason, retry_quarantine};
+use crate::report::sink_for;
 
-use super::output::OutputArgs;
-use super::{Global, look};
+use super::output::{self, OutputArgs};
+use super::{Global, look, reading};
 
-/// Show events that could not be made rows, and why
+/// Show events that could not be made rows, and why; read them again
 #[derive(Debug, Args)]
 pub struct QuarantineArgs {
     #[command(subcommand)]
@@ -21,13 +29,82 @@ enum QuarantineCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    Retry(RetryArgs),
 }
+
+/// Read them again, as this version reads: those that can be rows now leave quarantine
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+struct RetryArgs {
+    /// Only this team; may be given several times [default: all of the archive]
+    #[arg(long, value_name = "ID")]
+    team: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const AFTER: &str = "\
+Worth a try after an upgrade. The service is not asked. An event that is a row now is where it would have been from the \
+beginning, with the moment at which it was first seen, and a finding (`released`) counts it; its sessions are made again. \
+Printed is, by team, stream and reason, how many were released and how many stay.
+Exit codes: 0 done, also where all stay; 1 a team could not be written, such as beside a daemon; 2 wrong use.";
 
 const LIST: &str = "SELECT team_id, stream, event_id, event_time, reason, detail, first_seen_at FROM quarantine \
                     ORDER BY team_id, stream, first_seen_at, event_id";
 
 pub fn run(global: &Global, args: &QuarantineArgs) -> Result<Exit, Error> {
-    let QuarantineCommand::List { output } = &args.command;
-    look::answer(&global.load()?, LIST, output)?;
-    Ok(Exit::Done)
+    let config = global.load()?;
+    match &args.command {
+        QuarantineCommand::List { output } => look::answer(&config, LIST, output).map(|()| Exit::Done),
+        QuarantineCommand::Retry(args) => retry(&config, args),
+    }
+}
+
+fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
+    let archive = look::open(config)?.signed_by(reading::signer(config)?);
+    let (settings, now) = (reading::settings(config), reading::clock().now());
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
+    for team in teams(&archive, &args.team)? {
+        let retried = archive.writer(&team).and_then(|mut writer| retry_quarantine(&mut writer, &settings, now));
+        match retried {
+            Ok(retried) => all.push((team, retried)),
+            Err(error) => {
+                output::say(&format!("team {team}: not read again: {error}"));
+                exit = Exit::Fault;
+            }
+        }
+    }
+    let (batch, format) = (table(&all), args.output.format());
+    args.output.rows(|out, look| {
+        let mut sink = sink_for(format, out, look);
+        sink.begin(batch.schema())?;
+        let _ = sink.batch(&batch)?;
+        Ok(sink.finish()?)
+    })?;
+    Ok(exit)
+}
+
+/// Those that are asked for, all of which the archive must hold; without any, all that it holds.
+fn teams(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Error> {
+    let held = archive.teams()?;
+    if asked.is_empty() {
+        return Ok(held);
+    }
+    let asked: Vec<TeamId> = asked.iter().map(|team| TeamId::from(team.as_str())).collect();
+    match asked.iter().find(|team| !held.contains(team)) {
+        Some(team) => Err(Error::Usage(format!("team {team} is not in this archive: `annals status` lists its teams"))),
+        None => Ok(asked),
+    }
+}
+
+fn table(all: &[(TeamId, RetriedByReason)]) -> RecordBatch {
+    let rows = || all.iter().flat_map(|(team, retried)| retried.iter().map(move |(why, count)| (team, why, count)));
+    let columns: [(&str, ArrayRef); 5] = [
+        ("team_id", Arc::new(rows().map(|(team, ..)| Some(team.as_str())).collect::<StringArray>())),
+        ("stream", Arc::new(rows().map(|(_, (stream, _), _)| Some(stream.as_str())).collect::<StringArray>())),
+        ("reason", Arc::new(rows().map(|(_, (_, reason), _)| Some(reason)).collect::<StringArray>())),
+        ("released", Arc::new(rows().map(|(.., count)| Some(count.released)).collect::<UInt64Array>())),
+        ("kept", Arc::new(rows().map(|(.., count)| Some(count.kept)).collect::<UInt64Array>())),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
 }

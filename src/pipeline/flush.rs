@@ -50,15 +50,7 @@ pub fn flush(
     seen_at: Instant,
     now: Instant,
 ) -> Result<Flushed, ArchiveError> {
-    let mut flush = Flush {
-        writer,
-        settings,
-        seen_at,
-        draft: Draft::default(),
-        learned: BTreeMap::new(),
-        kinds: Kinds::default(),
-        flushed: Flushed::default(),
-    };
+    let mut flush = Flush::new(writer, settings, seen_at);
     flush.draft.devices = batch.devices.clone();
     flush.draft.findings.clone_from(&batch.findings);
     flush.windows(&batch)?;
@@ -76,11 +68,12 @@ pub fn flush(
     Ok(flushed)
 }
 
-struct Flush<'a> {
-    writer: &'a mut TeamWriter,
-    settings: &'a Settings,
+/// A commit in the making, and what is worth noticing about it.
+pub struct Flush<'a> {
+    pub writer: &'a mut TeamWriter,
+    pub settings: &'a Settings,
     seen_at: Instant,
-    draft: Draft,
+    pub draft: Draft,
     /// Lateness measured, and event types met, by stream.
     learned: BTreeMap<Stream, (u64, BTreeSet<String>)>,
     kinds: Kinds,
@@ -99,7 +92,12 @@ impl Kinds {
     }
 }
 
-impl Flush<'_> {
+impl<'a> Flush<'a> {
+    pub fn new(writer: &'a mut TeamWriter, settings: &'a Settings, seen_at: Instant) -> Self {
+        let (learned, kinds, flushed) = (BTreeMap::new(), Kinds::default(), Flushed::default());
+        Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, flushed }
+    }
+
     fn windows(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<(Stream, Range)> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
@@ -216,7 +214,7 @@ impl Flush<'_> {
         Ok(added)
     }
 
-    fn notice_kinds(&mut self, stream: Stream, added: &Added) {
+    pub fn notice_kinds(&mut self, stream: Stream, added: &Added) {
         for reject in &added.rejects {
             self.kinds.count(stream, FindingKind::Quarantined, &reject.reason, 1);
         }
@@ -234,7 +232,7 @@ impl Flush<'_> {
         }
     }
 
-    fn notice_changed(&mut self, stream: Stream, added: &Added) {
+    pub fn notice_changed(&mut self, stream: Stream, added: &Added) {
         for (id, time) in &added.changed {
             let why = "the same id came with other content: kept as a new revision";
             let mut finding = self.finding(stream, FindingKind::ChangedUpstream, id.as_str(), 1, why);
@@ -309,7 +307,7 @@ impl Flush<'_> {
         self.draft.findings.extend(closed);
     }
 
-    fn streams(&mut self, batch: &Batch) {
+    pub fn streams(&mut self, batch: &Batch) {
         let mut records = Vec::new();
         let mut points = Vec::new();
         for stream in Stream::ALL {
@@ -343,7 +341,7 @@ impl Flush<'_> {
         self.draft.findings.extend(fresh);
     }
 
-    fn count_kinds(&mut self) {
+    pub fn count_kinds(&mut self) {
         for ((stream, kind, subject), count) in std::mem::take(&mut self.kinds).0 {
             let why = match kind {
                 FindingKind::NoConnectionId => NO_CONNECTION_ID,
@@ -365,7 +363,7 @@ impl Flush<'_> {
         }
     }
 
-    fn finding(&self, stream: Stream, kind: FindingKind, subject: &str, count: u64, reason: &str) -> Finding {
+    pub fn finding(&self, stream: Stream, kind: FindingKind, subject: &str, count: u64, reason: &str) -> Finding {
         Finding {
             stream: Some(stream),
             kind,

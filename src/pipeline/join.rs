@@ -34,7 +34,8 @@ impl Held {
         held
     }
 
-    fn occurrences(&self, digest: &Digest) -> u32 {
+    /// How often an event of this content is held.
+    pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
     }
 }
@@ -73,7 +74,8 @@ pub fn join(
     for Counted { event, count } in events {
         let mut ahead = ahead.next();
         let occurrences = held.occurrences.entry(event.digest).or_default();
-        let known = (*occurrences).max(rejects.occurrences(&event.digest));
+        // Each is a row or in quarantine: of twins, an earlier program may have quarantined the first.
+        let known = *occurrences + rejects.occurrences(&event.digest);
         if known >= *count {
             continue;
         }
@@ -217,6 +219,24 @@ mod tests {
             let team = TeamId::from("t");
             join(&team, Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects, at(), &mut added);
             assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
+        }
+    }
+
+    #[test]
+    fn twins_of_which_an_earlier_program_quarantined_one_are_rows_but_for_that_one() {
+        let twins = [activity("aEvent", 3)];
+        let stored = StoredReject {
+            event_id: "old".into(),
+            digest: twins[0].event.digest,
+            time: None,
+            reason: String::new(),
+            first_seen_at: at(),
+        };
+        let (mut held, mut rejects) = (Held::default(), Held::of_rejects(&[stored]));
+        for expected in [2, 0, 0] {
+            let mut added = Added::default();
+            join(&TeamId::from("t"), Stream::Activity, &twins, &mut held, &mut rejects, at(), &mut added);
+            assert_eq!((added.rows.len(), added.rejects.len()), (expected, 0));
         }
     }
 

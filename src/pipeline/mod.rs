@@ -22,6 +22,7 @@ mod looks;
 mod memory;
 mod plan;
 mod progress;
+mod quarantine;
 mod ranges;
 mod removal;
 pub mod schedule;
@@ -54,6 +55,7 @@ pub use live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, V
 pub use looks::{LOOK_AGE, LookRound, looks_planned};
 pub use plan::{StreamPlan, Windows, lag, plan};
 pub use progress::{Progress, Quiet};
+pub use quarantine::{Retried, RetriedByReason, retry_quarantine};
 pub use sessions::{Remembered, correlate, put_off};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Instant, Range, WindowGrid};
+use crate::archive::WindowRecord;
+use crate::model::{Instant, Range, Stream, WindowGrid};
 
 use super::plan::{StreamPlan, Windows};
 
@@ -51,6 +52,19 @@ impl WindowIndex {
         }
         all
     }
+}
+
+/// The window that owns `at`, given those that are known.
+pub fn owner(
+    windows: &BTreeMap<(Stream, Instant), WindowRecord>,
+    stream: Stream,
+    grid: WindowGrid,
+    at: Instant,
+) -> Range {
+    let of_stream = |(_, record): &(&(Stream, Instant), &WindowRecord)| record.stream == stream;
+    let before = windows.range(..=(stream, at)).next_back().filter(of_stream).map(|(_, record)| record.range);
+    let next = windows.range((stream, at)..).next().filter(of_stream).map(|((_, next), _)| *next);
+    before.filter(|held| held.owns(at)).unwrap_or_else(|| beside(grid, before, next, at))
 }
 
 /// The window of the grid that owns `at`, less what the known windows before and after it own: windows made under

@@ -243,7 +243,7 @@ fn note_rare(run: &Run, state: &TeamState) {
             FindingKind::NewEventType => Rare::NewType,
             FindingKind::NoConnectionId => Rare::NoConnection,
             FindingKind::DeprecatedHistory => Rare::Deprecated,
-            FindingKind::ArchiveBegins | FindingKind::UnknownField => continue,
+            FindingKind::ArchiveBegins | FindingKind::Released | FindingKind::UnknownField => continue,
         };
         run.service.rare(met);
     }

@@ -46,6 +46,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     assert!(outcome.is_err() || steps_done == step + 1, "{case}: an acknowledged commit is gone");
     assert_eq!(ids_in(&archive), ids_after(steps_done), "{case}: after recovery");
     assert_eq!(sessions_in(&archive), ids_after(steps_done), "{case}: sessions after recovery");
+    assert_eq!(quarantined_in(&archive), quarantined_after(steps_done), "{case}: quarantine after recovery");
     let live: Vec<String> = writer.state().files.keys().cloned().collect();
     let there = [files_under(store, "data"), files_under(store, "recent")].concat();
     assert_eq!((live, Vec::new()), (there, files_under(store, "staging")), "{case}: after recovery");

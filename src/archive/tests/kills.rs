@@ -161,6 +161,7 @@ fn check_left(root: &Path, standing: usize, case: &str) {
     let done = usize::try_from(writer.state().seq.0).unwrap();
     assert!(done == standing || done == standing + 1, "{case}: {done} commits stand");
     assert_eq!((ids_in(&archive), sessions_in(&archive)), (ids_after(done), ids_after(done)), "{case}");
+    assert_eq!(quarantined_in(&archive), quarantined_after(done), "{case}");
     check_clean(&store, case);
 }
 

@@ -9,6 +9,7 @@ mod hostile;
 mod inventory;
 mod kills;
 mod properties;
+mod releases;
 mod sessions;
 mod signing;
 mod splice;
@@ -29,8 +30,8 @@ use crate::model::{
 
 use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, Store, TeamWriter,
-    WindowRecord, WindowRows, WindowState, month_of,
+    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, Release, SessionsDraft, SessionsMark, Store,
+    TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
 };
 
 pub fn at(text: &str) -> Instant {
@@ -119,7 +120,7 @@ pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
 }
 
 /// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed month, and an
-/// amendment to it.
+/// amendment to it, with an event that was in quarantine.
 pub fn history() -> Vec<Draft> {
     let (first, second) = ("2026-11-01", "2026-11-02");
     let windows =
@@ -128,7 +129,7 @@ pub fn history() -> Vec<Draft> {
         Draft {
             rows: vec![rows(first, events(first, 0, 3), false)],
             windows: vec![record(day(first), WindowState::Provisional, 3)],
-            rejects: vec![reject("odd", b"{\"id\":\"odd\"\xff}")],
+            rejects: vec![reject("odd", b"{\"id\":\"odd\"\xff}"), reject("odder", b"{}")],
             ..Draft::default()
         },
         Draft {
@@ -155,8 +156,12 @@ pub fn history() -> Vec<Draft> {
             ..Draft::default()
         },
         Draft {
-            rows: vec![rows(first, events(first, 7, 1), true)],
-            windows: vec![record(day(first), WindowState::Sealed, 8)],
+            rows: vec![rows(
+                first,
+                [events(first, 7, 1), vec![event("odd", at("2026-11-01T00:07:00Z"))]].concat(),
+                true,
+            )],
+            windows: vec![record(day(first), WindowState::Sealed, 9)],
             ..Draft::default()
         },
     ]
@@ -224,8 +229,17 @@ pub fn session(row: &EventRow) -> SessionRow {
     }
 }
 
-/// A step of the history with its sessions: those of new events are open, those that were open rest.
+/// A step of the history with its sessions: those of new events are open, those that were open rest. What is in quarantine
+/// and among its rows leaves it.
 pub fn with_sessions(writer: &TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
+    let rows: Vec<&EventRow> = draft.rows.iter().flat_map(|window| &window.rows).collect();
+    for file in writer.state().files_of(Dataset::Quarantine) {
+        let is_row = |reject: &RejectRow| rows.iter().any(|row| row.event_id == reject.event_id);
+        let (released, kept) = writer.rejects_of(&file.path)?.into_iter().partition::<Vec<_>, _>(is_row);
+        if !released.is_empty() {
+            draft.releases.push(Release { path: file.path.clone(), released, kept });
+        }
+    }
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
     let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
@@ -248,6 +262,18 @@ pub fn sessions_in(archive: &Archive) -> BTreeMap<String, usize> {
         }
     }
     ids
+}
+
+/// The ids that must be in quarantine after so many steps of the history.
+pub fn quarantined_after(steps: usize) -> Vec<String> {
+    let rejects = history().into_iter().take(steps).flat_map(|draft| draft.rejects).map(|row| row.event_id.to_string());
+    rejects.filter(|id| !ids_after(steps).contains_key(id)).collect()
+}
+
+pub fn quarantined_in(archive: &Archive) -> Vec<String> {
+    let mut rejects = archive.read(&team()).unwrap().rejects(Stream::Connections).unwrap();
+    rejects.sort();
+    rejects.into_iter().map(|reject| reject.event_id.to_string()).collect()
 }
 
 pub fn files_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {

@@ -77,6 +77,9 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
     if ids_in(&archive) != ids_after(done) || sessions_in(&archive) != ids_after(done) {
         return fail("recovery", &"rows are lost or doubled");
     }
+    if quarantined_in(&archive) != quarantined_after(done) {
+        return fail("recovery", &"quarantined rows are lost or doubled");
+    }
     check_clean(&archive)?;
     if finishes {
         for step in done..history().len() {

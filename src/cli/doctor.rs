@@ -13,7 +13,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
-use crate::report::{ReportError, sink_for};
+use crate::report::ReportError;
 
 use super::output::OutputArgs;
 use super::{Global, block_on, global, look};
@@ -177,12 +177,7 @@ fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
         ("detail", column(checks.iter().map(|check| check.detail.as_str()).collect())),
     ]);
     let batch = batch.map_err(|e| ReportError::Format { format: output.format().as_str(), detail: e.to_string() })?;
-    output.rows(|out, look| {
-        let mut sink = sink_for(output.format(), out, look);
-        sink.begin(batch.schema())?;
-        let _ = sink.batch(&batch)?;
-        Ok(sink.finish()?)
-    })
+    output.batch(&batch)
 }
 
 #[cfg(test)]

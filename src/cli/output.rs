@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
+use arrow::array::RecordBatch;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::report::{Format, Look, printable};
+use crate::report::{Format, Look, printable, sink_for};
 
 use super::terminal::Shown;
 
@@ -47,6 +48,19 @@ impl OutputArgs {
         }
         let terminal_width = if self.output.is_none() { comfy_table::Table::new().width() } else { None };
         to(self.output.as_deref(), |out| write(out, Look { terminal_width }))
+    }
+
+    /// Writes rows that are all there.
+    ///
+    /// # Errors
+    /// When the place cannot be written.
+    pub fn batch(&self, rows: &RecordBatch) -> Result<(), Error> {
+        self.rows(|out, look| {
+            let mut sink = sink_for(self.format(), out, look);
+            sink.begin(rows.schema())?;
+            let _ = sink.batch(rows)?;
+            Ok(sink.finish()?)
+        })
     }
 }
 

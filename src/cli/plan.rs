@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
 use crate::api::EventSource;
@@ -10,7 +11,9 @@ use crate::archive::{Archive, ArchiveError, LocalStore, StreamRecord, TeamReader
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, looks_planned, plan, windows_of};
+use crate::report::Format;
 
+use super::output::OutputArgs;
 use super::sync::SyncArgs;
 use super::{Global, look, output, reading, status};
 
@@ -19,6 +22,8 @@ use super::{Global, look, output, reading, status};
 pub struct PlanArgs {
     #[command(flatten)]
     sync: SyncArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 struct Row {
@@ -47,7 +52,14 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
         looks += looks_of_team;
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
-    print(&rows, looks, config.requests_per_second)?;
+    let said = summary(&rows, looks, config.requests_per_second);
+    if args.output.format() == Format::Table {
+        let text = format!("{}\n{said}\n", table(&rows));
+        output::to(args.output.output.as_deref(), |out| out.write_all(text.as_bytes()).map_err(Error::output))?;
+    } else {
+        args.output.batch(&batch(&rows))?;
+        output::say(&said);
+    }
     Ok(Exit::Done)
 }
 
@@ -90,7 +102,23 @@ async fn team_rows(
     Ok((rows, looks))
 }
 
-fn print(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> Result<(), Error> {
+fn batch(rows: &[Row]) -> RecordBatch {
+    let numbers = |of: fn(&Row) -> Option<u64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<UInt64Array>()) };
+    let since = rows.iter().map(|row| row.from.map(Instant::micros));
+    let columns: [(&str, ArrayRef); 7] = [
+        ("team_id", Arc::new(rows.iter().map(|row| Some(row.team.as_str())).collect::<StringArray>())),
+        ("stream", Arc::new(rows.iter().map(|row| Some(row.stream.as_str())).collect::<StringArray>())),
+        ("unread_since", Arc::new(since.collect::<TimestampMicrosecondArray>())),
+        ("seconds_to_read", numbers(|row| Some(row.estimate.seconds))),
+        ("rescans", numbers(|row| Some(row.estimate.rescans))),
+        ("requests", numbers(|row| Some(row.estimate.requests))),
+        ("seconds_to_loss", numbers(|row| row.left.map(|left| left.as_secs()))),
+    ];
+    let columns = columns.map(|(name, values)| (name, values, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+}
+
+fn table(rows: &[Row]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "left to loss"]);
@@ -105,8 +133,13 @@ fn print(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> Result<(
             row.left.map_or_else(|| "-".to_owned(), |left| status::span(left.as_secs())),
         ]);
     }
+    table
+}
+
+/// What it takes in all, and what would be lost first.
+fn summary(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> String {
     let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + looks;
-    let mut text = format!("{table}\nabout {requests} requests");
+    let mut text = format!("about {requests} requests");
     if let Some(rate) = requests_per_second {
         let seconds = Duration::from_secs(requests).div_f64(rate).as_secs();
         text.push_str(&format!(", {} at {rate} a second", status::span(seconds)));
@@ -122,6 +155,5 @@ fn print(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> Result<(
         let left = row.left.map_or_else(String::new, |left| status::span(left.as_secs()));
         text.push_str(&format!("\nlost first, if nothing is read: {team} {}, in {left}", row.stream));
     }
-    text.push('\n');
-    output::print(text.as_bytes())
+    text
 }

@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::pipeline::{RetriedByReason, retry_quarantine};
-use crate::report::sink_for;
 
 use super::output::{self, OutputArgs};
 use super::{Global, look, reading};
@@ -74,13 +73,7 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
             }
         }
     }
-    let (batch, format) = (table(&all), args.output.format());
-    args.output.rows(|out, look| {
-        let mut sink = sink_for(format, out, look);
-        sink.begin(batch.schema())?;
-        let _ = sink.batch(&batch)?;
-        Ok(sink.finish()?)
-    })?;
+    args.output.batch(&table(&all))?;
     Ok(exit)
 }
 

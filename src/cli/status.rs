@@ -1,22 +1,29 @@
 //! `annals status`: where reading stands, from the archive alone.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 use serde_json::json;
 
 use crate::error::{Error, Exit};
-use crate::pipeline::{InventoryStatus, TeamStatus, status};
+use crate::model::Instant;
+use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus, status};
+use crate::report::Format;
 
+use super::output::OutputArgs;
 use super::{Global, look, output, reading};
 
 /// Per team and stream: settled edge, lag, open windows, gaps, time left to loss
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// One JSON object
-    #[arg(long)]
+    /// One JSON object, with more than the rows say
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
@@ -27,15 +34,48 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     for team in archive.teams()? {
         teams.push(status(archive.read(&team)?.state(), now));
     }
+    let output = &args.output;
     if args.json {
         let root = look::root(&config)?;
         let line =
             json!({"archive": root.display().to_string(), "archive_id": archive.id(), "at": now, "teams": teams});
-        output::print(format!("{line:#}\n").as_bytes())?;
+        output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
+    } else if output.format() == Format::Table {
+        output::to(output.output.as_deref(), |out| print(out, &teams, config.alerts.time_left))?;
     } else {
-        output::to(None, |out| print(out, &teams, config.alerts.time_left))?;
+        output.batch(&rows(&teams))?;
+        let mut notes = Vec::new();
+        tell(&mut notes, &teams, config.alerts.time_left)?;
+        output::say(&String::from_utf8_lossy(&notes));
     }
     Ok(Exit::Done)
+}
+
+/// A row a team and stream.
+fn rows(teams: &[TeamStatus]) -> RecordBatch {
+    let all: Vec<(&str, &StreamStatus)> =
+        teams.iter().flat_map(|team| team.streams.iter().map(|stream| (team.team.as_str(), stream))).collect();
+    let streams = || all.iter().map(|(_, stream)| *stream);
+    let moments = |of: fn(&StreamStatus) -> Option<Instant>| -> ArrayRef {
+        Arc::new(streams().map(|stream| of(stream).map(Instant::micros)).collect::<TimestampMicrosecondArray>())
+    };
+    let numbers =
+        |of: fn(&StreamStatus) -> Option<u64>| -> ArrayRef { Arc::new(streams().map(of).collect::<UInt64Array>()) };
+    let columns: [(&str, ArrayRef); 11] = [
+        ("team_id", Arc::new(all.iter().map(|(team, _)| Some(*team)).collect::<StringArray>())),
+        ("stream", Arc::new(streams().map(|stream| Some(stream.stream.as_str())).collect::<StringArray>())),
+        ("begins", moments(|stream| stream.begins)),
+        ("settled_to", moments(|stream| stream.settled_to)),
+        ("read_to", moments(|stream| stream.read_to)),
+        ("lag_seconds", numbers(|stream| stream.lag_seconds)),
+        ("open_windows", numbers(|stream| Some(stream.open_windows))),
+        ("events", numbers(|stream| Some(stream.events))),
+        ("late", numbers(|stream| Some(stream.late))),
+        ("gaps", numbers(|stream| Some(stream.gaps))),
+        ("seconds_to_loss", numbers(|stream| stream.seconds_to_loss)),
+    ];
+    let columns = columns.map(|(name, values)| (name, values, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
 }
 
 fn print(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Result<(), Error> {
@@ -57,9 +97,7 @@ fn print(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Resu
     for team in teams {
         let name = printable(&team.team);
         for stream in &team.streams {
-            let moment = |at: Option<crate::model::Instant>| {
-                at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string())
-            };
+            let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
             table.add_row([
                 name.clone(),
                 stream.stream.to_string(),
@@ -76,6 +114,11 @@ fn print(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Resu
         }
     }
     writeln!(out, "{table}").map_err(Error::output)?;
+    tell(out, teams, threshold)
+}
+
+/// What is worth knowing beside the rows.
+fn tell(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Result<(), Error> {
     for team in teams {
         for stream in &team.streams {
             if let Some(left) = stream.short_of_time(threshold, 0) {

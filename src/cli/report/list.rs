@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
 use crate::error::{Error, Exit};
-use crate::report::{Catalog, Origin, Report, sink_for};
+use crate::report::{Catalog, Origin, Report};
 
 use super::super::output::OutputArgs;
 use super::output;
@@ -21,12 +21,7 @@ pub struct ListArgs {
 /// A folder with a file that is no report is told of, and is a fault of the configuration.
 pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
     let rows = table(catalog.reports());
-    args.output.rows(|out, look| {
-        let mut sink = sink_for(args.output.format(), out, look);
-        sink.begin(rows.schema())?;
-        let _ = sink.batch(&rows)?;
-        Ok(sink.finish()?)
-    })?;
+    args.output.batch(&rows)?;
     for fault in catalog.faults() {
         output::say(&format!("annals: {fault}"));
     }

@@ -141,7 +141,7 @@ def main(root):
         known.update(live, names, last["body"].get("removes", []) if last else [])
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
-        if name not in known and not name.startswith(("staging/", "locks/")):
+        if name not in known and not name.startswith(("staging/", "locks/", "snapshots/")):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 

@@ -19,10 +19,11 @@ use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
-use super::publish::{check_staged, clear_staging, publish};
+use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
 use super::sessions::{HeldSession, Lookup};
+use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
@@ -60,6 +61,8 @@ pub struct TeamWriter {
     signer: SignerInForce,
     recovery: Recovery,
     lookup: Lookup,
+    /// The line of the newest snapshot.
+    snapshot: LedgerSeq,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
     /// An earlier commit failed and may have left files in staging.
@@ -88,6 +91,7 @@ impl TeamWriter {
         }
         let heads = heads_of(store.as_ref(), signer.now(), archive_id, team, &replay)?;
         let end = LedgerEnd { torn: 0, ..replay.end };
+        let snapshot = snapshot::newest(store.as_ref(), &key).min(state.seq);
         Ok(Self {
             store,
             key,
@@ -97,6 +101,7 @@ impl TeamWriter {
             signer,
             recovery,
             lookup: Lookup::default(),
+            snapshot,
             is_poisoned: false,
             is_littered: false,
             _guard: guard,
@@ -336,7 +341,19 @@ impl TeamWriter {
         let sum = |get: fn(&FileEntry) -> u64| line.body.adds.iter().map(get).sum::<u64>();
         let committed = Committed::Committed { seq, files, rows: sum(|f| f.rows), bytes: sum(|f| f.bytes) };
         self.state.try_follow(line, hash).expect("BUG: the body was checked, and the line was made to follow");
+        self.keep_snapshot();
         Ok(committed)
+    }
+
+    /// Best effort: without it readers replay more.
+    fn keep_snapshot(&mut self) {
+        if self.state.seq.0 < self.snapshot.0 + snapshot::SNAPSHOT_LINES {
+            return;
+        }
+        self.snapshot = self.state.seq;
+        if let Err(error) = snapshot::keep(self.store.as_ref(), &self.state, self.end) {
+            tracing::info!(team = %self.state.team_id, %error, "the ledger's snapshot was not kept");
+        }
     }
 
     fn poison(&mut self, seq: LedgerSeq, source: StoreError) -> ArchiveError {
@@ -365,28 +382,4 @@ fn heads_of(
         tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
     }
     Ok(None)
-}
-
-/// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its
-/// files and empties staging. Returns how many files were staged.
-fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<usize, ArchiveError> {
-    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
-    if let (Some(day), 1..) = (replay.end.day, replay.end.torn)
-        && !planted::is(Bug::TornLineKept)
-    {
-        store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
-    }
-    let mut staged = 0;
-    if let Some(last) = &replay.last {
-        check_staged(store, key, &last.line)?;
-        // The writer before may have died between writing and syncing this line.
-        let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
-        store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)?;
-        staged = store.list(&super::path::staging_of(key))?.len();
-        if !planted::is(Bug::NoRollForward) {
-            publish(store, key, &last.line)?;
-        }
-    }
-    let left = clear_staging(store, key)?;
-    Ok(staged.max(left))
 }

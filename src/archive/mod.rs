@@ -14,6 +14,7 @@
 //! recent/inventory_<part>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   what looks of a day changed
 //! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
 //! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
+//! snapshots/team=<T>/<seq>.json                                 what the ledger says up to line `seq`, and never truth
 //! locks/<name>.lock                                             held by writers; empty, and never truth
 //! locks/alerts.json                                             which warnings were sent; no part of the archive
 //! ```
@@ -82,6 +83,7 @@ mod replay;
 mod review;
 mod rules;
 mod sessions;
+mod snapshot;
 mod stage;
 mod state;
 mod store;

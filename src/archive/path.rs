@@ -11,6 +11,7 @@ use super::{Dataset, FileRole};
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
 pub const STAGING: &str = "staging";
+pub const SNAPSHOTS: &str = "snapshots";
 
 /// Longer encoded team ids are cut and closed with a hash.
 const TEAM_KEY_BYTES_MAX: usize = 120;
@@ -83,6 +84,11 @@ pub enum ArchivePath {
         day: Instant,
     },
     Data(DataPath),
+    /// What the ledger says up to line `seq`.
+    Snapshot {
+        team: TeamKey,
+        seq: LedgerSeq,
+    },
     /// The file that commit `seq` adds as number `index`, before it is in place.
     Staging {
         team: TeamKey,
@@ -107,6 +113,10 @@ impl ArchivePath {
                 let (seq, index) = name.strip_suffix(".parquet")?.split_once('-')?;
                 let seq = LedgerSeq(seq.parse().ok()?);
                 ArchivePath::Staging { team: team_of(team)?, seq, index: index.parse().ok()? }
+            }
+            [SNAPSHOTS, team, name] => {
+                let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
+                ArchivePath::Snapshot { team: team_of(team)?, seq }
             }
             ["data" | "recent", dataset, team, _, name] => {
                 let dataset = Dataset::named(dataset)?;
@@ -148,6 +158,7 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Ledger { team, day } => write!(f, "{}/{}.jsonl", ledger_of(team), day.day()),
             ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
             ArchivePath::Data(data) => data.fmt(f),
+            ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
             ArchivePath::Staging { team, seq, index } => write!(f, "{}/{seq}-{index}.parquet", staging_of(team)),
         }
     }
@@ -161,6 +172,11 @@ pub fn ledger_of(team: &TeamKey) -> String {
 /// The directory of a team's files that are not in place yet.
 pub fn staging_of(team: &TeamKey) -> String {
     format!("{STAGING}/team={team}")
+}
+
+/// The directory of a team's snapshots.
+pub fn snapshots_of(team: &TeamKey) -> String {
+    format!("{SNAPSHOTS}/team={team}")
 }
 
 /// What the paths of a month's files begin with that are not in `data/`.

@@ -1,8 +1,11 @@
 //! The third step of a commit, and the whole of recovery: what the last line says is made so.
 
+use crate::planted::{self, Bug};
+
 use super::ledger::Line;
 use super::path::{ArchivePath, TeamKey, staging_of};
-use super::store::{Blob, Store, StoreError, Verb};
+use super::replay::Replay;
+use super::store::{Blob, Store, StoreError, Tail, Verb};
 use super::{ArchiveError, Body, FileEntry};
 
 /// Where the file that a line adds as number `index` waits.
@@ -24,11 +27,35 @@ pub fn publish(store: &dyn Store, key: &TeamKey, line: &Line) -> Result<(), Stor
     Ok(())
 }
 
-/// Checks that every file of the last line is staged as it was written, or in place.
+/// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its
+/// files and empties staging. Returns how many files were staged.
 ///
 /// # Errors
-/// [`ArchiveError::FileMissing`], [`ArchiveError::FileAltered`], or the store's.
-pub fn check_staged(store: &dyn Store, key: &TeamKey, line: &Line) -> Result<(), ArchiveError> {
+/// When the store fails, or a file of the last line is not as the line says.
+pub fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<usize, ArchiveError> {
+    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    if let (Some(day), 1..) = (replay.end.day, replay.end.torn)
+        && !planted::is(Bug::TornLineKept)
+    {
+        store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
+    }
+    let mut staged = 0;
+    if let Some(last) = &replay.last {
+        check_staged(store, key, &last.line)?;
+        // The writer before may have died between writing and syncing this line.
+        let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
+        store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)?;
+        staged = store.list(&staging_of(key))?.len();
+        if !planted::is(Bug::NoRollForward) {
+            publish(store, key, &last.line)?;
+        }
+    }
+    let left = clear_staging(store, key)?;
+    Ok(staged.max(left))
+}
+
+/// Checks that every file of the last line is staged as it was written, or in place.
+fn check_staged(store: &dyn Store, key: &TeamKey, line: &Line) -> Result<(), ArchiveError> {
     for (index, file) in line.body.adds.iter().enumerate() {
         let staged = staged_path(key, line, index);
         match found(store, &staged)? {

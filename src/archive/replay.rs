@@ -5,6 +5,7 @@ use crate::model::{Digest, Instant, TeamId};
 use super::ArchiveError;
 use super::ledger::{self, Line, TailKind};
 use super::path::{ArchivePath, TeamKey, day_start, ledger_of};
+use super::snapshot;
 use super::state::TeamState;
 use super::store::{Store, StoreError, Verb};
 
@@ -77,16 +78,35 @@ pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Sto
 /// [`ArchiveError::Damaged`] for the first line that does not check; only what an interrupted append can have left at
 /// the very end is not an error.
 pub fn replay(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    let key = TeamKey::of(team);
-    let days = ledger_days(store, &key)?;
-    let mut replay =
-        Replay { before: TeamState::genesis(archive_id, team.clone()), last: None, end: LedgerEnd::default() };
+    go_on(store, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
+}
+
+/// The same for readers, from the newest snapshot on where there is one. What stands before it is not looked at again.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
+    let short = snapshot::before_the_end(store, archive_id, team).map(|(state, end)| go_on(store, state, end));
+    match short {
+        Some(Ok(replay)) if replay.last.is_some() => Ok(replay),
+        // What is wrong is said by who reads everything.
+        _ => replay(store, archive_id, team),
+    }
+}
+
+/// Follows the ledger from a place in it, where it said `state`.
+fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay, ArchiveError> {
+    let key = TeamKey::of(&state.team_id);
+    let mut days = ledger_days(store, &key)?;
+    days.retain(|day| from.day.is_none_or(|from| *day >= from));
+    let mut replay = Replay { before: state, last: None, end: from };
     for (at, day) in days.iter().enumerate() {
         let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
         let blob = store.read(&path)?;
         let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
         let is_last = at + 1 == days.len();
-        replay.end = follow_file(&mut replay, &path, *day, &content, is_last)?;
+        let begin = if from.day == Some(*day) { from.len } else { 0 };
+        replay.end = follow_file(&mut replay, &path, *day, &content, begin, is_last)?;
     }
     Ok(replay)
 }
@@ -96,10 +116,11 @@ fn follow_file(
     path: &str,
     day: Instant,
     content: &[u8],
+    begin: u64,
     is_last: bool,
 ) -> Result<LedgerEnd, ArchiveError> {
-    let cut = ledger::cut(content);
-    let mut offset = 0;
+    let mut offset = usize::try_from(begin).unwrap_or(usize::MAX).min(content.len());
+    let cut = ledger::cut(&content[offset..]);
     let mut number = 0;
     for line in cut.lines.split_inclusive(|b| *b == b'\n') {
         number += 1;
@@ -133,7 +154,8 @@ fn follow_file(
 /// Takes over the line held back so far, and holds this one back.
 fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> Result<(), String> {
     let (line, hash) = Line::decode(text).map_err(|e| e.to_string())?;
-    let earliest = replay.last.as_ref().map_or(day_start(line.at), |last| last.day);
+    let before = replay.last.as_ref().map(|last| last.day).or(replay.end.day);
+    let earliest = before.unwrap_or(day_start(line.at));
     if day != day_start(line.at).max(earliest) {
         return Err(format!("a line of {} in the file of another day", line.at));
     }

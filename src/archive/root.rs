@@ -13,7 +13,7 @@ use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TeamKey, ledger_of};
 use super::publish::is_in_place;
 use super::reader::TeamReader;
-use super::replay::replay;
+use super::replay::replay_for_reading;
 use super::store::{Store, StoreError, Verb};
 use super::{ArchiveError, Signer, TeamWriter};
 
@@ -126,7 +126,7 @@ impl Archive {
     /// # Errors
     /// When the store fails or the ledger does not check.
     pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
-        let replay = replay(self.store.as_ref(), &self.id, team)?;
+        let replay = replay_for_reading(self.store.as_ref(), &self.id, team)?;
         let after = replay.state()?;
         let is_pending = match &replay.last {
             Some(last) => !is_in_place(self.store.as_ref(), &last.line.body)?,

@@ -12,6 +12,7 @@ mod properties;
 mod releases;
 mod sessions;
 mod signing;
+mod snapshots;
 mod splice;
 mod syncs;
 mod torn;

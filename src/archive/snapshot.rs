@@ -1,0 +1,193 @@
+//! What the ledger says up to a line, kept beside it, so that readers need not replay years of it. Never truth: a snapshot that
+//! is not there, or does not fit the ledger, costs a whole replay and nothing else. Writers and `verify` do not look at it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
+
+use super::ledger::LINE_VERSION;
+use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
+use super::replay::LedgerEnd;
+use super::state::TeamState;
+use super::store::{Listed, Store, StoreError, Verb};
+use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
+
+/// Lines from one snapshot to the next: about as long as it takes to read one, so long it takes to replay them.
+pub const SNAPSHOT_LINES: u64 = 1_000;
+/// A snapshot is of use where lines follow it: the last but one is kept for when none do.
+const KEPT: usize = 2;
+const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
+const DIGITS: usize = 64;
+
+/// The state after a line, and where that line ends.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Snapshot {
+    /// What made it: another program may make another state of the same lines.
+    program: String,
+    line_version: u32,
+    archive_id: String,
+    team_id: TeamId,
+    seq: LedgerSeq,
+    head: Digest,
+    at: Option<Instant>,
+    day: Instant,
+    /// Bytes of the day's file up to and with the line.
+    len: u64,
+    /// Bytes of all files of the ledger before that day's.
+    bytes_before: u64,
+    files: Vec<FileEntry>,
+    windows: Vec<WindowRecord>,
+    streams: Vec<(Stream, StreamRecord)>,
+    devices: DeviceDelta,
+    findings: Vec<(LedgerSeq, Finding)>,
+    reviews: Vec<(LedgerSeq, ReviewRecord)>,
+    sealed_months: Vec<(Stream, Instant)>,
+    sessions: Option<SessionsMark>,
+    inventory: Vec<InventoryRead>,
+    draft: Option<Digest>,
+}
+
+fn program() -> String {
+    concat!("annals ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+impl Snapshot {
+    fn of(state: &TeamState, (day, len): (Instant, u64), bytes_before: u64) -> Self {
+        Self {
+            program: program(),
+            line_version: LINE_VERSION,
+            archive_id: state.archive_id.clone(),
+            team_id: state.team_id.clone(),
+            seq: state.seq,
+            head: state.head,
+            at: state.at,
+            day,
+            len,
+            bytes_before,
+            files: state.files.values().cloned().collect(),
+            windows: state.windows.values().cloned().collect(),
+            streams: state.streams.iter().map(|(stream, record)| (*stream, record.clone())).collect(),
+            devices: DeviceDelta { added: state.devices.clone(), ..DeviceDelta::default() },
+            findings: state.findings.clone(),
+            reviews: state.reviews.clone(),
+            sealed_months: state.sealed_months.iter().copied().collect(),
+            sessions: state.sessions,
+            inventory: state.inventory.values().flatten().copied().collect(),
+            draft: state.draft,
+        }
+    }
+
+    fn into_state(self) -> TeamState {
+        let mut inventory: BTreeMap<InventoryPart, Vec<InventoryRead>> = BTreeMap::new();
+        for look in self.inventory {
+            inventory.entry(look.part).or_default().push(look);
+        }
+        TeamState {
+            archive_id: self.archive_id,
+            team_id: self.team_id,
+            seq: self.seq,
+            head: self.head,
+            at: self.at,
+            files: self.files.into_iter().map(|file| (file.path.clone(), file)).collect(),
+            windows: self.windows.into_iter().map(|window| ((window.stream, window.range.start), window)).collect(),
+            streams: self.streams.into_iter().collect(),
+            devices: self.devices.added,
+            findings: self.findings,
+            reviews: self.reviews,
+            sealed_months: self.sealed_months.into_iter().collect(),
+            sessions: self.sessions,
+            inventory,
+            draft: self.draft,
+        }
+    }
+
+    /// The digest of the rest, and the rest.
+    fn encode(&self) -> Vec<u8> {
+        let text = serde_json::to_vec(self).expect("BUG: a snapshot has no map with odd keys");
+        let digest = Digest::with_domain(DIGEST_DOMAIN, &[&text]);
+        [digest.to_string().as_bytes(), b"\n", &text].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (digest, rest) = bytes.split_at_checked(DIGITS)?;
+        let text = rest.strip_prefix(b"\n")?;
+        let is_whole = digest == Digest::with_domain(DIGEST_DOMAIN, &[text]).to_string().as_bytes();
+        let snapshot: Self = serde_json::from_slice(text).ok().filter(|_| is_whole)?;
+        Some(snapshot).filter(|snapshot| snapshot.program == program() && snapshot.line_version == LINE_VERSION)
+    }
+}
+
+/// A team's snapshots, oldest first.
+fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, String)>, StoreError> {
+    let mut found: Vec<(LedgerSeq, String)> = Vec::new();
+    for Listed { path, .. } in store.list(&snapshots_of(key))? {
+        if let Some(ArchivePath::Snapshot { seq, .. }) = ArchivePath::parse(&path) {
+            found.push((seq, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The number of the newest snapshot's line; 0 without one.
+pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
+    listed(store, key).ok().and_then(|found| found.last().map(|(seq, _)| *seq)).unwrap_or(LedgerSeq(0))
+}
+
+/// Keeps the state as it is after the line that ends at `end`, in place of the oldest snapshot.
+///
+/// # Errors
+/// When the store fails; nothing rests on it.
+pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), StoreError> {
+    let key = TeamKey::of(&state.team_id);
+    let Some(day) = end.day else { return Ok(()) };
+    let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&lengths(store, &key)?, day));
+    let path = ArchivePath::Snapshot { team: key.clone(), seq: state.seq }.to_string();
+    store.remove(&path)?;
+    let mut file = store.create(&path)?;
+    file.write_all(&snapshot.encode()).map_err(|e| StoreError::io(Verb::Write, &path, e))?;
+    file.finish()?;
+    // What is said to come later is of another history: of an archive that was restored from a copy.
+    let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(seq, _)| *seq <= state.seq);
+    let surplus = older.len().saturating_sub(KEPT);
+    older[..surplus].iter().chain(&later).try_for_each(|(_, path)| store.remove(path))
+}
+
+/// The newest snapshot that lines follow and that fits the ledger as it is listed: the state, and where its line ends.
+pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Option<(TeamState, LedgerEnd)> {
+    let key = TeamKey::of(team);
+    let held = listed(store, &key).ok().filter(|held| !held.is_empty())?;
+    let lengths = lengths(store, &key).ok()?;
+    held.into_iter().rev().take(KEPT).find_map(|(_, path)| {
+        let bytes = store.read(&path).ok()?.to_bytes().ok()?;
+        let snapshot = Snapshot::decode(&bytes)?;
+        let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
+        let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
+        let fits = is_of_it && bytes_before(&lengths, snapshot.day) == snapshot.bytes_before;
+        (fits && goes_on(&lengths, snapshot.day, snapshot.len)).then(|| (snapshot.into_state(), end))
+    })
+}
+
+/// The ledger's files and their lengths.
+fn lengths(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
+    let listed = store.list(&ledger_of(key))?;
+    let days = listed.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Ledger { day, .. }) => Some((day, entry.bytes)),
+        _ => None,
+    });
+    Ok(days.collect())
+}
+
+fn bytes_before(lengths: &[(Instant, u64)], day: Instant) -> u64 {
+    lengths.iter().filter(|(of, _)| *of < day).map(|(_, bytes)| bytes).sum()
+}
+
+/// Whether the ledger goes on behind a place in it.
+fn goes_on(lengths: &[(Instant, u64)], day: Instant, len: u64) -> bool {
+    let of_day = lengths.iter().find(|(of, _)| *of == day).map(|(_, bytes)| *bytes);
+    of_day.is_some_and(|bytes| bytes > len || bytes == len && lengths.iter().any(|(of, _)| *of > day))
+}

@@ -1,0 +1,194 @@
+//! Snapshots: what a reader sees is what a whole replay says, whatever became of them.
+
+use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
+use super::super::replay::{LedgerEnd, replay, replay_for_reading};
+use super::super::snapshot::{SNAPSHOT_LINES, before_the_end, keep};
+use super::super::{
+    Fault, FaultCode, FaultyStore, Finding, FindingKind, MemoryStore, TeamState, VerifyOptions, verify,
+};
+use super::*;
+use crate::model::LedgerSeq;
+
+const ID: &str = "archive-1";
+
+fn end_of(store: &Arc<dyn Store>) -> LedgerEnd {
+    replay(store.as_ref(), ID, &team()).unwrap().end
+}
+
+/// The history up to a step, with a snapshot kept after each commit.
+fn kept(steps: usize) -> MemoryStore {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let mut writer = writer(&open(&store));
+    for draft in history().into_iter().take(steps) {
+        let draft = with_sessions(&writer, draft).unwrap();
+        let _ = commit(&mut writer, draft).unwrap();
+        keep(store.as_ref(), writer.state(), end_of(&store)).unwrap();
+    }
+    disk
+}
+
+fn without(disk: &MemoryStore) -> MemoryStore {
+    let bare = disk.snapshot();
+    let store: Arc<dyn Store> = Arc::new(bare.clone());
+    files_under(&store, SNAPSHOTS).iter().for_each(|path| store.remove(path).unwrap());
+    bare
+}
+
+/// What a reader says of the team: its state and whether a commit is on its way, or the refusal.
+fn seen(disk: &MemoryStore) -> Result<(TeamState, bool), String> {
+    let reader = Archive::open(Arc::new(disk.clone())).map_err(|e| e.to_string())?.read(&team());
+    let reader = reader.map_err(|e| e.to_string())?;
+    Ok((reader.state().clone(), reader.is_pending()))
+}
+
+fn put(disk: &MemoryStore, path: &str, bytes: &[u8]) {
+    disk.remove(path).unwrap();
+    let mut file = disk.create(path).unwrap();
+    std::io::Write::write_all(&mut file, bytes).unwrap();
+    file.finish().unwrap();
+}
+
+fn get(disk: &MemoryStore, path: &str) -> Vec<u8> {
+    disk.read(path).unwrap().to_bytes().unwrap().to_vec()
+}
+
+fn path_of(seq: u64) -> String {
+    ArchivePath::Snapshot { team: TeamKey::of(&team()), seq: LedgerSeq(seq) }.to_string()
+}
+
+#[test]
+fn a_reader_goes_on_from_the_newest_that_lines_follow() {
+    for steps in 1..=history().len() {
+        let disk = kept(steps);
+        let store: Arc<dyn Store> = Arc::new(disk.clone());
+        let used = before_the_end(store.as_ref(), ID, &team()).map(|(state, _)| state.seq.0);
+        assert_eq!(used, (steps > 1).then_some(steps as u64 - 1));
+        let expected: Vec<String> = (steps.saturating_sub(1).max(1)..=steps).map(|n| path_of(n as u64)).collect();
+        assert_eq!(files_under(&store, SNAPSHOTS), expected, "the last two are kept");
+        assert_eq!(seen(&disk), seen(&without(&disk)));
+        let (short, whole) = (replay_for_reading(&disk, ID, &team()).unwrap(), replay(&disk, ID, &team()).unwrap());
+        assert_eq!((short.before, short.end), (whole.before, whole.end));
+        assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+    }
+}
+
+#[test]
+fn whatever_interrupts_a_commit_a_reader_sees_the_same() {
+    for step in 1..history().len() {
+        let stage = kept(step);
+        for fault in [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone] {
+            for verb in 0..60 {
+                let disk = stage.snapshot();
+                let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, true, fault));
+                let attempt = || -> Result<(), ArchiveError> {
+                    let mut writer = Archive::open(faulty)?.writer(&team())?;
+                    let draft = with_sessions(&writer, history().swap_remove(step))?;
+                    let _ = writer.commit(draft, now())?;
+                    Ok(())
+                };
+                let _ = attempt();
+                assert_eq!(seen(&disk), seen(&without(&disk)), "step {step}, verb {verb}, {fault:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_or_foreign_one_is_no_snapshot() {
+    let disk = kept(3);
+    let whole = seen(&without(&disk)).unwrap();
+    let good = get(&disk, &path_of(2));
+    disk.remove(&path_of(3)).unwrap();
+    assert!(before_the_end(&disk, ID, &team()).is_some());
+    for at in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[at] ^= 1 << (at % 8);
+        put(&disk, &path_of(2), &bytes);
+        assert!(before_the_end(&disk, ID, &team()).is_none(), "byte {at}");
+        put(&disk, &path_of(2), &good[..at]);
+        assert!(before_the_end(&disk, ID, &team()).is_none(), "{at} bytes");
+    }
+    assert_eq!(seen(&disk).unwrap(), whole);
+    put(&disk, &path_of(2), &good);
+    assert!(before_the_end(&disk, "archive-2", &team()).is_none());
+    assert!(before_the_end(&disk, ID, &TeamId::from("other")).is_none());
+    assert_eq!(seen(&disk).unwrap(), whole);
+}
+
+/// Another text of a ledger, given where so many lines end.
+type Change = fn(Vec<u8>, &dyn Fn(&[u8], usize) -> usize) -> Vec<u8>;
+
+#[test]
+fn a_ledger_that_was_changed_is_refused_as_ever() {
+    let ledger = "ledger/team=acme/2026-11-20.jsonl";
+    let cut_at = |text: &[u8], lines: usize| {
+        text.split_inclusive(|byte| *byte == b'\n').take(lines).map(<[u8]>::len).sum::<usize>()
+    };
+    let cases: [(&str, Change); 4] = [
+        ("a bit of the last line", |mut text, cut| {
+            let begin = cut(&text, 4);
+            text[begin + 100] ^= 1;
+            text
+        }),
+        ("the end cut off", |text, cut| text[..cut(&text, 3)].to_vec()),
+        ("half a line", |text, cut| text[..cut(&text, 4) + 50].to_vec()),
+        ("a line taken out", |text, cut| {
+            let (begin, end) = (cut(&text, 1), cut(&text, 2));
+            [&text[..begin], &text[end..]].concat()
+        }),
+    ];
+    for (what, change) in cases {
+        let disk = kept(5);
+        put(&disk, ledger, &change(get(&disk, ledger), &cut_at));
+        assert_eq!(seen(&disk), seen(&without(&disk)), "{what}");
+    }
+    // An older copy that went another way: its snapshots are of lines that never were.
+    let (older, newer) = (kept(3), kept(5));
+    for seq in 4..=5 {
+        put(&older, &path_of(seq), &get(&newer, &path_of(seq)));
+    }
+    assert_eq!(seen(&older), seen(&without(&older)));
+    let store: Arc<dyn Store> = Arc::new(older.clone());
+    let mut writer = writer(&open(&store));
+    for n in 0..3 {
+        let rows = vec![rows("2026-11-03", events("2026-11-03", n, 1), false)];
+        let draft = with_sessions(&writer, Draft { rows, ..Draft::default() }).unwrap();
+        let _ = commit(&mut writer, draft).unwrap();
+        assert_eq!(seen(&older), seen(&without(&older)));
+    }
+    keep(store.as_ref(), writer.state(), end_of(&store)).unwrap();
+    assert_eq!(files_under(&store, SNAPSHOTS), [path_of(5), path_of(6)]);
+    // What stands before the snapshot is for `verify`, and for writers.
+    let disk = kept(5);
+    let mut text = get(&disk, ledger);
+    text[100] ^= 1;
+    put(&disk, ledger, &text);
+    assert!(seen(&disk).is_ok() && seen(&without(&disk)).is_err());
+    assert!(Archive::open(Arc::new(disk.clone())).unwrap().writer(&team()).is_err());
+    let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+    assert!(faults.iter().any(|fault| fault.code == FaultCode::ChainBreak), "{faults:?}");
+}
+
+#[test]
+fn a_writer_keeps_one_each_thousand_lines_and_goes_on_where_it_cannot() {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let mut writer = writer(&open(&store));
+    let said = |n: u64| Finding {
+        stream: Some(Stream::Activity),
+        kind: FindingKind::NewEventType,
+        subject: format!("type {n}"),
+        from: None,
+        to: None,
+        reason: String::new(),
+        count: 1,
+        found_at: now(),
+    };
+    for n in 1..=2 * SNAPSHOT_LINES + 1 {
+        let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
+    }
+    assert_eq!(files_under(&store, SNAPSHOTS), [path_of(SNAPSHOT_LINES), path_of(2 * SNAPSHOT_LINES)]);
+    assert_eq!(before_the_end(&disk, ID, &team()).unwrap().0.seq.0, 2 * SNAPSHOT_LINES);
+    assert_eq!(seen(&disk), Ok((writer.state().clone(), false)));
+}

@@ -93,8 +93,8 @@ impl Terminal {
         shown
     }
 
-    /// Types a line, and waits until it is taken, then for the answer and the next prompt behind it: what is typed before that
-    /// may be lost, and the prompt is drawn with each letter of the line as well.
+    /// Types a line, and waits until it is taken, then for the answer and the next prompt behind it: the prompt is drawn with
+    /// each letter of the line as well.
     fn ask(&mut self, line: &str, answer: &str) -> String {
         self.press(line);
         self.press("\r");

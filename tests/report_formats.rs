@@ -76,12 +76,30 @@ fn ask(case: &Case, report: &Report, format: &str) -> Outcome {
 fn check_output(case: &Case, report: &Report, format: &str, outcome: &Outcome, rows: &mut Option<u64>) {
     let what = format!("{} as {format}", report.id);
     if format == "html" {
-        assert!(outcome.text().contains(&report.sha256.to_string()), "{what}");
+        check_page(case, report, &outcome.text(), &what);
         return;
     }
     let told = outputs::read(format, outcome);
     assert_eq!(*rows.get_or_insert(told.rows), told.rows, "{what}");
     check_about(case, report, &told, &what);
+}
+
+/// A page says what the other formats say in their statement; it loads nothing and runs nothing.
+fn check_page(case: &Case, report: &Report, page: &str, what: &str) {
+    let head = case.team.map_or_else(|| "nothing was read yet".to_owned(), |team| case.place.head(team));
+    let period = asked(case, report).period;
+    let utc = format!("[{} .. {})", period.start, period.end);
+    for said in [report.sha256.to_string(), head, utc, format!("<dd>{}</dd>", case.zone)] {
+        assert!(page.contains(&said), "{what}: the page does not say {said:?}");
+    }
+    for heading in ["Period", "Thresholds", "Rows", "Coverage", "Ledger head"] {
+        assert!(page.contains(&format!("<dt>{heading}</dt>")), "{what}: no {heading}");
+    }
+    for param in &report.params {
+        assert!(page.contains(&format!("<code>{} = ", param.name)), "{what}: {} is not on the page", param.name);
+    }
+    let small = page.to_ascii_lowercase();
+    assert!(!["<script", "<link", "<iframe", "<img", "@import"].iter().any(|part| small.contains(part)), "{what}");
 }
 
 fn check_about(case: &Case, report: &Report, told: &Told, what: &str) {
@@ -177,6 +195,19 @@ fn the_list_and_each_report_s_page_are_complete() {
             assert!(shown.text().contains(part.as_str()), "{}: {part:?} is not shown", report.id);
         }
         assert!(report.params.iter().all(|param| shown.text().contains(&format!("parameter: {} (", param.name))));
+    }
+}
+
+#[test]
+fn a_page_says_as_of_when_people_are_taken() {
+    let place = Place::one_event();
+    let period = ["--from", "2026-10-10", "--to", "2026-10-11", "--tz", "Asia/Tokyo", "--format", "html"];
+    for (as_of, said) in [(Some("2026-10-05"), true), (Some("2026-10-11"), false), (None, false)] {
+        let given: Vec<&str> = as_of.iter().flat_map(|day| ["--as-of", *day]).collect();
+        let page = place.run(&[&["report", "run", "r07"], &period[..], &given].concat());
+        let page = page.text();
+        assert_eq!(page.contains("<dt>As of</dt><dd>2026-10-05 00:00, Asia/Tokyo</dd>"), said, "{as_of:?}");
+        assert_eq!(page.contains("<dt>As of</dt>"), said, "{as_of:?}");
     }
 }
 

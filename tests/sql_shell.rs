@@ -82,8 +82,19 @@ impl Terminal {
         Err(String::from_utf8_lossy(&shown).into_owned())
     }
 
-    /// Types a line, and waits until it is taken, then for the answer and the next prompt behind it: what is typed before that
-    /// may be lost, and the prompt is drawn with each letter of the line as well.
+    /// Waits for each of `texts` behind the one before; `shown` was shown already. What was shown behind the last.
+    fn in_order(&mut self, shown: &str, texts: &[&str]) -> String {
+        let mut shown = shown.to_owned();
+        for text in texts {
+            let all = self.beyond(&shown, ANSWER_MAX, text);
+            let all = all.unwrap_or_else(|shown| panic!("{text:?} was not shown, but {shown:?}"));
+            shown = all[all.find(text).expect("shown") + text.len()..].to_owned();
+        }
+        shown
+    }
+
+    /// Types a line, and waits until it is taken, then for the answer and the next prompt behind it: the prompt is drawn with
+    /// each letter of the line as well.
     fn ask(&mut self, line: &str, answer: &str) -> String {
         self.press(line);
         self.press("\r");
@@ -162,6 +173,27 @@ fn tab_completes_what_the_archive_has() {
     terminal.press("select note\t");
     terminal.until("note_text");
     terminal.cancel();
+    assert_eq!(terminal.leave(), 0);
+}
+
+#[test]
+fn what_is_typed_while_a_query_runs_is_asked_next() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
+    terminal.until(PROMPT);
+    // All at once: the lines behind the first have come before it is taken.
+    terminal.press("select 10 + 1 as a;\rselect 20 + 2 as b;\r.timer off\rselect 30 +\r 3 as c;\r");
+    let mut shown = terminal.in_order("", &[" 11 ", " 22 ", " 33 "]);
+    // While a query runs: the terminal keeps the lines, and a line's beginning.
+    for _ in 0..5 {
+        terminal.press("select count(*) + 4444 as slow from range(3000000) a where a.range % 7 = 3;\r");
+        shown = terminal.in_order(&shown, &[TAKEN]);
+        terminal.press("select 50 + 5 as d;\rselect 60");
+        shown = terminal.in_order(&shown, &[" 55 "]);
+        terminal.press(" + 6 as e;\r");
+        shown = terminal.in_order(&shown, &[" 66 "]);
+    }
+    terminal.in_order(&shown, &[PROMPT]);
     assert_eq!(terminal.leave(), 0);
 }
 

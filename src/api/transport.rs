@@ -1,5 +1,6 @@
 //! One GET, from the limits that it waits for to the last byte of its body, or the reason why there is none.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use reqwest::header::{AGE, AUTHORIZATION, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
+use serde_json::value::RawValue;
 use std::num::NonZeroU32;
 use tokio::sync::Semaphore;
 
@@ -171,11 +173,19 @@ fn unexpected(what: &str, detail: String) -> ApiError {
     ApiError::Unexpected { what: what.to_owned(), detail }
 }
 
-/// The `code` of an error's body, where it looks like one: it is shown, and a body may hold anything.
+/// The `code` of an error's body, where it looks like one: it is shown, and a body may hold anything. The body's shape is
+/// not documented; the code is looked for at the top, in `error`, and in the list `errors`.
 fn error_code(body: &[u8]) -> Option<String> {
-    let code = Object::parse(std::str::from_utf8(body).ok()?)?.string("code")?.into_owned();
-    let plain = code.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    (plain && (1..=ERROR_CODE_BYTES_MAX).contains(&code.len())).then_some(code)
+    let body = Object::parse(std::str::from_utf8(body).ok()?)?;
+    let errors = body.get("errors").and_then(|text| serde_json::from_str::<Vec<&RawValue>>(text).ok());
+    let listed = errors.iter().flatten().filter_map(|error| Object::parse(error.get())?.string("code"));
+    let alone = [body.string("code"), body.object("error").and_then(|error| error.string("code"))];
+    alone.into_iter().flatten().chain(listed).find(|code| is_code(code)).map(Cow::into_owned)
+}
+
+fn is_code(text: &str) -> bool {
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    is_plain && (1..=ERROR_CODE_BYTES_MAX).contains(&text.len())
 }
 
 fn date(headers: &HeaderMap, name: &str) -> Option<Instant> {
@@ -229,18 +239,35 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_shown_only_when_it_looks_like_one() {
+    fn a_code_is_found_wherever_it_stands_and_shown_only_when_it_looks_like_one() {
+        let long = "a".repeat(ERROR_CODE_BYTES_MAX + 1);
         for (body, code) in [
             (r#"{"code":"limit-too-large"}"#, Some("limit-too-large")),
+            (r#"{"detail":"no","code":"a.b_c-1"}"#, Some("a.b_c-1")),
+            (r#"{"errors":[{"code":"invite-not-found","detail":"no"}]}"#, Some("invite-not-found")),
+            (r#"{"errors":[{"detail":"no"},"text",7,null,{"code":"second"}]}"#, Some("second")),
+            (r#"{"errors":[{"code":"two words"},{"code":"second"},{"code":"third"}]}"#, Some("second")),
+            (r#"{"error":{"code":"limit-too-large","message":"no"}}"#, Some("limit-too-large")),
+            (r#"{"code":"at-the-top","error":{"code":"inside"},"errors":[{"code":"listed"}]}"#, Some("at-the-top")),
+            (r#"{"code":400,"errors":[{"code":"listed"}]}"#, Some("listed")),
             (r#"{"code":12}"#, None),
             (r#"{"code":"two words"}"#, None),
+            (r#"{"code":"\u001b[2J"}"#, None),
             (r#"{"code":""}"#, None),
+            (r#"{"errors":[]}"#, None),
+            (r#"{"errors":{"code":"no-list"}}"#, None),
+            (r#"{"errors":"text","error":"text"}"#, None),
+            (r#"{"errors":[[{"code":"deeper"}]]}"#, None),
+            (r#"{"errors":[{"code":["listed"]}]}"#, None),
+            (r#"[{"code":"no-object"}]"#, None),
             ("<html>", None),
             ("", None),
+            (format!(r#"{{"code":"{long}"}}"#).as_str(), None),
+            (format!(r#"{{"errors":[{{"code":"{long}"}}]}}"#).as_str(), None),
+            (format!(r#"{{"errors":{}{}}}"#, "[".repeat(30_000), "]".repeat(30_000)).as_str(), None),
         ] {
             assert_eq!(error_code(body.as_bytes()).as_deref(), code, "{body}");
         }
-        assert_eq!(error_code(format!(r#"{{"code":"{}"}}"#, "a".repeat(65)).as_bytes()), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@
     reason = "the checker prints what it tried, and its numbers are tiny"
 )]
 
+mod tail;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -249,37 +251,60 @@ struct Tally {
     runs: u64,
     lost: u64,
     doubled: u64,
+    /// Runs in which a claim of the service was told to be untrue.
+    accused: u64,
 }
 
-/// One run of the real reader under one sequence of choices; returns the choices that were open.
-fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(usize, usize)> {
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.runs += other.runs;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
+        self.accused += other.accused;
+    }
+}
+
+/// Reads under one sequence of choices; returns what was read, and the service after it.
+fn read<T>(case: Case, changes: u32, prefix: Vec<usize>, reading: impl FnOnce(Lists<'_>, Asked) -> T) -> (T, Service) {
     let source = Source(Mutex::new(Service::new(case, changes, prefix)));
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
     let lists = Lists { source: &source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
-    let asked = Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 };
-    let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
+    let got = reading(lists, Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 });
+    (got, source.0.into_inner().unwrap())
+}
+
+fn is_accused(stats: ReadStats) -> bool {
+    stats.anomalies.has_more + stats.anomalies.next_offset > 0
+}
+
+/// One run of the real reader; returns the choices that were open.
+fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(usize, usize)> {
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
-    while let Some(leaf) = reader.next().now_or_never().expect("the source is always ready").expect("no request fails")
-    {
-        assert_eq!(leaf.outcome, Outcome::Confirmed);
-        for held in leaf.events {
-            *got.entry(held.event.digest).or_default() += held.count;
+    let (accused, service) = read(case, changes, prefix, |lists, asked| {
+        let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
+        let mut accused = false;
+        while let Some(leaf) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
+            assert_eq!(leaf.outcome, Outcome::Confirmed);
+            accused |= is_accused(leaf.stats);
+            for held in leaf.events {
+                *got.entry(held.event.digest).or_default() += held.count;
+            }
         }
-    }
-    drop(reader);
-    let service = source.0.into_inner().unwrap();
+        accused
+    });
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let lost = contents(kept, case.ids).iter().any(|(digest, count)| got.get(digest).copied().unwrap_or(0) < *count);
     let doubled = got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);
-    tally.runs += 1;
-    tally.lost += u64::from(lost);
-    tally.doubled += u64::from(doubled);
+    tally.add(Tally { runs: 1, lost: lost.into(), doubled: doubled.into(), accused: accused.into() });
     service.trace
 }
 
+/// One run under some choices, which says what choices were open.
+type Run = fn(Case, u32, Vec<usize>, &mut Tally) -> Vec<(usize, usize)>;
+
 /// Every sequence of choices of the adversary.
-fn explore(case: Case, changes: u32, tally: &mut Tally) {
+fn explore(run: Run, case: Case, changes: u32, tally: &mut Tally) {
     let mut stack = vec![Vec::new()];
     while let Some(prefix) = stack.pop() {
         let given = prefix.len();
@@ -295,7 +320,7 @@ fn explore(case: Case, changes: u32, tally: &mut Tally) {
 }
 
 /// Two threads share the cases, as CI has two cores.
-fn explore_all(cases: &[Case], changes: u32, bug: Option<Bug>) -> Tally {
+fn explore_all(run: Run, cases: &[Case], changes: u32, bug: Option<Bug>) -> Tally {
     let halves: Vec<Vec<Case>> = (0..2).map(|n| cases.iter().skip(n).step_by(2).copied().collect()).collect();
     std::thread::scope(|scope| {
         let workers: Vec<_> = halves
@@ -304,14 +329,14 @@ fn explore_all(cases: &[Case], changes: u32, bug: Option<Bug>) -> Tally {
                 scope.spawn(move || {
                     CURRENT.set(bug);
                     let mut tally = Tally::default();
-                    half.iter().for_each(|case| explore(*case, changes, &mut tally));
+                    half.iter().for_each(|case| explore(run, *case, changes, &mut tally));
                     tally
                 })
             })
             .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a run failed")).fold(Tally::default(), |sum, one| {
-            Tally { runs: sum.runs + one.runs, lost: sum.lost + one.lost, doubled: sum.doubled + one.doubled }
-        })
+        let mut sum = Tally::default();
+        workers.into_iter().for_each(|worker| sum.add(worker.join().expect("a run failed")));
+        sum
     })
 }
 
@@ -332,9 +357,11 @@ fn two_changes_anywhere_lose_nothing_and_double_nothing() {
         ("hasMoreEvents always false", with(|case| case.claim = Some(false))),
         ("hasMoreEvents always true, nextOffset stuck", with(|case| case.claim = Some(true))),
     ] {
-        let tally = explore_all(&cases, 2, None);
+        let tally = explore_all(run, &cases, 2, None);
         println!("exhaustive paging, up to two changes, {name}: {tally:?}");
         assert_eq!((tally.lost, tally.doubled), (0, 0), "{name}");
+        let lies = cases.iter().any(|case| case.claim.is_some());
+        assert_eq!(tally.accused > 0, lies, "{name}: a claim that was true when it was made is no lie");
         runs += tally.runs;
     }
     assert!(runs >= 1_000_000, "only {runs} interleavings");
@@ -345,8 +372,8 @@ fn two_changes_anywhere_lose_nothing_and_double_nothing() {
 fn anchors_are_needed_where_three_changes_meet_twins() {
     let cases: Vec<Case> =
         Case::every().into_iter().filter(|case| case.time_order && case.history[0] == (0, 1)).collect();
-    let anchored = explore_all(&cases[..2], 3, None);
-    let planted = explore_all(&cases[..2], 3, Some(Bug::NoAnchors));
+    let anchored = explore_all(run, &cases[..2], 3, None);
+    let planted = explore_all(run, &cases[..2], 3, Some(Bug::NoAnchors));
     println!("three changes: anchored {anchored:?}, planted {planted:?}");
     assert_eq!(anchored.lost, 0);
     assert!(planted.lost > 0, "planted NoAnchors was not caught in {} runs", planted.runs);
@@ -361,7 +388,7 @@ fn every_planted_bug_is_caught() {
         (Bug::SetDedupe, Case::every(), 0),
         (Bug::SingleWalk, Case::every(), 1),
     ] {
-        let tally = explore_all(&cases, changes, Some(bug));
+        let tally = explore_all(run, &cases, changes, Some(bug));
         println!("planted {bug:?}: {tally:?}");
         assert!(tally.lost + tally.doubled > 0, "planted {bug:?} was not caught in {} runs", tally.runs);
     }

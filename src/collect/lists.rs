@@ -156,7 +156,7 @@ pub enum PageError {
     Api(ApiError),
 }
 
-/// Adds what a finished or broken walk noticed.
+/// Adds what a finished or broken walk noticed, whether the list held still or not.
 pub fn note(stats: &mut ReadStats, walk: &Walk) {
-    stats.anomalies.add(walk.anomalies);
+    stats.anomalies.add(Anomalies { has_more: 0, ..walk.anomalies });
 }

@@ -167,6 +167,9 @@ impl<'a> SpanReader<'a> {
                         trail.tally(|at| asked.keeps_at(at))
                     };
                     if is_same || former.is_met(&tally, asked) || planted::is(Bug::SingleWalk) {
+                        if let Former::Walk(former) = &former {
+                            self.stats.anomalies.has_more += trail.has_more_untrue(former);
+                        }
                         self.joined.confirm(&tally);
                         return Ok(true);
                     }
@@ -235,6 +238,7 @@ impl<'a> SpanReader<'a> {
                 }
             };
             note(&mut self.stats, &walk);
+            trail.has_more += walk.anomalies.has_more;
             if let Some(end) = end {
                 return Ok(end);
             }

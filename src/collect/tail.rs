@@ -30,9 +30,10 @@ pub struct TailChunk {
 enum Phase {
     /// Going on from a checkpoint.
     Resumed,
-    /// A walk from the start; the former walk's tally to agree with, if there was one.
+    /// A walk from the start; the former walk's tally to agree with, if there was one, and how often it found
+    /// `hasMoreEvents` untrue.
     FromStart {
-        former: Option<Multiset<Digest>>,
+        former: Option<(Multiset<Digest>, u64)>,
     },
     Done,
 }
@@ -145,7 +146,7 @@ impl<'a> TailReader<'a> {
         }
     }
 
-    fn restart(&mut self, former: Option<Multiset<Digest>>) {
+    fn restart(&mut self, former: Option<(Multiset<Digest>, u64)>) {
         note(&mut self.stats, &self.walk);
         self.walk = Walk::from_start();
         self.tally = Multiset::default();
@@ -156,13 +157,17 @@ impl<'a> TailReader<'a> {
         self.stats.walks += 1;
         let tally = std::mem::take(&mut self.tally);
         match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::FromStart { former } if former.as_ref() != Some(&tally) => {
+            Phase::FromStart { former: Some((held, untrue)) } if held == tally => {
+                note(&mut self.stats, &self.walk);
+                self.stats.anomalies.has_more += untrue.min(self.walk.anomalies.has_more);
+            }
+            Phase::FromStart { former } => {
                 self.restarts += u32::from(former.is_some());
                 if self.restarts <= RESTARTS_MAX {
-                    self.restart(Some(tally));
+                    self.restart(Some((tally, self.walk.anomalies.has_more)));
                 }
             }
-            Phase::FromStart { .. } | Phase::Resumed | Phase::Done => note(&mut self.stats, &self.walk),
+            Phase::Resumed | Phase::Done => note(&mut self.stats, &self.walk),
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Seen {
 #[derive(Debug, Default)]
 pub struct Trail {
     pages: Vec<Arc<Seen>>,
+    /// How often `hasMoreEvents` said the opposite of what the walk then saw.
+    pub has_more: u64,
 }
 
 impl Trail {
@@ -58,6 +60,13 @@ impl Trail {
     /// Whether both trails are the same pages throughout.
     pub fn is(&self, other: &Self) -> bool {
         self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// How often both walks found `hasMoreEvents` untrue, where they saw the same list: one that grew or shrank under a walk
+    /// makes an honest service's claims look so.
+    pub fn has_more_untrue(&self, former: &Self) -> u64 {
+        let both = self.has_more.min(former.has_more);
+        if both > 0 && (self.is(former) || self.tally(|_| true) == former.tally(|_| true)) { both } else { 0 }
     }
 
     /// How often each event was brought, anchors that came back aside, among those whose time `keeps` keeps.

@@ -18,7 +18,8 @@ const REPEATS_MAX: u32 = 16;
 /// What the service claimed and did not keep to. Counted for the record, never acted on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anomalies {
-    /// `hasMoreEvents` said the opposite of what the next page showed.
+    /// `hasMoreEvents` said the opposite of what the next page showed. In one walk that may be a list that changed between
+    /// the two requests; of a reading it is counted only where two walks that brought the same events both met it.
     pub has_more: u64,
     /// `nextOffset` was not the number of events passed.
     pub next_offset: u64,

@@ -86,6 +86,9 @@ impl About {
         if self.coverage.is_empty() {
             lines.push("coverage: nothing was read yet".to_owned());
         }
+        if self.ledger.is_empty() {
+            lines.push("ledger: nothing was read yet".to_owned());
+        }
         for head in &self.ledger {
             lines.push(format!("ledger: {} line {} {}", head.team, head.seq, head.sha256));
         }

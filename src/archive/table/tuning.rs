@@ -95,7 +95,7 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(GROUP_ROWS_MAX)
         .set_dictionary_page_size_limit(1 << 20);
-    with_blooms(with_columns(builder, ids), dataset, rows).build()
+    with_blooms(with_columns(builder, dataset, ids), dataset, rows).build()
 }
 
 /// The column by which the rows of a file are sorted.
@@ -107,7 +107,7 @@ pub fn sorted_by(dataset: Dataset) -> &'static str {
     }
 }
 
-fn with_columns(mut builder: WriterPropertiesBuilder, ids: Compression) -> WriterPropertiesBuilder {
+fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Compression) -> WriterPropertiesBuilder {
     for name in [column::EVENT_TIME, column::EVENT_TIME_NS] {
         let path = ColumnPath::from(name);
         builder = builder
@@ -137,6 +137,11 @@ fn with_columns(mut builder: WriterPropertiesBuilder, ids: Compression) -> Write
     // One value or two: a dictionary and its runs are nothing to compress, and setting up a compressor costs more.
     for name in [column::TEAM_ID, column::REVISION, column::FIRST_SEEN_AT, column::REDACTED] {
         builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
+    }
+    if dataset == Dataset::Sessions {
+        for name in super::sessions::REPEATED {
+            builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
+        }
     }
     for name in [column::EVENT_ID, CONNECTION_ID] {
         // The least and the greatest of random ids tell nothing, and finding them takes two comparisons an event.

@@ -76,6 +76,9 @@ struct Totals {
 struct ReportPage<'a> {
     style: Style,
     facts: Facts,
+    /// The moment as of which people and computers are taken, where it is not the period's end.
+    as_of: Option<String>,
+    heads: &'a [LedgerHead],
     section: &'a Section,
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
@@ -108,6 +111,8 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
     let page = ReportPage {
         style: Style,
         facts: facts(about, zone, ""),
+        as_of: (about.as_of != about.period.to).then(|| format!("{}, {}", local(about.as_of, zone), zone.name())),
+        heads: &about.ledger,
         section,
         strip: calendar(data, about, zone),
         coverage: coverage_lines(&about.coverage),

@@ -96,6 +96,6 @@ FROM judged
 ORDER BY team_id, source, day_utc;
 
 -- chart rows
-SELECT day_utc, concat_ws(' ', CASE WHEN (SELECT count(DISTINCT team_id) FROM report) > 1 THEN team_id END, source) AS source,
+SELECT day_utc, concat_ws(', ', source, CASE WHEN (SELECT count(DISTINCT team_id) FROM report) > 1 THEN team_id END) AS source,
     coalesce(events, 0) AS events
 FROM report ORDER BY 1, 2;

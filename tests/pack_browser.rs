@@ -108,6 +108,9 @@ fn a_pack_is_read_in_a_browser() {
     for page in pages {
         check(page, &place.path().join("out"));
     }
+    for page in pages.iter().filter(|page| page["look"] == "light") {
+        assert_eq!(page["lost"], serde_json::json!([]), "{}: columns beyond the edge of the paper", page["path"]);
+    }
     let index = |look: &str| pages.iter().find(|page| page["path"] == "index.html" && page["look"] == look).unwrap();
     assert_ne!(index("light")["paper"], index("dark")["paper"]);
     assert_ne!(index("light")["ink"], index("dark")["ink"]);

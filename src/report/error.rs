@@ -6,6 +6,9 @@ use thiserror::Error;
 
 use super::lookup::ARCHIVE_FAILED;
 
+/// How the engine, and what it is made with, say that memory is short.
+const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
+
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The query is wrong, or asks for what cannot be computed.
@@ -37,6 +40,12 @@ impl ReportError {
     /// Whether the question is at fault, not the world.
     pub fn is_wrong_use(&self) -> bool {
         matches!(self, ReportError::Query { .. } | ReportError::Report { .. } | ReportError::Format { .. })
+    }
+
+    /// Whether the answer needed more memory, or more room to spill, than the engine may use.
+    pub fn is_short_of_memory(&self) -> bool {
+        let message = self.to_string();
+        SHORT_OF_MEMORY.iter().any(|words| message.contains(words))
     }
 
     pub(super) fn query(message: impl Into<String>) -> Self {

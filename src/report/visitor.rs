@@ -19,8 +19,6 @@ use super::{Engine, ReportError, ViewData};
 const SPILL_MIB_MAX: u32 = 2_048;
 /// Bytes of the look at the archive that a process is handed.
 pub const LOOK_BYTES_MAX: u64 = 64 << 20;
-/// How the engine, and what it is made with, say that memory is short.
-const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
 
 /// One query, and what it may use. The look at the archive that it asks follows it on a line of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +86,7 @@ impl From<ReportError> for VisitorAnswer {
     fn from(error: ReportError) -> Self {
         let message = error.to_string();
         match error {
-            _ if SHORT_OF_MEMORY.iter().any(|words| message.contains(words)) => Self::TooLarge,
+            error if error.is_short_of_memory() => Self::TooLarge,
             error if error.is_wrong_use() => Self::Wrong(message),
             _ => Self::Failed(message),
         }

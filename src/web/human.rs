@@ -68,6 +68,16 @@ pub fn time(at: Instant, zone: &Zone) -> Time {
     Time { text: local_time_text(at.floor_second(), zone), utc: at.to_string() }
 }
 
+/// The same to the second, also where that is nought: in a list and of an event, moments must be told apart.
+pub fn exact(at: Instant, zone: &Zone) -> Time {
+    const TO_THE_MINUTE: usize = "2026-11-20 09:00".len();
+    let mut shown = time(at, zone);
+    if shown.text.len() == TO_THE_MINUTE {
+        shown.text.push_str(":00");
+    }
+    shown
+}
+
 /// JSON text with a line and an indentation for each member; its tokens stay as they were served, byte for byte. What
 /// could steer the reader's eye (control characters, marks that turn the direction) is left out.
 pub fn pretty(json: &str) -> String {
@@ -145,6 +155,17 @@ mod tests {
             [0, 1_023, 1_024, 1_572_864, 1 << 33].map(bytes),
             ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 MiB", "8.0 GiB"]
         );
+    }
+
+    #[test]
+    fn a_moment_keeps_its_seconds_where_they_are_nought() {
+        let (at, zone) = (Instant::from_seconds(1_800_000_000), Zone::utc());
+        assert_eq!(
+            (time(at, &zone).text, exact(at, &zone).text),
+            ("2027-01-15 08:00".into(), "2027-01-15 08:00:00".into())
+        );
+        let later = at.plus(Duration::from_secs(7));
+        assert_eq!((time(later, &zone), exact(later, &zone).text), (exact(later, &zone), "2027-01-15 08:00:07".into()));
     }
 
     #[test]

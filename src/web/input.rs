@@ -61,6 +61,18 @@ impl Input {
         self.get(name).map(str::parse).transpose().map_err(wrong)
     }
 
+    /// A whole number that is not negative; of one beyond what can be counted, the largest.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Problem::bad(format!("{name}: {:?} is not a whole number such as 12", printable(text))));
+        }
+        Ok(Some(text.parse().unwrap_or(u64::MAX)))
+    }
+
     /// A whole number from 1 to `max`, or what it is when nobody says.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Why a request has no answer: the same words for people and for programs.
 
+use std::io::ErrorKind;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -81,6 +83,11 @@ impl From<ReportError> for Problem {
         let message = printable(&error.to_string());
         match error {
             ReportError::Interrupted => Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message),
+            error if error.is_short_of_memory() => Self::too_large(
+                "the answer needs more memory than the page may use ([sql] memory): ask for a shorter period, or on the \
+                 command line",
+            ),
+            ReportError::Output(error) if error.kind() == ErrorKind::FileTooLarge => Self::too_large(error.to_string()),
             error if error.is_wrong_use() => Self::bad(message),
             _ => {
                 tracing::warn!(error = message, "a question was not answered");
@@ -97,5 +104,26 @@ impl From<CatalogError> for Problem {
             CatalogError::Unknown { .. } => Self::missing(message),
             _ => Self::bad(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_takes_too_much_is_no_failure_of_ours() {
+        let memory = "Out of Memory Error: failed to allocate data of size 32.0 MiB (516.9 MiB/512.0 MiB used)";
+        let file = std::io::Error::new(ErrorKind::FileTooLarge, "the file is larger than the 512 MiB");
+        for (error, named) in [
+            (ReportError::Engine(memory.to_owned()), "needs more memory than the page may use"),
+            (ReportError::Output(file), "larger than the 512 MiB"),
+        ] {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status, problem.code), (StatusCode::UNPROCESSABLE_ENTITY, "too_large"));
+            assert!(problem.message.contains(named) && !problem.message.contains("SET "), "{}", problem.message);
+        }
+        let other = Problem::from(ReportError::Output(std::io::Error::other("the disk is gone")));
+        assert_eq!(other.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
 }

@@ -60,6 +60,27 @@ function look() {
   };
 }
 
+// Runs in the page: tables that would lose columns at the edge of the paper, where it is as wide as the window.
+function cut(isLandscape) {
+  const tables = [...document.querySelectorAll('table')].filter((table) => Boolean(table.closest('.report, .landscape')) === isLandscape);
+  const beyond = tables.filter((table) => table.getBoundingClientRect().right > window.innerWidth + 1);
+  return beyond.map((table) => table.parentElement.getAttribute('aria-label') ?? table.textContent.slice(0, 40));
+}
+
+// A4 without its margins, in pixels.
+const PAPER = [{ isLandscape: true, width: 1031 }, { isLandscape: false, width: 702 }];
+
+async function printed(page) {
+  const height = 900;
+  const lost = [];
+  await page.emulateMedia({ media: 'print' });
+  for (const { isLandscape, width } of PAPER) {
+    await page.setViewportSize({ width, height });
+    lost.push(...(await page.evaluate(cut, isLandscape)));
+  }
+  return lost;
+}
+
 const browser = await browserType.launch({
   executablePath: chromium,
   timeout: TIMEOUT_MS,
@@ -89,6 +110,8 @@ for (const { name, colorScheme, width } of looks) {
         seen.pdf = { bytes: pdf.length, head: pdf.subarray(0, 5).toString(), pages: pdf.toString('latin1').split('/Type /Page\n').length - 1 };
       }
     }
+    // Paper is the same in every look.
+    if (name === 'light') seen.lost = await printed(page);
     result.pages.push(seen);
     await page.close();
   }

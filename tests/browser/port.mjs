@@ -36,6 +36,8 @@ function look() {
     const place = element.getBoundingClientRect();
     return seen(element) && !framed(element) && place.right > window.innerWidth + 1;
   });
+  // A list that people search in is not to be moved sideways where there is room.
+  const wide = window.innerWidth < 1200 ? [] : all('.scroll:has(> table.wide-rows)').filter((frame) => frame.scrollWidth > frame.clientWidth + 1);
   const parts = (color) => color.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => {
     const linear = [r, g, b].map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
@@ -62,6 +64,7 @@ function look() {
     unlabelled: all('input, select, textarea').filter((field) => !labelled(field)).map((field) => field.name),
     outside: outside.map(says),
     faint: faint.map(says),
+    hidden: wide.map(says),
     overflow: document.documentElement.scrollWidth - window.innerWidth,
     headings: all('h1').length,
     lang: document.documentElement.lang,
@@ -120,8 +123,9 @@ for (const { name, colorScheme, width } of looks) {
     page.on('pageerror', (error) => seen.console.push(`error: ${error.message}`));
     page.on('dialog', (dialog) => { seen.dialogs += 1; dialog.dismiss(); });
     const answer = await page.goto(base + path, { waitUntil: 'load' });
-    // The browser itself notes that the page was not found: that is what was asked.
-    if (answer.status() === 404) seen.console = seen.console.filter((line) => !line.includes('404'));
+    // The browser itself notes that the page was refused: that is what was asked.
+    const refused = [400, 404].find((status) => status === answer.status());
+    if (refused) seen.console = seen.console.filter((line) => !line.includes(`${refused}`));
     Object.assign(seen, await page.evaluate(look));
     seen.foreign = seen.requests.filter((request) => !request.startsWith(`${base}/`));
     if (shots) await page.screenshot({ path: join(shots, `${nth}-${name.replace(' ', '-')}.png`), fullPage: true });

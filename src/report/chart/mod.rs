@@ -111,12 +111,15 @@ fn sketch(canvas: &mut Canvas, input: &Input<'_>) -> Sketch {
     }
 }
 
+/// What is said of a chart without rows.
+pub const NOTHING_DRAWN: &str = "no rows to draw";
+
 /// A picture that says that there is nothing, rather than one that looks broken.
 fn nothing(canvas: &mut Canvas) -> Sketch {
     const HEIGHT: f64 = 72.0;
     canvas.rect([0.5, 0.5, canvas.width - 1.0, HEIGHT - 1.0], "rx=\"6\" class=\"void\"", "");
-    canvas.text([canvas.width / 2.0, HEIGHT / 2.0 + 4.0], Anchor::Middle, "label", "no rows to draw");
-    Sketch { height: HEIGHT, summary: "no rows to draw".to_owned(), notes: Vec::new() }
+    canvas.text([canvas.width / 2.0, HEIGHT / 2.0 + 4.0], Anchor::Middle, "label", NOTHING_DRAWN);
+    Sketch { height: HEIGHT, summary: NOTHING_DRAWN.to_owned(), notes: Vec::new() }
 }
 
 #[cfg(test)]

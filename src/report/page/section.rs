@@ -2,10 +2,11 @@
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use serde_json::Value;
 
-use crate::report::chart::{CHART_ROWS_MAX, Drawing, Rows, draw};
+use crate::report::chart::{CHART_ROWS_MAX, Drawing, NOTHING_DRAWN, Rows, draw};
 use crate::report::sink::{Flow, Sink};
-use crate::report::{About, Report, ReportError, Run, Severity, printable};
+use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, printable};
 
 use super::cells::{Cell, ColumnHead, FirstRows};
 use super::period;
@@ -16,6 +17,13 @@ pub struct Figure {
     pub title: String,
     pub drawing: Drawing,
     pub said: String,
+}
+
+impl Figure {
+    /// The drawing itself says that there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.drawing.summary == NOTHING_DRAWN
+    }
 }
 
 /// One report, as a page shows it.
@@ -63,7 +71,7 @@ impl Section {
             question: printable(&report.question),
             controls: clean(&report.controls),
             notes: clean(&report.notes),
-            params: about.params.iter().map(|(name, value)| (name.clone(), printable(&plain(value)))).collect(),
+            params: about.params.iter().map(|(name, value)| (name.clone(), threshold(report, name, value))).collect(),
             period: period(about, run.zone()),
             coverage: covered(about),
             total: counted(about.rows),
@@ -111,8 +119,27 @@ pub fn counted(rows: u64) -> String {
     out
 }
 
-fn plain(value: &serde_json::Value) -> String {
+/// A parameter's value as a person would give it: `30m`, `a, b`; `none` where there is none.
+fn threshold(report: &Report, name: &str, value: &Value) -> String {
+    let kind = report.params.iter().find(|param| param.name == name).map(|param| param.kind);
+    let text = match (kind, value) {
+        (_, Value::Null) => "none".to_owned(),
+        (Some(ParamKind::Duration), Value::Number(seconds)) => seconds.as_u64().map_or(value.to_string(), duration),
+        (_, Value::Array(items)) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        _ => plain(value),
+    };
+    if text.is_empty() { "none".to_owned() } else { printable(&text) }
+}
+
+fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// `90m`, `8d`: in the largest unit that is whole.
+fn duration(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let whole = units.into_iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
 }
 
 fn found(about: &About) -> Vec<String> {

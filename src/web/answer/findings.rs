@@ -59,9 +59,9 @@ pub async fn find(
         conditions.push("stream = $stream");
         values.insert("stream", ParamValue::Text(stream.to_string()));
     }
-    if let Some(seq) = input.parsed::<i64>("seq")? {
+    if let Some(seq) = input.number("seq")? {
         conditions.push("ledger_seq = $seq");
-        values.insert("seq", ParamValue::Integer(seq));
+        values.insert("seq", ParamValue::Integer(i64::try_from(seq).unwrap_or(i64::MAX)));
     }
     if let Some(Last(micros, team, nth)) = place(input)? {
         conditions.push("(epoch_us(found_at), team_id, nth) < ($micros, $team, $nth)");

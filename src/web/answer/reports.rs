@@ -149,8 +149,11 @@ impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = bytes.len() as u64;
         self.left = self.left.checked_sub(count).ok_or_else(|| {
-            let message = format!("the file is larger than {FILE_BYTES_MAX} bytes: `annals report run` has no bound");
-            std::io::Error::other(message)
+            let message = format!(
+                "the file is larger than the {} MiB that the page makes: ask for a shorter period, or `annals report run`",
+                FILE_BYTES_MAX >> 20
+            );
+            std::io::Error::new(std::io::ErrorKind::FileTooLarge, message)
         })?;
         self.file.write_all(bytes)?;
         Ok(bytes.len())

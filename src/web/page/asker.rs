@@ -9,7 +9,7 @@ use super::super::Shown;
 use super::super::answer::asked_teams;
 use super::super::asking::TEAMS_TOGETHER_MAX;
 use super::super::guard::cookie;
-use super::super::human::{Time, time};
+use super::super::human::{Time, exact, time};
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::assets;
@@ -128,8 +128,14 @@ impl Asker {
         if self.frame.teams.len() > 1 { self.frame.team.clone() } else { String::new() }
     }
 
+    /// A bound of a period.
     pub fn time(&self, at: Instant) -> Time {
         time(at, &self.zone)
+    }
+
+    /// When something happened.
+    pub fn exact(&self, at: Instant) -> Time {
+        exact(at, &self.zone)
     }
 }
 

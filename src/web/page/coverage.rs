@@ -16,8 +16,10 @@ use super::super::answer::coverage::{Cover, DAY, StreamCover};
 use super::super::human::{Time, plural};
 use super::super::input::query;
 use super::asker::{Asker, Frame};
-use super::{Page, shown_page};
+use super::{Page, Refused, shown_page};
 
+/// Names of the parameters that the calendar knows.
+const PARAMETERS: [&str; 3] = ["team", "stream", "until"];
 /// Years that are drawn; older ones are on further pages.
 const YEARS_SHOWN: usize = 10;
 /// Gaps that are named.
@@ -101,22 +103,25 @@ struct Coverage {
 
 pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
     let mut asker = Asker::of(&shown, &headers, &uri, "Coverage").await?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    asker.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar is one team's: the first, where none is named.
     if asker.team.is_none() {
         asker.team = asker.teams.first().cloned();
         asker.frame.team = asker.team.as_ref().map(ToString::to_string).unwrap_or_default();
     }
     asker.frame.has_all = false;
-    let stream = asker.input.parsed::<Stream>("stream")?.unwrap_or(Stream::Connections);
+    let stream = asker.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);
     let Some(team) = asker.team.clone() else {
         return shown_page(&empty(asker, stream));
     };
-    let data = shown.asking.look(vec![team.clone()]).await?;
+    let data = shown.asking.look(vec![team.clone()]).await.map_err(refused)?;
     let cover = StreamCover::of(&data, &team, stream, asker.now);
     let now = asker.now;
     let today = day_of(now);
     let first = cover.begins.map_or(today.year(), |begins| day_of(begins).year());
-    let last = asker.input.parsed::<i16>("until")?.unwrap_or(today.year()).clamp(first, today.year());
+    let until = asker.input.number("until").map_err(refused)?.and_then(|year| i16::try_from(year).ok());
+    let last = until.unwrap_or(today.year()).clamp(first, today.year());
     let oldest = first.max(last.saturating_sub(i16::try_from(YEARS_SHOWN).unwrap_or(10) - 1));
     let years = (oldest..=last).rev().map(|year| year_of(&cover, &team, year, now)).collect();
     let turned = |until: i16| format!("/coverage{}", asker.input.with(&[("until", &until.to_string())]));
@@ -307,7 +312,7 @@ fn gaps(asker: &Asker, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
         subject: printable(&gap.subject),
         reason: printable(&gap.reason),
         href: record_of(team, gap.ledger_seq),
-        found: asker.time(gap.found_at),
+        found: asker.exact(gap.found_at),
     });
     gaps.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -16,11 +16,14 @@ use crate::report::{Zone, local_time_text};
 use super::super::Shown;
 use super::super::answer::sessions::{DAY_MAX, Search, Session};
 use super::super::human::plural;
+use super::super::input::Input;
 use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
 use super::sessions::{Asked, row_of, session_href, words};
-use super::{Page, Refused, shown_page};
+use super::{Page, Refused, shown_as};
 
+/// Names of the parameters that a day knows: those of the search that leads to it, and its own.
+const PARAMETERS: [&str; 8] = ["team", "day", "by", "user", "computer", "address", "outcome", "tz"];
 /// Lanes that are drawn; the busiest.
 const LANES_MAX: usize = 60;
 /// Bars of a lane that may lie above each other.
@@ -75,19 +78,28 @@ pub async fn day(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) 
         _ => (day_at(asker.now, &asker.zone), Some("day: give a date such as 2026-11-20".to_owned())),
     };
     let period = bounds(day, &asker.zone);
+    let problem = problem.map(Problem::bad).or_else(|| checked(&asker.input).err());
     let found = match problem {
-        Some(message) => Err(Problem::bad(message)),
+        Some(problem) => Err(problem),
         None => match Search::of(&asker.input, asker.teams.clone(), period) {
             Ok(search) => search.going_on(&shown).await,
             Err(problem) => Err(problem),
         },
     };
-    let (sessions, problem) = match found {
-        Ok(sessions) => (sessions, None),
-        Err(problem) if problem.status.is_client_error() => (Vec::new(), Some(problem.message)),
+    let (sessions, problem, status) = match found {
+        Ok(sessions) => (sessions, None, StatusCode::OK),
+        Err(problem) if problem.status.is_client_error() => (Vec::new(), Some(problem.message), problem.status),
         Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
     };
-    shown_page(&document(asker, day, period, sessions, problem))
+    shown_as(status, &document(asker, day, period, sessions, problem))
+}
+
+fn checked(input: &Input) -> Result<(), Problem> {
+    input.only(&PARAMETERS)?;
+    match input.get("by") {
+        None | Some("user" | "computer") => Ok(()),
+        Some(_) => Err(Problem::bad("by: it may be computer, user")),
+    }
 }
 
 fn document(asker: Asker, day: Date, period: Range, mut sessions: Vec<Session>, problem: Option<String>) -> DayPage {

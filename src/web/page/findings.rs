@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 
 use crate::model::Instant;
 use crate::report::{counted, printable};
@@ -13,7 +13,7 @@ use super::super::Shown;
 use super::super::answer::findings::{FindingShown, PARAMETERS, find, kinds};
 use super::super::human::{Time, plural};
 use super::asker::{Asker, Frame};
-use super::{Page, Refused, shown_page};
+use super::{Page, Refused, shown_as};
 
 const ROWS: usize = 50;
 
@@ -59,9 +59,9 @@ pub async fn findings(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
         Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let (found, problem) = match found {
-        Ok(found) => (Some(found), None),
-        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message)),
+    let (found, problem, status) = match found {
+        Ok(found) => (Some(found), None, StatusCode::OK),
+        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
         Err(problem) => return Err(refused(problem)),
     };
     let asked = asker.input.get("kind").unwrap_or_default();
@@ -82,7 +82,7 @@ pub async fn findings(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
         has_teams: asker.team.is_none() && asker.teams.len() > 1,
         frame: asker.frame,
     };
-    shown_page(&document)
+    shown_as(status, &document)
 }
 
 fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
@@ -105,7 +105,7 @@ fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
         },
         reason: printable(&finding.reason),
         count: counted(finding.count),
-        found: asker.time(finding.found_at),
+        found: asker.exact(finding.found_at),
         seq: finding.ledger_seq,
         team: printable(&finding.team_id),
     }

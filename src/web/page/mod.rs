@@ -100,6 +100,11 @@ fn shown_page(page: &impl Template) -> Page {
     Ok(Html(text).into_response())
 }
 
+/// A page that is there, and says beside its form why there is no answer: `problem` and its status.
+fn shown_as(status: StatusCode, page: &impl Template) -> Page {
+    Ok((status, shown_page(page)?).into_response())
+}
+
 /// A refusal, as a page.
 struct Refused {
     problem: Problem,

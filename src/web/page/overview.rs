@@ -11,11 +11,14 @@ use crate::report::counted;
 
 use super::super::Shown;
 use super::super::answer::standing::{Health, Standing, StreamStanding, TeamStanding, Totals};
+use super::super::asking::TEAMS_TOGETHER_MAX;
 use super::super::human::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
 use super::asker::{Frame, zone_of};
-use super::{Page, shown_page};
+use super::{Page, Refused, shown_page};
 
+/// Names of the parameters that the overview knows.
+const PARAMETERS: [&str; 2] = ["q", "page"];
 /// Teams of one page.
 const TEAMS_SHOWN: usize = 25;
 /// Errors that are named.
@@ -27,6 +30,8 @@ struct Figure {
     value: String,
     detail: String,
     class: &'static str,
+    /// Where the detail leads.
+    href: &'static str,
 }
 
 struct Line {
@@ -84,7 +89,10 @@ struct Overview {
 }
 
 pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let input = Input::of(uri.query())?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    let input = Input::of(uri.query()).map_err(refused)?;
+    input.only(&PARAMETERS).map_err(refused)?;
+    let page = input.number("page").map_err(refused)?.unwrap_or(1);
     let mut frame = Frame::bare(&shown, &headers, &uri);
     frame.title = "Overview".to_owned();
     let (now, zone) = (shown.clock.now(), zone_of(&headers));
@@ -102,7 +110,7 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
         standing.teams.retain(|team| team.team.to_lowercase().contains(&search.to_lowercase()));
     }
     let found = standing.teams.len();
-    let page = input.parsed::<usize>("page")?.unwrap_or(1).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
+    let page = usize::try_from(page).unwrap_or(usize::MAX).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
     let begin = (page - 1) * TEAMS_SHOWN;
     let teams: Vec<Team> =
         standing.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
@@ -200,14 +208,15 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
             value: "not yet".into(),
             detail: "since the daemon started".into(),
             class: "calm",
+            href: "",
         },
         Some(found) if found.faults == 0 => {
             let detail = format!("no fault, {}", time(found.at, zone).text);
-            Figure { label: "Last check", value: ago(found.at, now), detail, class: "good" }
+            Figure { label: "Last check", value: ago(found.at, now), detail, class: "good", href: "" }
         }
         Some(found) => {
             let detail = crate::report::printable(found.first.as_deref().unwrap_or_default());
-            Figure { label: "Last check", value: plural(found.faults as u64, "fault"), detail, class: "bad" }
+            Figure { label: "Last check", value: plural(found.faults as u64, "fault"), detail, class: "bad", href: "" }
         }
     };
     let fresh_class = if totals.late > 0 {
@@ -218,24 +227,27 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
         "good"
     };
     let so_far = |text: &str| if totals.unseen == totals.teams { "not known yet".to_owned() } else { text.to_owned() };
+    let is_few = totals.teams <= TEAMS_TOGETHER_MAX as u64;
     vec![
         Figure {
             label: "Up to date",
             value: format!("{} of {}", counted(totals.fresh), counted(totals.streams)),
             detail: "streams read as scheduled".into(),
             class: fresh_class,
+            href: "",
         },
         Figure {
             label: "Least time left",
             value: totals.seconds_to_loss.map_or_else(|| "not known".to_owned(), span),
             detail: "until unread events may be lost".into(),
             class: "calm",
+            href: "",
         },
         Figure {
             label: "Recorded gaps",
             value: if totals.gaps == 0 { so_far("none") } else { counted(totals.gaps) },
             detail: match (totals.gaps, totals.unseen, totals.teams) {
-                (1.., _, _) => "see the coverage".into(),
+                (1.., _, _) => if is_few { "see each of them" } else { "see the teams" }.into(),
                 // Of no team it is known that nothing is lost.
                 (0, _, 0) => "no team is known yet".into(),
                 (0, 0, _) => "nothing is known to be lost".into(),
@@ -246,12 +258,14 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
                 (0, 0, 1..) => "good",
                 (0, _, _) => "calm",
             },
+            href: if totals.gaps > 0 && is_few { "/findings?kind=gap" } else { "" },
         },
         Figure {
             label: "Events",
             value: so_far(&counted(totals.events)),
             detail: format!("in {}", bytes(totals.bytes)),
             class: "calm",
+            href: "",
         },
         checked,
     ]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 
 use crate::report::{counted, printable};
 
@@ -12,7 +12,7 @@ use super::super::Shown;
 use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
 use super::super::human::{Time, pretty};
 use super::asker::{Asker, Frame};
-use super::{Page, Refused, shown_page};
+use super::{Page, Refused, shown_as};
 
 const ROWS: usize = 25;
 
@@ -47,9 +47,9 @@ pub async fn quarantine(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri
         Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let (found, problem) = match found {
-        Ok(found) => (Some(found), None),
-        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message)),
+    let (found, problem, status) = match found {
+        Ok(found) => (Some(found), None, StatusCode::OK),
+        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
         Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
     };
     let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&asker, row)).collect();
@@ -63,7 +63,7 @@ pub async fn quarantine(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri
         has_teams: asker.team.is_none() && asker.teams.len() > 1,
         frame: asker.frame,
     };
-    shown_page(&document)
+    shown_as(status, &document)
 }
 
 fn item(asker: &Asker, row: &Quarantined) -> Item {
@@ -74,8 +74,8 @@ fn item(asker: &Asker, row: &Quarantined) -> Item {
         reason: printable(&row.reason.replace('_', " ")),
         detail: row.detail.as_deref().map(printable).unwrap_or_default(),
         id: printable(&row.event_id),
-        at: row.event_time.map(|at| asker.time(at)),
-        seen: asker.time(row.first_seen_at),
+        at: row.event_time.map(|at| asker.exact(at)),
+        seen: asker.exact(row.first_seen_at),
         text: if is_json { pretty(raw) } else { printable(raw) },
         is_cut: row.raw_chars.is_some_and(|chars| chars > RAW_CHARS_MAX as u64),
         chars: counted(row.raw_chars.unwrap_or(0)),

@@ -4,22 +4,26 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::config::When;
-use crate::report::{About, Format, ParamDefault, ParamKind, Report, Section, local_time_text, printable};
+use crate::model::Instant;
+use crate::report::{About, Format, ParamDefault, ParamKind, Report, Section, Zone, local_time_text, printable};
 
 use super::super::Shown;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
 use super::super::answer::{period, zone};
+use super::super::human::time;
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::asker::{Asker, Frame, zone_of};
-use super::{Page, Refused, shown_page};
+use super::{Page, Refused, shown_as, shown_page};
 
 /// Rows that a page shows: the files hold all.
 const ROWS: usize = 200;
+/// Gaps that are named.
+const GAPS_SHOWN: usize = 5;
 /// Files that a report can be taken away as.
 const FORMATS: [(&str, Format, &str); 5] = [
     ("CSV", Format::Csv, "text/csv; charset=utf-8"),
@@ -90,6 +94,8 @@ struct ReportPage {
     problem: Option<String>,
     section: Option<Section>,
     gaps: Vec<String>,
+    gaps_left: usize,
+    gaps_href: String,
     heads: Vec<(String, u64, String)>,
     asks_first: bool,
     seconds: u64,
@@ -106,10 +112,10 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
     });
     let asks_first = !is_asked && (report.needs_verify || lacks);
     let answer = if asks_first { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
-    let (answer, problem) = match answer {
-        Ok(answer) => (answer, None),
+    let (answer, problem, status) = match answer {
+        Ok(answer) => (answer, None, StatusCode::OK),
         Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
-        Err(problem) => (None, Some(problem.message)),
+        Err(problem) => (None, Some(problem.message), problem.status),
     };
     let (section, about) = answer.unzip();
     let (from, to) = period_shown(&asker);
@@ -121,7 +127,9 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
         to,
         fields: fields(&report, &asker),
         problem,
-        gaps: about.as_ref().map(gaps).unwrap_or_default(),
+        gaps: about.as_ref().map(|about| gaps(about, &asker.zone)).unwrap_or_default(),
+        gaps_left: about.as_ref().map_or(0, About::gaps).saturating_sub(GAPS_SHOWN),
+        gaps_href: format!("/findings{}", query([("team", asker.team_query().as_str()), ("kind", "gap")])),
         heads: about
             .iter()
             .flat_map(|about| &about.ledger)
@@ -132,7 +140,7 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
         seconds: REPORT_TIME_MAX.as_secs(),
         frame: asker.frame,
     };
-    shown_page(&document)
+    shown_as(status, &document)
 }
 
 async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Section, About), Problem> {
@@ -199,12 +207,16 @@ fn fields(report: &Report, asker: &Asker) -> Vec<Field> {
     fields.collect()
 }
 
-fn gaps(about: &About) -> Vec<String> {
+fn gaps(about: &About, zone: &Zone) -> Vec<String> {
+    let text = |at: Option<Instant>| at.map_or_else(|| "an unknown time".to_owned(), |at| time(at, zone).text);
     let lines = about.coverage.iter().flat_map(|line| {
-        let place = line.stream.map_or_else(|| line.team.clone(), |stream| format!("{} {stream}", line.team));
-        line.gaps.iter().map(move |gap| printable(&format!("{place}: {}", gap.sentence())))
+        let place = line.stream.map_or_else(|| line.team.clone(), |stream| format!("{stream} of {}", line.team));
+        line.gaps.iter().map(move |gap| {
+            let (from, to) = (text(gap.from), text(gap.to));
+            printable(&format!("{place}, {from} to {to}: {} ({})", gap.reason, gap.subject))
+        })
     });
-    lines.take(50).collect()
+    lines.take(GAPS_SHOWN).collect()
 }
 
 /// The report whole, to be taken away.

@@ -17,7 +17,7 @@ use super::super::human::{Time, length, pretty};
 use super::super::input::query;
 use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
-use super::{Page, Refused, shown_page};
+use super::{Page, Refused, shown_as, shown_page};
 
 /// Sessions of one page.
 const ROWS: usize = 50;
@@ -99,7 +99,7 @@ pub async fn sessions(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
         Err(problem) if problem.status.is_client_error() => {
             let document = Sessions {
                 asked,
-                problem: Some(problem.message),
+                problem: Some(problem.message.clone()),
                 rows: Vec::new(),
                 period: String::new(),
                 next: None,
@@ -110,7 +110,7 @@ pub async fn sessions(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
                 day_href: "/day".to_owned(),
                 frame: asker.frame,
             };
-            shown_page(&document)
+            shown_as(problem.status, &document)
         }
         Err(problem) => Err(Refused::here(&shown, &headers, &uri, problem)),
     }
@@ -154,7 +154,7 @@ fn around(asker: &Asker, at: Instant) -> String {
 
 fn day_href(asker: &Asker, at: Instant) -> String {
     let day = local_time_text(at, &asker.zone)[..10].to_owned();
-    let kept = asker.input.with(&[("from", ""), ("to", ""), ("after", ""), ("day", &day)]);
+    let kept = asker.input.with(&[("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &day)]);
     format!("/day{kept}")
 }
 
@@ -191,7 +191,7 @@ pub fn row_of(asker: &Asker, session: &Session) -> Row {
     let (outcome, outcome_class) = words(&session.outcome);
     Row {
         href: session_href(session),
-        began: asker.time(session.first_event_at),
+        began: asker.exact(session.first_event_at),
         user: first_of([&session.peer_email, &session.local_user_name]),
         computer: first_of([&session.computer_host_name, &session.device_id]),
         address: first_of([&session.peer_ip, &session.direct_ip]),
@@ -250,7 +250,7 @@ pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
             ("established", session.established_at),
             ("closed", session.closed_at),
         ]
-        .map(|(name, at)| (name, at.map(|at| asker.time(at))))
+        .map(|(name, at)| (name, at.map(|at| asker.exact(at))))
         .into(),
         facts: facts(&session),
         conflicts: session.conflicts.as_deref().map(pretty).unwrap_or_default(),
@@ -295,12 +295,12 @@ fn event_of(asker: &Asker, event: &Event) -> EventShown {
     let is_cut = event.raw.chars().nth(RAW_CHARS_MAX).is_some();
     let raw: String = event.raw.chars().take(RAW_CHARS_MAX).collect();
     EventShown {
-        at: asker.time(event.event_time),
+        at: asker.exact(event.event_time),
         fraction: format!(".{:03}", event.event_time_ns.rem_euclid(1_000_000_000) / 1_000_000),
         kind: printable(&event.event_type),
         id: printable(&event.event_id),
         revision: event.revision,
-        first_seen: asker.time(event.first_seen_at),
+        first_seen: asker.exact(event.first_seen_at),
         redacted: event.redacted,
         json: pretty(&raw),
         is_cut,

@@ -45,7 +45,7 @@ fn look(address: &str, paths: &[String], shots: &str) -> Option<Vec<Value>> {
 
 fn check(page: &Value) {
     let what = format!("{} ({})", page["path"], page["look"]);
-    for member in ["foreign", "console", "twice", "dangling", "unnamed", "unlabelled", "outside", "faint"] {
+    for member in ["foreign", "console", "twice", "dangling", "unnamed", "unlabelled", "outside", "faint", "hidden"] {
         assert_eq!(page[member], json!([]), "{member} of {what}");
     }
     assert_eq!((&page["dialogs"], &page["inline"]), (&json!(0), &json!(0)), "{what}");
@@ -80,6 +80,7 @@ fn the_pages_hold_in_a_browser_while_the_service_is_away() {
         "/quarantine".to_owned(),
         "/sql".to_owned(),
         "/nowhere".to_owned(),
+        "/sessions?outcome=good".to_owned(),
     ];
     let Some(pages) = look(&world.daemon.address, &paths, "lonely") else { return };
     pages.iter().for_each(check);
@@ -103,6 +104,8 @@ fn the_pages_hold_in_a_browser_over_what_strangers_wrote() {
         format!("/reports/r00?team={team}"),
         format!("/findings?team={team}"),
         format!("/quarantine?team={team}"),
+        "/sessions".to_owned(),
+        "/findings".to_owned(),
     ];
     let Some(pages) = look(&daemon.address, &paths, "strangers") else { return };
     pages.iter().for_each(check);

@@ -136,7 +136,7 @@ impl Walk {
         }
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
-        if new.is_empty() || (planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0) {
+        if new.is_empty() || self.is_believed(page) {
             return Step::Whole;
         }
         if self.is_stuck(new) {
@@ -157,6 +157,11 @@ impl Walk {
     /// asked once, with a single anchor; the claim alone decides nothing.
     fn is_capped(&self, page: &Page) -> bool {
         self.anchors > 1 && (1..=self.anchors).contains(&page.events.len()) && page.has_more == Some(true)
+    }
+
+    /// Whether the claim that nothing follows ends the walk: a planted bug alone believes it.
+    fn is_believed(&self, page: &Page) -> bool {
+        planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0
     }
 
     /// Where offsets are ignored, a list of one event, or of equal ones, would be walked for ever.

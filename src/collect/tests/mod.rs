@@ -38,6 +38,8 @@ struct Script {
     ignores_offsets: bool,
     ignores_bounds: bool,
     has_bodies: bool,
+    /// What `hasMoreEvents` always says.
+    claim: Option<bool>,
 }
 
 #[derive(Default)]
@@ -86,7 +88,7 @@ impl Service {
             events.iter().for_each(|event| body.extend_from_slice(&event.text));
         }
         state.lists.insert(query.device.clone(), list);
-        let page = Page { events, body: body.into(), ..Page::default() };
+        let page = Page { events, body: body.into(), has_more: state.claim, ..Page::default() };
         Ok(Served { body: page, at: Some(clock(number)) })
     }
 }

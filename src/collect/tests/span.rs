@@ -58,9 +58,10 @@ fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
 fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10));
-        service.state().has_bodies = has_bodies;
+        (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
         let look = read(&service, (0, 100));
         assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
+        assert_eq!(look.stats.anomalies, Anomalies { has_more: 6, ..Anomalies::default() });
         assert_eq!(cost(&look.stats), (10, 2, 0, 36), "{has_bodies}");
         assert_eq!((look.leaves[0].began_at, look.leaves[0].ended_at), (Some(clock(0)), Some(clock(9))));
     }
@@ -158,11 +159,39 @@ fn a_span_that_never_holds_still_is_given_up_after_so_many_seconds_and_what_it_s
     assert_eq!(look.outcomes(Outcome::Confirmed), 0);
     let seconds = look.leaves.iter().filter(|leaf| leaf.range.length().as_secs() == 1).count();
     assert!(seconds >= UNSTABLE_SECONDS_MAX as usize);
-    assert!(look.leaves.len() < seconds + 8, "{} parts", look.leaves.len());
+    assert!(look.leaves.len() < 30, "{} parts of 40 seconds", look.leaves.len());
     let told = look.told();
     let missing: Vec<i64> =
         (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn walks_that_are_whole_and_never_agree_are_given_up_too() {
+    // Each walk is one page and its end, and the next walk finds one event more.
+    let service = Service::of(events(0..1)).changing(|request, list| {
+        if request % 2 == 0 {
+            list.push(event(&format!("n{request}"), 0));
+        }
+    });
+    let team = TeamId::from("t");
+    let (limit, devices) = (PageLimit::fixed(1_000), [None]);
+    let asked = Asked { range: range(0, 1), pad: 1 };
+    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let leaf = now(reader.next()).unwrap().unwrap();
+    assert_eq!((leaf.outcome, leaf.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
+    assert_eq!(told(&leaf.events), truth(&service.state().lists[&None]));
+}
+
+#[test]
+fn a_walk_may_bring_as_many_as_fit_and_what_stands_in_a_wide_padding_is_kept() {
+    let look = read_with(&Service::of(events(0..10)), (range(0, 100), 1), &[None], (10, None));
+    assert_eq!((look.leaves.len(), cost(&look.stats)), (1, (10, 2, 0, 36)));
+    // Both bounds are served: beyond the end, one second more.
+    for (pad, kept) in [(1, 4), (2, 4 + 2 + 3), (3_600, 30)] {
+        let look = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
+        assert_eq!(look.told().len(), kept, "{pad}");
+    }
 }
 
 #[test]

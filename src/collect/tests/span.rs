@@ -131,11 +131,8 @@ fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() 
     let open: Vec<Range> =
         look.leaves.iter().filter(|leaf| leaf.outcome == Outcome::Unstable).map(|leaf| leaf.range).collect();
     let told = look.told();
-    assert!(
-        events(0..64)
-            .iter()
-            .all(|e| e.at() == Some(second(21)) || told.contains_key(&truth(&[e.clone()]).into_keys().next().unwrap()))
-    );
+    assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
+        || told.contains_key(&truth(std::slice::from_ref(e)).into_keys().next().unwrap())));
     assert!(told.keys().any(|text| text.starts_with("new")), "what was seen of it is kept");
     // A second is padded by a second, and asked for with both its ends.
     assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));

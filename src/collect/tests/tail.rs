@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Events passed, and the prefixes of the digests of the last.
+type Point = (u64, Vec<[u8; 16]>);
+
 const PAGE: u32 = 4;
 const WINDOW: (i64, i64) = (0, 1_000);
 
@@ -10,7 +13,7 @@ fn follow(
     service: &Service,
     devices: &[Option<DeviceId>],
     limit: &PageLimit,
-    (resume, chunk_events): (Option<(u64, Vec<[u8; 16]>)>, usize),
+    (resume, chunk_events): (Option<Point>, usize),
 ) -> Vec<TailChunk> {
     let team = TeamId::from("t");
     let asked = Asked { range: range(WINDOW.0, WINDOW.1), pad: 1 };
@@ -23,7 +26,7 @@ fn follow(
 }
 
 /// One look in one chunk.
-fn look(service: &Service, resume: Option<(u64, Vec<[u8; 16]>)>) -> TailChunk {
+fn look(service: &Service, resume: Option<Point>) -> TailChunk {
     let mut chunks = follow(service, &[None], &PageLimit::fixed(PAGE), (resume, usize::MAX));
     assert_eq!(chunks.len(), 1);
     chunks.remove(0)
@@ -34,7 +37,7 @@ fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
 }
 
 /// The names that the digests of a point's anchors are prefixes of.
-fn point_of(list: &[RawEvent], anchors: usize) -> Option<(u64, Vec<[u8; 16]>)> {
+fn point_of(list: &[RawEvent], anchors: usize) -> Option<Point> {
     let last = &list[list.len() - anchors..];
     Some((list.len() as u64, last.iter().map(|event| event.digest.0[..16].try_into().unwrap()).collect()))
 }

@@ -3,7 +3,7 @@
 #
 #   scripts/mutants.sh                              every mutant that cargo-mutants knows; days
 #   SAMPLE=20 SEED=5 scripts/mutants.sh             so many of each room, drawn by the seed
-#   scripts/mutants.sh -f src/correlate/session.rs  further options of `cargo mutants`, here: those of one file alone
+#   ONLY=src/correlate/session.rs scripts/mutants.sh   those whose names, as `cargo mutants --list` tells them, have this
 #
 # The three rooms use few others and not each other (tests/tidy.rs holds them to it), so they are built as a crate of these
 # alone, a third of the work, and a mutant meets the tests of its own room. First the quick ones; what none of these notices then
@@ -61,9 +61,9 @@ mutants() {
   esac
 }
 
-# As many mutants of a room as SAMPLE says, in an order that the seed alone decides; all without it.
+# As many mutants of a room as SAMPLE says, of those that ONLY names, in an order that the seed alone decides; all without it.
 draw() {
-  { grep "^src/$1/" || true; } |
+  { grep "^src/$1/" | grep -F -- "${ONLY:-}" || true; } |
     shuf --random-source=<(openssl enc -aes-128-ctr -pass "pass:${SEED:-0}" -nosalt -pbkdf2 </dev/zero 2>/dev/null) |
     awk -v most="${SAMPLE:-1000000}" 'NR <= most'
 }
@@ -91,10 +91,9 @@ slow_of() {
 
 make_tree
 cargo mutants -d "$tree" --list >"$out/all.txt"
-cargo mutants -d "$tree" --list "$@" >"$out/asked.txt"
 for room in "${rooms[@]}"; do
   rm -rf "${out:?}/$room"-*
-  draw "$room" <"$out/asked.txt" >"$out/$room.txt"
+  draw "$room" <"$out/all.txt" >"$out/$room.txt"
   [ -s "$out/$room.txt" ] || continue
   mutants "$room-quick" 0 "$quick_seconds_max" "$out/$room.txt" "$room::" "${slow[@]/#/--skip=}"
   missed=$out/$room-quick/mutants.out/missed.txt

@@ -34,9 +34,9 @@ long: ## the long run: large seeds and sizes, then the same tests on the engine 
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 
-# FILES="-f src/correlate/session.rs" plants them there alone.
-mutants: ## bugs planted by a machine where the promise rests; every test of the library must notice (cargo install cargo-mutants)
-	@$(WITH_ENGINE) mutants --in-place $(FILES)
+# SAMPLE=20 SEED=5 plants so many in each room, ONLY=src/correlate/session.rs those of one file.
+mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)
+	@scripts/duckdb-lib.sh scripts/mutants.sh
 
 install: build ## into PREFIX (/usr/local): bin/annals, and lib/annals for the engine's library
 	@PREFIX="$(PREFIX)" TARGET_DIR="$(TARGET_DIR)" scripts/duckdb-lib.sh scripts/install.sh

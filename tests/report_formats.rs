@@ -76,7 +76,7 @@ fn ask(case: &Case, report: &Report, format: &str) -> Outcome {
 fn check_output(case: &Case, report: &Report, format: &str, outcome: &Outcome, rows: &mut Option<u64>) {
     let what = format!("{} as {format}", report.id);
     if format == "html" {
-        check_page(case, report, &outcome.text(), &what);
+        check_page(case, report, outcome.text(), &what);
         return;
     }
     let told = outputs::read(format, outcome);

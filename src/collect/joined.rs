@@ -144,8 +144,12 @@ mod tests {
         assert_eq!(joined.hand_out().len(), 1);
         joined.look(vec![twin.clone(), twin.clone()], |_| true);
         assert_eq!(counts(&mut joined), [2]);
-        joined.look(vec![twin.clone(), twin], |_| true);
+        joined.look(vec![twin.clone(), twin.clone()], |_| true);
+        assert_eq!((joined.is_empty(), joined.hand_out().len(), joined.is_empty()), (false, 1, true));
+        joined.look(vec![twin.clone(), twin.clone()], |_| true);
+        assert!(joined.is_empty(), "both were handed out");
         joined.forget();
+        joined.look(vec![twin.clone(), twin], |_| true);
         assert_eq!(counts(&mut joined), [2]);
     }
 
@@ -153,7 +157,9 @@ mod tests {
     fn an_event_with_an_id_exists_once() {
         let event = event("one", Some("id"));
         let mut joined = Joined::default();
-        joined.look(vec![event.clone(), event], |_| true);
+        joined.look(vec![event.clone(), event.clone()], |_| true);
+        joined.look(vec![event.clone()], |_| true);
+        joined.confirm(&[event.digest, event.digest, event.digest].into_iter().collect());
         assert_eq!(counts(&mut joined), [1]);
     }
 }

@@ -16,6 +16,8 @@ mod walk;
 mod dense;
 #[cfg(test)]
 mod exhaustive;
+#[cfg(test)]
+mod tests;
 
 pub use joined::{Counted, Joined};
 pub use limits::PageLimit;

@@ -137,7 +137,7 @@ impl Walk {
         }
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
-        if new.is_empty() || (planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0) {
+        if new.is_empty() || self.is_believed(page) {
             return Step::Whole;
         }
         if self.is_stuck(new) {
@@ -158,6 +158,11 @@ impl Walk {
     /// asked once, with a single anchor; the claim alone decides nothing.
     fn is_capped(&self, page: &Page) -> bool {
         self.anchors > 1 && (1..=self.anchors).contains(&page.events.len()) && page.has_more == Some(true)
+    }
+
+    /// Whether the claim that nothing follows ends the walk: a planted bug alone believes it.
+    fn is_believed(&self, page: &Page) -> bool {
+        planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0
     }
 
     /// Where offsets are ignored, a list of one event, or of equal ones, would be walked for ever.
@@ -204,79 +209,4 @@ fn prefix(digest: &Digest) -> [u8; 16] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ServedTime;
-
-    fn event(name: &str) -> RawEvent {
-        RawEvent::new(name.to_owned().into(), false, None, ServedTime::At(Instant::from_seconds(1_700_000_000)))
-    }
-
-    fn page(names: &[&str]) -> Page {
-        Page { events: names.iter().map(|n| event(n)).collect(), ..Page::default() }
-    }
-
-    #[test]
-    fn a_walk_ends_when_a_page_brings_the_anchors_and_nothing_more() {
-        let mut walk = Walk::from_start();
-        assert_eq!(walk.take(&page(&["a", "b", "c", "d"])), Step::More { new: 4 });
-        assert_eq!((walk.next_offset(), walk.anchors()), (2, 2));
-        assert_eq!(walk.take(&page(&["c", "d", "e"])), Step::More { new: 1 });
-        assert_eq!(walk.take(&page(&["d", "e"])), Step::Whole);
-    }
-
-    #[test]
-    fn an_empty_list_is_whole_at_once() {
-        assert_eq!(Walk::from_start().take(&page(&[])), Step::Whole);
-    }
-
-    #[test]
-    fn anchors_out_of_place_mean_the_list_moved() {
-        for moved in [&["b", "c", "d", "e"][..], &["d"], &[], &["d", "c", "e"]] {
-            let mut walk = Walk::from_start();
-            let _ = walk.take(&page(&["a", "b", "c", "d"]));
-            assert_eq!(walk.take(&page(moved)), Step::Moved, "{moved:?}");
-        }
-    }
-
-    #[test]
-    fn pages_that_become_as_short_as_the_anchors_do_not_end_the_walk() {
-        for short in [&["c", "d"][..], &["c"]] {
-            let mut walk = Walk::from_start();
-            let more = |names: &[&str]| Page { has_more: Some(true), ..page(names) };
-            assert_eq!(walk.take(&more(&["a", "b", "c", "d"])), Step::More { new: 4 });
-            assert_eq!(walk.take(&more(short)), Step::More { new: 0 }, "{short:?}");
-            assert_eq!((walk.next_offset(), walk.anchors()), (3, 1));
-            assert_eq!(walk.take(&more(&["d", "e"])), Step::More { new: 1 });
-            assert_eq!(walk.take(&more(&["e"])), Step::Whole, "claimed for ever, believed once");
-        }
-    }
-
-    #[test]
-    fn a_service_that_ignores_offsets_is_not_walked_for_ever() {
-        let mut walk = Walk::from_start();
-        let steps: Vec<Step> = (0..100).map(|_| walk.take(&page(&["a"]))).collect();
-        assert!(steps.contains(&Step::Moved));
-    }
-
-    #[test]
-    fn a_resumed_walk_asks_for_its_anchors_first() {
-        let mut walk = Walk::from_start();
-        let _ = walk.take(&page(&["a", "b", "c", "d"]));
-        let (offset, anchors) = walk.point();
-        let mut resumed = Walk::resumed(offset, anchors);
-        assert_eq!(resumed.next_offset(), 2);
-        assert_eq!(resumed.take(&page(&["c", "d", "e"])), Step::More { new: 1 });
-    }
-
-    #[test]
-    fn false_claims_are_counted_and_change_nothing() {
-        let mut walk = Walk::from_start();
-        let lie = Page { has_more: Some(false), next_offset: Some(0), ..page(&["a", "b"]) };
-        assert_eq!(walk.take(&lie), Step::More { new: 2 });
-        let stuck = Page { has_more: Some(true), next_offset: Some(0), ..page(&["b", "c"]) };
-        assert_eq!(walk.take(&stuck), Step::More { new: 1 });
-        assert_eq!(walk.take(&page(&["c"])), Step::Whole);
-        assert_eq!(walk.anomalies, Anomalies { has_more: 2, next_offset: 1, order: 0, outside: 0 });
-    }
-}
+mod tests;

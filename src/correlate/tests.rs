@@ -106,6 +106,9 @@ fn details_are_those_of_the_earliest_event_that_has_them_and_conflicts_are_named
     assert_eq!(session.details[4].as_deref(), Some("zoë@x"));
     assert_eq!(session.details[5], None);
     assert_eq!(session.conflicts.as_deref(), Some(r#"{"peer_email":["bob@x","eve@x","zoë@x"]}"#));
+    // Where all that have one agree, there is none.
+    let agreed = session_of(&[&rows[1], &rows[2], &rows[4]]).unwrap();
+    assert_eq!((agreed.details[4].as_deref(), agreed.conflicts), (Some("bob@x"), None));
     // At the same time, the lower event id comes first.
     let twins = [peer(event('f', 2), "later@x"), peer(event('e', 2), "earlier@x")];
     assert_eq!(session_of(&[&twins[0], &twins[1]]).unwrap().details[4].as_deref(), Some("earlier@x"));
@@ -154,6 +157,7 @@ fn an_event_without_a_connection_makes_no_session() {
     let none = with(event('r', 0), |detail| detail.connection_id = None);
     let empty = with(event('r', 0), |detail| detail.connection_id = Some("".into()));
     assert_eq!((connection_of(&none), connection_of(&empty)), (None, None));
+    assert_eq!(connection_of(&event('r', 0)), Some(&"c1".into()));
     assert_eq!((session_of(&[&none]), session_of(&[&empty])), (None, None));
 }
 

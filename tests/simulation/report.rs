@@ -7,19 +7,56 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and what it tries.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 31] = [
     (
         "src/collect/exhaustive.rs",
         "every interleaving of small lists with up to three changes between any two requests",
     ),
     ("src/archive/tests/faults.rs", "a commit fails at every step, done or not done, and is taken up again"),
+    (
+        "src/archive/tests/syncs.rs",
+        "a sync fails at every step: what it was to make safe is written anew, and its file never synced again",
+    ),
+    (
+        "src/archive/tests/torn.rs",
+        "power is lost after every step, on a model of a disk that keeps, drops, cuts, zero-fills or tears what was not synced",
+    ),
+    (
+        "src/archive/tests/kills.rs",
+        "a real process is killed before, within and after every step, at random, and while it recovers",
+    ),
     ("src/archive/tests/damage.rs", "damage of every kind, which `verify` must name"),
+    ("src/archive/tests/flips.rs", "10,000 random bits turned, one at a time, each of which `verify` must name"),
+    ("src/archive/tests/busy.rs", "an archive that is verified while a writer is at work"),
+    ("src/archive/tests/hostile.rs", "archives made by strangers: they are named, and lead nowhere"),
+    ("src/archive/tests/properties.rs", "any rows, committed in any way"),
     ("src/archive/store/conformance.rs", "what every store promises"),
+    ("tests/damage_table.rs", "the published table of damage, planted in a real archive, against the program"),
+    ("tests/second_verifier.rs", "another verifier, of Python's standard library, on whole and damaged archives"),
+    ("tests/archive_outside.rs", "the archive's files, read by an engine that is not ours"),
+    ("tests/fuzz.rs", "every parser, given a kept corpus and mutations of it"),
+    (
+        "tests/quotas.rs",
+        "a full disk, few open files, a read-only place, another disk: named, nothing half written, gone on from",
+    ),
+    (
+        "tests/wire_faults.rs",
+        "a TCP proxy that spoils the connection; TLS with certificates that are expired, of others, unknown",
+    ),
     ("tests/api_faults.rs", "answers that are none, on a real connection"),
+    ("tests/api_retry.rs", "the retry policy, in virtual time"),
+    ("tests/sync_moving.rs", "lists that move while they are read"),
+    ("tests/sync_paging.rs", "paging that lies, sticks and shrinks; seconds too full for a page"),
+    ("tests/sync_bounds.rs", "every reading of the bounds of a range, which the interface leaves open"),
+    ("tests/sync_removals.rs", "what the service deletes or hides before it could be read"),
+    ("tests/sync_odd_events.rs", "events that are not what the interface shows"),
+    ("tests/sync_faults.rs", "a service that fails, refuses, sends elsewhere, or tells the wrong time"),
     ("tests/sync_crash.rs", "the program killed at any moment"),
     ("tests/sync_chaos.rs", "the program against a service that fails at random"),
     ("tests/sync_secrets.rs", "planted secrets, looked for in everything that is written or printed"),
     ("tests/sessions.rs", "sessions against a naive recomputation"),
+    ("tests/report_goldens.rs", "every report, on a small archive in which what it looks for was planted"),
+    ("tests/run_daemon.rs", "the daemon's schedules in virtual time, and the program in trouble"),
 ];
 
 const LAWS: &str = "\

@@ -146,6 +146,9 @@ fn the_disk_says_what_it_could_not_do_and_where() {
         let text = error.to_string();
         assert!(text.starts_with("cannot ") && text.contains("staging/f"), "{text}");
     }
+    // What cannot be listed is not taken for empty; what is not there is.
+    assert!(store.list("staging").is_err());
+    assert_eq!(store.list("elsewhere").unwrap(), []);
 }
 
 #[test]

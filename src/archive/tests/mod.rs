@@ -9,6 +9,7 @@ mod hostile;
 mod inventory;
 mod kills;
 mod properties;
+mod records;
 mod releases;
 mod sessions;
 mod signing;

@@ -1,0 +1,115 @@
+//! What makes two drafts the same, what a record remembers, and which gap a finding takes back.
+
+use std::collections::BTreeSet;
+
+use super::super::SessionsDraft;
+use super::super::plan::{draft_digest, row_digests};
+use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
+use super::*;
+use crate::model::Digest;
+
+fn digest(draft: &Draft) -> Digest {
+    draft_digest(draft, &row_digests(draft))
+}
+
+fn finding(kind: FindingKind) -> Finding {
+    Finding {
+        stream: Some(Stream::Connections),
+        kind,
+        subject: "device-1".to_owned(),
+        from: Some(at("2026-11-02T00:00:00Z")),
+        to: Some(at("2026-11-03T00:00:00Z")),
+        reason: "why".to_owned(),
+        count: 1,
+        found_at: now(),
+    }
+}
+
+fn point(minutes: u64) -> ReadPoint {
+    ReadPoint { at: now().plus(Duration::from_secs(60 * minutes)), read_to: now() }
+}
+
+fn release(path: &str, raw: &[u8], kept: usize) -> Release {
+    Release { path: path.to_owned(), released: vec![reject("r", raw)], kept: vec![reject("k", b"kept"); kept] }
+}
+
+/// Whatever a draft holds makes it another draft: were a part left out, the archive would take news for what it has.
+#[test]
+fn every_part_of_a_draft_tells_it_from_others() {
+    let events = events("2026-11-02", 0, 2);
+    let whole = |compact| vec![rows("2026-11-02", events.clone(), compact)];
+    let sessions = |is_anew, until: Option<&str>| SessionsDraft {
+        mark: SessionsMark { rules: 1, through: Some(now()), until: until.map(at) },
+        is_anew,
+        open: Vec::new(),
+        resting: Vec::new(),
+        replaced: BTreeMap::new(),
+    };
+    let drafts = [
+        Draft::default(),
+        Draft { rows: whole(false), ..Draft::default() },
+        Draft { rows: whole(true), ..Draft::default() },
+        Draft { rows: vec![rows("2026-11-02", events[..1].to_vec(), false)], ..Draft::default() },
+        Draft { rejects: vec![reject("r", b"one")], ..Draft::default() },
+        Draft { rejects: vec![reject("r", b"two")], ..Draft::default() },
+        Draft { releases: vec![release("one", b"one", 0)], ..Draft::default() },
+        Draft { releases: vec![release("two", b"one", 0)], ..Draft::default() },
+        Draft { releases: vec![release("one", b"two", 0)], ..Draft::default() },
+        Draft { releases: vec![release("one", b"one", 1)], ..Draft::default() },
+        Draft { windows: vec![record(day("2026-11-02"), WindowState::Settled, 2)], ..Draft::default() },
+        Draft { windows: vec![record(day("2026-11-02"), WindowState::Sealed, 2)], ..Draft::default() },
+        Draft { streams: vec![(Stream::Activity, StreamRecord::default())], ..Draft::default() },
+        Draft { read_points: vec![(Stream::Activity, point(0))], ..Draft::default() },
+        Draft { read_points: vec![(Stream::Activity, point(1))], ..Draft::default() },
+        Draft { findings: vec![finding(FindingKind::Gap)], ..Draft::default() },
+        Draft { findings: vec![finding(FindingKind::Late)], ..Draft::default() },
+        Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() },
+        Draft { sessions: Some(sessions(false, None)), ..Draft::default() },
+        Draft { sessions: Some(sessions(true, None)), ..Draft::default() },
+        Draft { sessions: Some(sessions(true, Some("2026-11-02T00:00:00Z"))), ..Draft::default() },
+        Draft { inventory: vec![(Computers, Vec::new())], ..Draft::default() },
+    ];
+    let digests: BTreeSet<Digest> = drafts.iter().map(digest).collect();
+    assert_eq!(digests.len(), drafts.len());
+    assert!(drafts.iter().all(|draft| digest(draft) == digest(&draft.clone())));
+    // The order of rows is no part of it.
+    let turned = vec![rows("2026-11-02", events.iter().rev().cloned().collect(), false)];
+    assert_eq!(digest(&Draft { rows: turned, ..Draft::default() }), digest(&drafts[1]));
+}
+
+#[test]
+fn a_gap_is_taken_back_by_a_finding_about_the_very_same() {
+    let (gap, closing) = (finding(FindingKind::Gap), finding(FindingKind::GapClosed));
+    assert!(closing.closes(&gap));
+    let later = Some(at("2026-11-04T00:00:00Z"));
+    for (case, other) in [
+        ("another stream", Finding { stream: Some(Stream::Activity), ..gap.clone() }),
+        ("another subject", Finding { subject: "device-2".to_owned(), ..gap.clone() }),
+        ("another start", Finding { from: None, ..gap.clone() }),
+        ("another end", Finding { to: later, ..gap.clone() }),
+        ("no gap", finding(FindingKind::Late)),
+        ("itself", closing.clone()),
+    ] {
+        assert!(!closing.closes(&other), "{case}");
+    }
+    assert!(!gap.closes(&gap) && !finding(FindingKind::Late).closes(&gap), "only a gap that is closed closes one");
+}
+
+#[test]
+fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
+    let remembered = |apart: u64, count: u64| {
+        let mut record = StreamRecord::default();
+        (0..count).for_each(|n| record.push_point(point(n * apart)));
+        let last = point((count - 1) * apart);
+        assert_eq!(record.read_points.last(), Some(&last));
+        record.read_points
+    };
+    // Each minute: all up to half of them, then one in ten minutes and the newest.
+    assert_eq!(remembered(1, 17).len(), READ_POINTS_MAX / 2 + 1);
+    let dense = remembered(1, 60);
+    assert!(dense.len() < 24, "{} points", dense.len());
+    assert_eq!(dense[..16], remembered(1, 16)[..]);
+    // Ten minutes apart none gives way, and the oldest go.
+    let sparse = remembered(10, 40);
+    assert_eq!((sparse.len(), sparse[0]), (READ_POINTS_MAX, point(80)));
+}

@@ -1,0 +1,184 @@
+//! The readers against lists that do what they are told, at the very request at which they are told.
+
+mod lists;
+mod span;
+mod tail;
+mod trail;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use bytes::Bytes;
+use futures::FutureExt;
+
+use super::*;
+use crate::api::{
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+};
+use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
+
+/// Seconds of these tests are counted from here, so that times are believable.
+const EPOCH_SECONDS: i64 = 1_700_000_000;
+/// More than any reading of these lists may take.
+const REQUESTS_MAX: usize = 5_000;
+
+type Change = Box<dyn FnMut(usize, &mut Vec<RawEvent>) + Send>;
+
+/// What is served, and what was asked.
+#[derive(Default)]
+struct Script {
+    lists: BTreeMap<Option<DeviceId>, Vec<RawEvent>>,
+    asked: Vec<PageQuery>,
+    /// What happens to the list that is asked for, before each request; requests are counted from 0.
+    change: Option<Change>,
+    /// Larger limits are refused.
+    limit_max: Option<u32>,
+    /// From this request on there is no answer.
+    fails_from: Option<usize>,
+    ignores_offsets: bool,
+    ignores_bounds: bool,
+    has_bodies: bool,
+    /// What `hasMoreEvents` always says.
+    claim: Option<bool>,
+}
+
+#[derive(Default)]
+struct Service(Mutex<Script>);
+
+impl Service {
+    fn of(events: Vec<RawEvent>) -> Self {
+        let service = Self::default();
+        service.state().lists.insert(None, events);
+        service
+    }
+
+    fn changing(self, change: impl FnMut(usize, &mut Vec<RawEvent>) + Send + 'static) -> Self {
+        self.state().change = Some(Box::new(change));
+        self
+    }
+
+    fn state(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap()
+    }
+
+    fn answer(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
+        let mut state = self.state();
+        let number = state.asked.len();
+        assert!(number < REQUESTS_MAX, "an endless reading");
+        state.asked.push(query.clone());
+        if state.fails_from.is_some_and(|from| number >= from) {
+            return Err(ApiError::NotFound { what: "history".to_owned(), status: 404 });
+        }
+        if state.limit_max.is_some_and(|most| query.limit > most) {
+            return Err(ApiError::Rejected { what: "history".to_owned(), status: 400, code: None });
+        }
+        let mut list = state.lists.remove(&query.device).unwrap_or_default();
+        if let Some(change) = &mut state.change {
+            change(number, &mut list);
+        }
+        let is_within = |event: &&RawEvent| {
+            state.ignores_bounds || event.at().is_none_or(|at| (query.start..=query.stop).contains(&at.seconds()))
+        };
+        let offset = if state.ignores_offsets { 0 } else { usize::try_from(query.offset).unwrap() };
+        let page = list.iter().filter(is_within).skip(offset).take(query.limit as usize);
+        let events: Vec<RawEvent> = page.cloned().collect();
+        let mut body: Vec<u8> = Vec::new();
+        if state.has_bodies {
+            body.push(b'[');
+            events.iter().for_each(|event| body.extend_from_slice(&event.text));
+        }
+        state.lists.insert(query.device.clone(), list);
+        let page = Page { events, body: body.into(), has_more: state.claim, ..Page::default() };
+        Ok(Served { body: page, at: Some(clock(number)) })
+    }
+}
+
+impl Directory for Service {}
+
+impl EventSource for Service {
+    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
+        unreachable!("reading a range asks for pages alone")
+    }
+
+    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
+        Box::pin(std::future::ready(self.answer(query)))
+    }
+
+    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
+        unreachable!("reading a range asks for pages alone")
+    }
+}
+
+/// The service's clock at its answer to a request.
+fn clock(request: usize) -> Instant {
+    second(1_000_000 + i64::try_from(request).unwrap())
+}
+
+fn second(second: i64) -> Instant {
+    Instant::from_seconds(EPOCH_SECONDS + second)
+}
+
+fn range(start: i64, end: i64) -> Range {
+    Range::new(second(start), second(end))
+}
+
+/// An event that has an id.
+fn event(name: &str, at: i64) -> RawEvent {
+    let text = Bytes::from(format!("{name}@{at}"));
+    RawEvent::new(text, false, Some(EventId::new(name.to_owned())), ServedTime::At(second(at)))
+}
+
+/// One that has none: another of the same name and time is its twin.
+fn twin(name: &str, at: i64) -> RawEvent {
+    RawEvent::new(Bytes::from(format!("{name}@{at}")), false, None, ServedTime::At(second(at)))
+}
+
+/// One event a second.
+fn events(seconds: std::ops::Range<i64>) -> Vec<RawEvent> {
+    seconds.map(|at| event(&format!("e{at}"), at)).collect()
+}
+
+/// What came, by text, and how often each exists.
+fn told(held: &[Counted]) -> BTreeMap<String, u32> {
+    let mut told = BTreeMap::new();
+    for one in held {
+        *told.entry(String::from_utf8(one.event.text.to_vec()).unwrap()).or_default() += one.count;
+    }
+    told
+}
+
+/// The same of a list as it stands.
+fn truth(list: &[RawEvent]) -> BTreeMap<String, u32> {
+    let mut told = BTreeMap::new();
+    for event in list {
+        *told.entry(String::from_utf8(event.text.to_vec()).unwrap()).or_default() += 1;
+    }
+    told
+}
+
+/// The answer, which these services have at once.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("the service answers at once")
+}
+
+/// One list, or one of each of the computers.
+fn lists<'a>(
+    source: &'a Service,
+    team: &'a TeamId,
+    devices: &'a [Option<DeviceId>],
+    limit: &'a PageLimit,
+) -> Lists<'a> {
+    Lists { source, team, stream: Stream::Connections, devices, limit }
+}
+
+fn computers(names: &[&str]) -> Vec<Option<DeviceId>> {
+    names.iter().map(|name| Some(DeviceId::from(*name))).collect()
+}

@@ -1,0 +1,244 @@
+//! Reading a span: what it costs, what is proved, and what becomes of what will not hold still.
+
+use super::*;
+use crate::model::{Digest, Multiset};
+
+const PAGE: u32 = 4;
+
+struct Look {
+    leaves: Vec<Leaf>,
+    stats: ReadStats,
+}
+
+impl Look {
+    fn told(&self) -> BTreeMap<String, u32> {
+        let mut all = BTreeMap::new();
+        for (text, count) in self.leaves.iter().flat_map(|leaf| told(&leaf.events)) {
+            *all.entry(text).or_default() += count;
+        }
+        all
+    }
+
+    fn outcomes(&self, outcome: Outcome) -> usize {
+        self.leaves.iter().filter(|leaf| leaf.outcome == outcome).count()
+    }
+}
+
+/// The whole span; its parts must make it up, in order.
+fn read_with(
+    service: &Service,
+    (span, pad): (Range, i64),
+    devices: &[Option<DeviceId>],
+    (walk_events_max, prior): (u64, Option<Multiset<Digest>>),
+) -> Look {
+    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
+    let asked = Asked { range: span, pad };
+    let mut reader = SpanReader::new(lists(service, &team, devices, &limit), asked, walk_events_max, prior);
+    let mut look = Look { leaves: Vec::new(), stats: ReadStats::default() };
+    let mut end = span.start;
+    while let Some(leaf) = now(reader.next()).unwrap() {
+        assert_eq!(leaf.range.start, end);
+        end = leaf.range.end;
+        look.stats.add(leaf.stats);
+        look.leaves.push(leaf);
+    }
+    assert_eq!(end, span.end);
+    look
+}
+
+fn read(service: &Service, seconds: (i64, i64)) -> Look {
+    read_with(service, (range(seconds.0, seconds.1), 1), &[None], (u64::MAX, None))
+}
+
+fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
+    (stats.requests, stats.walks, stats.restarts, stats.events)
+}
+
+#[test]
+fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
+    for has_bodies in [false, true] {
+        let service = Service::of(events(0..10));
+        (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
+        let look = read(&service, (0, 100));
+        assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
+        assert_eq!(look.stats.anomalies, Anomalies { has_more: 6, ..Anomalies::default() });
+        assert_eq!(cost(&look.stats), (10, 2, 0, 36), "{has_bodies}");
+        assert_eq!((look.leaves[0].began_at, look.leaves[0].ended_at), (Some(clock(0)), Some(clock(9))));
+    }
+}
+
+#[test]
+fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_two_walks_agree() {
+    // One goes while the first walk is half way; one comes at the end of the second walk.
+    let service = Service::of(events(0..10)).changing(|request, list| {
+        if request == 2 {
+            list.remove(1);
+        }
+    });
+    let look = read(&service, (0, 100));
+    assert_eq!((look.stats.restarts, look.stats.walks), (1, 2));
+    assert_eq!(look.told(), truth(&events(0..10)), "what was seen before it went is kept");
+
+    for has_bodies in [false, true] {
+        let service = Service::of(events(0..10)).changing(|request, list| {
+            if request == 9 {
+                list.push(event("late", 9));
+            }
+        });
+        service.state().has_bodies = has_bodies;
+        let look = read(&service, (0, 100));
+        assert_eq!((look.stats.restarts, look.stats.walks), (0, 3), "{has_bodies}");
+        assert_eq!(look.told(), truth(&service.state().lists[&None]));
+    }
+}
+
+#[test]
+fn twins_over_several_pages_are_as_many_as_two_walks_counted() {
+    for has_bodies in [false, true] {
+        let mut list: Vec<RawEvent> = (0..11).map(|_| twin("same", 5)).collect();
+        list.push(twin("other", 6));
+        let service = Service::of(list.clone());
+        service.state().has_bodies = has_bodies;
+        assert_eq!(read(&service, (0, 100)).told(), truth(&list), "{has_bodies}");
+    }
+}
+
+#[test]
+fn what_a_former_reading_proved_is_the_first_of_the_two_walks_where_it_is_still_true() {
+    let held: Multiset<Digest> = events(0..10).iter().map(|event| event.digest).collect();
+    for (list, prior, walks) in [
+        (events(0..10), Some(held.clone()), 1),
+        (events(0..11), Some(held.clone()), 2),
+        (events(0..9), Some(held), 2),
+        (events(0..10), None, 2),
+    ] {
+        let look = read_with(&Service::of(list.clone()), (range(0, 100), 1), &[None], (u64::MAX, prior));
+        assert_eq!((look.told(), look.stats.walks, look.stats.restarts), (truth(&list), walks, 0));
+    }
+}
+
+#[test]
+fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() {
+    // In the second 21, one is replaced before each request.
+    let mut list = events(0..64);
+    list.splice(21..22, (0..9).map(|n| event(&format!("busy{n}"), 21)));
+    let service = Service::of(list).changing(|request, list| {
+        let busy = list.iter().position(|event| event.at() == Some(second(21))).unwrap();
+        list.remove(busy);
+        list.insert(busy + 8, event(&format!("new{request}"), 21));
+    });
+    let look = read_with(&service, (range(0, 64), 3_600), &[None], (u64::MAX, None));
+    let open: Vec<Range> =
+        look.leaves.iter().filter(|leaf| leaf.outcome == Outcome::Unstable).map(|leaf| leaf.range).collect();
+    let told = look.told();
+    assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
+        || told.contains_key(&truth(std::slice::from_ref(e)).into_keys().next().unwrap())));
+    assert!(told.keys().any(|text| text.starts_with("new")), "what was seen of it is kept");
+    // A second is padded by a second, and asked for with both its ends.
+    assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));
+    let asked = &service.state().asked;
+    assert_eq!((asked[0].start, asked[0].stop), (EPOCH_SECONDS - 3_600, EPOCH_SECONDS + 64 + 3_600));
+    let widths: Vec<i64> = asked.iter().map(|query| query.stop - query.start).collect();
+    assert!(widths.iter().all(|width| *width == 64 + 7_200 || *width <= 3 * 32), "the wide padding is for the whole");
+    assert!(widths.contains(&3));
+}
+
+#[test]
+fn a_span_that_never_holds_still_is_given_up_after_so_many_seconds_and_what_it_shows_is_kept() {
+    // Everywhere, an event is replaced before each request.
+    let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
+    let service = Service::of(list).changing(|request, list| {
+        for second in (0..list.len()).step_by(6) {
+            list[second] = event(&format!("r{request}"), i64::try_from(second / 6).unwrap());
+        }
+    });
+    let look = read(&service, (0, 40));
+    assert_eq!(look.outcomes(Outcome::Confirmed), 0);
+    let seconds = look.leaves.iter().filter(|leaf| leaf.range.length().as_secs() == 1).count();
+    assert!(seconds >= UNSTABLE_SECONDS_MAX as usize);
+    assert!(look.leaves.len() < 30, "{} parts of 40 seconds", look.leaves.len());
+    let told = look.told();
+    let missing: Vec<i64> =
+        (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn walks_that_are_whole_and_never_agree_are_given_up_too() {
+    // Each walk is one page and its end, and the next walk finds one event more.
+    let service = Service::of(events(0..1)).changing(|request, list| {
+        if request % 2 == 0 {
+            list.push(event(&format!("n{request}"), 0));
+        }
+    });
+    let team = TeamId::from("t");
+    let (limit, devices) = (PageLimit::fixed(1_000), [None]);
+    let asked = Asked { range: range(0, 1), pad: 1 };
+    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let leaf = now(reader.next()).unwrap().unwrap();
+    assert_eq!((leaf.outcome, leaf.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
+    assert_eq!(told(&leaf.events), truth(&service.state().lists[&None]));
+}
+
+#[test]
+fn a_walk_may_bring_as_many_as_fit_and_what_stands_in_a_wide_padding_is_kept() {
+    let look = read_with(&Service::of(events(0..10)), (range(0, 100), 1), &[None], (10, None));
+    assert_eq!((look.leaves.len(), cost(&look.stats)), (1, (10, 2, 0, 36)));
+    // Both bounds are served: beyond the end, one second more.
+    for (pad, kept) in [(1, 4), (2, 4 + 2 + 3), (3_600, 30)] {
+        let look = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
+        assert_eq!(look.told().len(), kept, "{pad}");
+    }
+}
+
+#[test]
+fn a_last_look_at_a_list_that_ignores_offsets_ends() {
+    let list: Vec<RawEvent> = (0..9).map(|n| event(&format!("e{n}"), 0)).collect();
+    let service = Service::of(list);
+    service.state().ignores_offsets = true;
+    let look = read(&service, (0, 1));
+    assert_eq!((look.outcomes(Outcome::Unstable), look.leaves.len()), (1, 1));
+    assert_eq!(look.told().len(), PAGE as usize, "all that it ever showed");
+    assert!(look.stats.requests < 200, "{:?}", look.stats);
+}
+
+#[test]
+fn many_lists_are_proved_together_and_halved_where_they_do_not_fit() {
+    for (walk_events_max, parts) in [(u64::MAX, 1), (15, 2)] {
+        let service = Service::default();
+        let devices = computers(&["a", "b"]);
+        let mut all = Vec::new();
+        for (name, device) in ["a", "b"].iter().zip(&devices) {
+            let list: Vec<RawEvent> = (0..10).map(|at| event(&format!("{name}{at}"), at)).collect();
+            all.extend(list.clone());
+            service.state().lists.insert(device.clone(), list);
+        }
+        let look = read_with(&service, (range(0, 10), 1), &devices, (walk_events_max, None));
+        assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&all), parts));
+        assert!(parts > 1 || cost(&look.stats) == (20, 2, 0, 72), "{:?}", look.stats);
+    }
+}
+
+#[test]
+fn what_was_seen_before_an_error_can_still_be_had() {
+    let service = Service::of(events(0..10));
+    service.state().fails_from = Some(2);
+    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
+    let devices = [None];
+    let asked = Asked { range: range(0, 100), pad: 1 };
+    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    assert!(matches!(now(reader.next()), Err(ApiError::NotFound { .. })));
+    let (partial, stats) = reader.into_partial();
+    assert_eq!((told(&partial), cost(&stats)), (truth(&events(0..6)), (3, 0, 0, 8)));
+}
+
+#[test]
+fn a_refused_page_size_begins_the_walk_again_and_is_no_restart() {
+    let service = Service::of(events(0..10));
+    service.state().limit_max = Some(500);
+    let (team, limit, devices) = (TeamId::from("t"), PageLimit::documented(), [None]);
+    let asked = Asked { range: range(0, 100), pad: 1 };
+    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let leaf = now(reader.next()).unwrap().unwrap();
+    assert_eq!((told(&leaf.events), cost(&leaf.stats)), (truth(&events(0..10)), (2 + 4, 2, 0, 30)));
+}

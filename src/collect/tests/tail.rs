@@ -1,0 +1,200 @@
+//! Following an open window: what is asked, what is handed out, and where the next look goes on.
+
+use super::*;
+
+/// Events passed, and the prefixes of the digests of the last.
+type Point = (u64, Vec<[u8; 16]>);
+
+const PAGE: u32 = 4;
+const WINDOW: (i64, i64) = (0, 1_000);
+
+/// All chunks of one look.
+fn follow(
+    service: &Service,
+    devices: &[Option<DeviceId>],
+    limit: &PageLimit,
+    (resume, chunk_events): (Option<Point>, usize),
+) -> Vec<TailChunk> {
+    let team = TeamId::from("t");
+    let asked = Asked { range: range(WINDOW.0, WINDOW.1), pad: 1 };
+    let mut reader = TailReader::new(lists(service, &team, devices, limit), asked, resume, chunk_events);
+    let mut chunks = Vec::new();
+    while let Some(chunk) = now(reader.next()).unwrap() {
+        chunks.push(chunk);
+    }
+    chunks
+}
+
+/// One look in one chunk.
+fn look(service: &Service, resume: Option<Point>) -> TailChunk {
+    let mut chunks = follow(service, &[None], &PageLimit::fixed(PAGE), (resume, usize::MAX));
+    assert_eq!(chunks.len(), 1);
+    chunks.remove(0)
+}
+
+fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
+    (stats.requests, stats.walks, stats.restarts, stats.events)
+}
+
+/// The names that the digests of a point's anchors are prefixes of.
+fn point_of(list: &[RawEvent], anchors: usize) -> Option<Point> {
+    let last = &list[list.len() - anchors..];
+    Some((list.len() as u64, last.iter().map(|event| event.digest.0[..16].try_into().unwrap()).collect()))
+}
+
+#[test]
+fn a_window_is_walked_twice_from_its_start_and_then_goes_on_from_there() {
+    let service = Service::of(events(0..10));
+    service.state().claim = Some(false);
+    let first = look(&service, None);
+    assert_eq!(told(&first.events), truth(&events(0..10)));
+    // Offsets 0, 2, 4, 6 of pages of four, two of them anchors; then the two anchors alone. Twice.
+    assert_eq!(cost(&first.stats), (10, 2, 0, 36));
+    let offsets: Vec<u64> = service.state().asked.iter().map(|query| query.offset).collect();
+    assert_eq!(offsets, [0, 2, 4, 6, 8, 0, 2, 4, 6, 8]);
+    assert_eq!(first.stats.anomalies.has_more, 6, "three pages of each walk followed one that was called the last");
+    assert_eq!((first.point.clone(), first.began_at), (point_of(&events(0..10), 2), Some(clock(0))));
+
+    service.state().lists.insert(None, events(0..13));
+    let second = look(&service, first.point);
+    assert_eq!(told(&second.events), truth(&events(10..13)));
+    assert_eq!(cost(&second.stats), (3, 1, 0, 9));
+    assert_eq!((second.point.clone(), second.began_at), (point_of(&events(0..13), 2), Some(clock(10))));
+
+    let third = look(&service, second.point.clone());
+    assert_eq!((third.events.len(), cost(&third.stats)), (0, (1, 1, 0, 2)));
+    assert_eq!(third.point, second.point, "a walk that brought nothing stands where it stood");
+}
+
+#[test]
+fn what_came_or_went_before_the_point_has_the_window_walked_again() {
+    type Case = (&'static str, fn(&mut Vec<RawEvent>), &'static [&'static str]);
+    let cases: [Case; 2] =
+        [("gone", |list| drop(list.remove(3)), &[]), ("late", |list| list.insert(3, event("late", 2)), &["late@2"])];
+    for (case, change, new) in cases {
+        let service = Service::of(events(0..10));
+        let point = look(&service, None).point;
+        change(service.state().lists.get_mut(&None).unwrap());
+        let chunk = look(&service, point);
+        let list = service.state().lists[&None].clone();
+        assert_eq!(told(&chunk.events), truth(&list), "{case}");
+        assert!(new.iter().all(|name| told(&chunk.events).contains_key(*name)), "{case}");
+        assert_eq!((chunk.stats.walks, chunk.stats.restarts), (2, 1), "{case}");
+        assert_eq!(chunk.point, point_of(&list, 2), "{case}");
+    }
+}
+
+#[test]
+fn chunks_are_handed_out_as_they_fill_and_only_the_first_walk_says_where_to_go_on() {
+    let service = Service::of(events(0..20));
+    let chunks = follow(&service, &[None], &PageLimit::fixed(PAGE), (None, 6));
+    let sizes: Vec<usize> = chunks.iter().map(|chunk| chunk.events.len()).collect();
+    assert_eq!(sizes, [6, 6, 6, 2], "the second walk brings nothing again");
+    let points: Vec<Option<u64>> = chunks.iter().map(|chunk| chunk.point.as_ref().map(|point| point.0)).collect();
+    assert_eq!(points, [Some(6), Some(12), Some(18), Some(20)]);
+    let all: Vec<Counted> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();
+    assert_eq!(told(&all), truth(&events(0..20)));
+
+    // While the second walk is behind the first, where it stands is no place to go on from.
+    let service = Service::of(events(0..20)).changing(|request, list| {
+        if request == 12 {
+            list.extend(["x", "y", "z"].map(|name| event(name, 19)));
+        }
+    });
+    let chunks = follow(&service, &[None], &PageLimit::fixed(PAGE), (None, 22));
+    let points: Vec<Option<u64>> = chunks.iter().map(|chunk| chunk.point.as_ref().map(|point| point.0)).collect();
+    assert_eq!(points, [None, Some(23)]);
+    assert_eq!(chunks.iter().map(|chunk| chunk.events.len()).sum::<usize>(), 23);
+}
+
+#[test]
+fn twins_are_as_many_as_one_page_showed_or_two_walks_agreed_on() {
+    let twins: Vec<RawEvent> = (0..7).map(|_| twin("same", 5)).collect();
+    let chunk = look(&Service::of(twins.clone()), None);
+    assert!((4..=7).contains(&told(&chunk.events)["same@5"]), "{:?}", told(&chunk.events));
+    // A new event beside two that were known: what is known comes no second time.
+    let pair = vec![twin("a", 1), twin("b", 2), twin("c", 3), twin("d", 4)];
+    let service = Service::of(pair);
+    let point = look(&service, None).point;
+    service.state().lists.get_mut(&None).unwrap().push(twin("e", 5));
+    let chunk = look(&service, point);
+    assert_eq!(told(&chunk.events), truth(&[twin("e", 5)]));
+}
+
+#[test]
+fn two_walks_that_differ_are_followed_by_a_third() {
+    // The list grows while the second walk reads it.
+    let service = Service::of(events(0..6)).changing(|request, list| {
+        if request == 4 {
+            list.push(event("new", 6));
+        }
+    });
+    let chunk = look(&service, None);
+    assert_eq!(told(&chunk.events), truth(&service.state().lists[&None]));
+    assert_eq!((chunk.stats.walks, chunk.stats.restarts), (3, 0));
+    assert_eq!(chunk.point, point_of(&service.state().lists[&None], 2));
+}
+
+#[test]
+fn a_list_that_never_holds_still_is_given_up_with_what_was_seen() {
+    // Before each request one more stands in front of the others: no anchor is where it was.
+    let service = Service::of(events(1..40)).changing(|request, list| list.insert(0, event(&format!("n{request}"), 0)));
+    let chunk = look(&service, None);
+    assert_eq!((chunk.stats.restarts, chunk.stats.walks), (RESTARTS_MAX + 1, 0));
+    assert_eq!(chunk.point, Some((0, Vec::new())), "the next look begins at the start");
+    assert!(chunk.events.len() > 4 && chunk.stats.requests == 2 * u64::from(RESTARTS_MAX + 1), "{:?}", chunk.stats);
+
+    // Each walk is whole, and brings one more than the walk before.
+    let service = Service::of(events(0..6)).changing(|request, list| {
+        if request % 2 == 0 {
+            list.push(event(&format!("n{request}"), 6));
+        }
+    });
+    let chunks = follow(&service, &[None], &PageLimit::fixed(100), (None, usize::MAX));
+    assert_eq!(cost(&chunks[0].stats).1, RESTARTS_MAX + 2, "{:?}", chunks[0].stats);
+    assert_eq!(told(&chunks[0].events), truth(&service.state().lists[&None]));
+}
+
+#[test]
+fn a_refused_page_size_costs_a_request_and_nothing_else() {
+    for devices in [vec![None], computers(&["a", "b"])] {
+        let service = Service::of(events(0..10));
+        service.state().lists.extend(devices.iter().map(|device| (device.clone(), events(0..10))));
+        service.state().limit_max = Some(if devices.len() == 1 { 500 } else { 100 });
+        let limit = PageLimit::documented();
+        let chunks = follow(&service, &devices, &limit, (None, usize::MAX));
+        assert_eq!(told(&chunks[0].events).len(), 10);
+        let refused = service.state().asked.iter().filter(|query| query.limit > 500).count();
+        assert_eq!((refused, chunks[0].stats.restarts), (if devices.len() == 1 { 2 } else { 0 }, 0));
+    }
+}
+
+#[test]
+fn many_lists_are_looked_at_one_after_another_and_leave_no_place_to_go_on_from() {
+    let service = Service::default();
+    for (name, seconds) in [("a", 0..10), ("b", 100..103), ("c", 200..200)] {
+        let list = seconds.map(|at| event(&format!("{name}{at}"), at)).collect();
+        service.state().lists.insert(Some(DeviceId::from(name)), list);
+    }
+    let devices = computers(&["a", "b", "c"]);
+    let resume = Some((3, vec![[0; 16]]));
+    let chunks = follow(&service, &devices, &PageLimit::fixed(PAGE), (resume, 1_000));
+    assert_eq!(chunks.len(), 1);
+    assert_eq!((chunks[0].events.len(), chunks[0].point.is_none()), (13, true));
+    assert_eq!(chunks[0].began_at, Some(clock(0)));
+    // Five requests for ten events, two for three, one for none.
+    assert_eq!(cost(&chunks[0].stats), (8, 1, 0, 18 + 4));
+    let asked: Vec<_> = service.state().asked.iter().map(|query| query.device.clone().unwrap()).collect();
+    assert_eq!(asked.iter().filter(|device| device.as_str() == "b").count(), 2);
+}
+
+#[test]
+fn a_window_too_full_to_be_walked_twice_is_walked_once() {
+    // More than a hundred thousand events, of few times, so that they are made quickly.
+    let many: Vec<RawEvent> = (0..101_000).map(|n| event(&format!("n{n}"), n / 1_000)).collect();
+    let service = Service::of(many);
+    let chunks = follow(&service, &[None], &PageLimit::fixed(20_000), (None, 50_000));
+    assert_eq!(chunks.iter().map(|chunk| chunk.events.len()).sum::<usize>(), 101_000);
+    assert_eq!(chunks.iter().map(|chunk| chunk.stats.walks).sum::<u32>(), 1);
+    assert_eq!(chunks.last().unwrap().point.as_ref().unwrap().0, 101_000);
+}

@@ -19,6 +19,8 @@ use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, Sessio
 pub const SNAPSHOT_LINES: u64 = 1_000;
 /// A snapshot is of use where lines follow it: the last but one is kept for when none do.
 const KEPT: usize = 2;
+/// A larger file is not read: a team's state of many years is some megabytes.
+const BYTES_MAX: u64 = 256 << 20;
 const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
 const DIGITS: usize = 64;
 
@@ -163,7 +165,7 @@ pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Opt
     let held = listed(store, &key).ok().filter(|held| !held.is_empty())?;
     let lengths = lengths(store, &key).ok()?;
     held.into_iter().rev().take(KEPT).find_map(|(_, path)| {
-        let bytes = store.read(&path).ok()?.to_bytes().ok()?;
+        let bytes = store.read(&path).ok().filter(|blob| blob.size() <= BYTES_MAX)?.to_bytes().ok()?;
         let snapshot = Snapshot::decode(&bytes)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;

@@ -1,6 +1,6 @@
 //! What strangers may have put into an archive, what the ledger itself says of its times, and how far damage reaches.
 
-use super::super::{FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
+use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
 use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, month};
 use super::*;
 
@@ -98,4 +98,67 @@ fn how_far_the_damage_reaches_is_said() {
     let report = check(&disk);
     let damage = report.teams[0].damage.unwrap();
     assert_eq!((damage.first_seq.0, damage.last_seq.0, report.teams[0].first_bad_line), (4, 6, Some(4)));
+}
+
+fn content_of(disk: &dyn Disk, path: &str) -> Vec<u8> {
+    disk.store().read(path).unwrap().to_bytes().unwrap().to_vec()
+}
+
+/// Zeros at the end of a sector of the file that lies in its last line, if one does: what a loss of power may leave.
+fn lose_power(content: &mut [u8]) -> bool {
+    let begin = content[..content.len() - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let ends = begin + 8..content.len() - 8;
+    let Some(end) = ends.into_iter().find(|at| at % 512 == 511 && (at - begin) % 512 > 3) else { return false };
+    // Were sectors counted from the line's beginning, none would end here.
+    let is_told = (begin..begin + content[begin..].len()).step_by(512).all(|from| from + 511 != end);
+    content[end - 3..=end].fill(0);
+    is_told
+}
+
+#[test]
+fn what_a_loss_of_power_left_is_told_from_damage_wherever_its_line_begins() {
+    for (path, is_signed) in [(LEDGER, false), ("ledger/team=acme/2026-11-20.heads", true)] {
+        let mut tried = 0;
+        for steps in 2..=history().len() {
+            let disk = MemoryStore::new();
+            let signer = is_signed.then(|| Arc::new(signing::signer(1)));
+            let mut writer = writer(&open(&disk.store()).signed_by(signer));
+            for draft in history().into_iter().take(steps) {
+                let _ = commit(&mut writer, draft).unwrap();
+            }
+            let mut content = content_of(&disk, path);
+            if !lose_power(&mut content) {
+                continue;
+            }
+            disk.put(path, &content);
+            tried += 1;
+            let codes: Vec<FaultCode> = check(&disk).faults.iter().map(|fault| fault.code).collect();
+            assert!(codes.contains(&FaultCode::TornTail), "{path}, {steps} lines: {codes:?}");
+            let damage = [FaultCode::ChainBreak, FaultCode::BadSig];
+            assert!(!codes.iter().any(|code| damage.contains(code)), "{path}, {steps} lines: {codes:?}");
+        }
+        assert!(tried > 0, "{path}: no last line holds the end of a sector");
+    }
+}
+
+#[test]
+fn a_file_that_is_what_the_ledger_says_and_no_table_is_named() {
+    let disk = MemoryStore::new();
+    let _ = committed(&disk.store());
+    let text = b"no Parquet file, and committed so";
+    let path = std::cell::RefCell::new(String::new());
+    edit_lines(&disk, |lines| {
+        lines[5] = forge(&lines[5], |line| {
+            let file = &mut line.body.adds[0];
+            let Some(ArchivePath::Data(place)) = ArchivePath::parse(&file.path) else { panic!("{}", file.path) };
+            (file.sha256, file.bytes) = (crate::model::Digest::of(text), text.len() as u64);
+            file.path = DataPath { hash: file.sha256.short(), ..place }.to_string();
+            path.borrow_mut().clone_from(&file.path);
+        });
+    });
+    disk.put(&path.borrow(), text);
+    let report = check(&disk);
+    let of_file: Vec<FaultCode> =
+        report.faults.iter().filter(|f| f.object == *path.borrow()).map(|fault| fault.code).collect();
+    assert_eq!(of_file, [FaultCode::Unreadable], "{:#?}", report.faults);
 }

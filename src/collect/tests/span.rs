@@ -61,7 +61,7 @@ fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
         (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
         let look = read(&service, (0, 100));
         assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
-        assert_eq!(look.stats.anomalies, Anomalies { has_more: 6, ..Anomalies::default() });
+        assert_eq!(look.stats.anomalies, Anomalies { has_more: 3, ..Anomalies::default() });
         assert_eq!(cost(&look.stats), (10, 2, 0, 36), "{has_bodies}");
         assert_eq!((look.leaves[0].began_at, look.leaves[0].ended_at), (Some(clock(0)), Some(clock(9))));
     }

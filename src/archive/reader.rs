@@ -14,7 +14,7 @@ use super::path::month_of;
 use super::state::TeamState;
 use super::store::Store;
 use super::table::{
-    ConnectionColumns, Selection, TableReader, column, event_rows, inventory_rows, reject_rows, schema_of,
+    ConnectionColumns, Selection, TableReader, by_parts, column, event_rows, inventory_rows, reject_rows, schema_of,
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
@@ -155,17 +155,19 @@ pub fn connection_columns(
     let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
     let selection =
         Selection { columns: &columns, range: Some(range), as_dictionaries: &as_dictionaries, ..Selection::default() };
-    let mut found = Vec::new();
-    for file in state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)) {
-        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-            let columns = ConnectionColumns::of(&state.team_id, &batch?, range);
-            let columns = columns.map_err(|detail| bad(&file.path, detail))?;
-            if !columns.is_empty() {
-                found.push(columns);
+    let files: Vec<&FileEntry> = state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)).collect();
+    let of_files = |files: &[&FileEntry]| -> Result<Vec<ConnectionColumns>, ArchiveError> {
+        let mut found = Vec::new();
+        for file in files {
+            for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+                let columns = ConnectionColumns::of(&state.team_id, &batch?, range);
+                found.push(columns.map_err(|detail| bad(&file.path, detail))?);
             }
         }
-    }
-    Ok(found)
+        found.retain(|columns| !columns.is_empty());
+        Ok(found)
+    };
+    Ok(by_parts(&files, 1, of_files)?.into_iter().flatten().collect())
 }
 
 /// The identities of the archived rows of a stream whose event time lies in `range`. Memory: the answer, and one batch.

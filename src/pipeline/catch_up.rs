@@ -9,12 +9,14 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use rayon::prelude::*;
+
 use crate::archive::{
     ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, TeamState, TeamWriter,
     WindowState,
 };
 use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
-use crate::model::{ConnectionEvent, EventRow, Instant, Range, Stream};
+use crate::model::{ConnectionEvent, EventRow, Instant, Range, SessionRow, Stream};
 
 use super::context::TeamContext;
 use super::sessions::{
@@ -23,6 +25,8 @@ use super::sessions::{
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
 const EVENTS_TARGET: u64 = 50_000;
+/// Fewer sessions are not worth a thread.
+const SESSIONS_A_THREAD_MIN: usize = 1_000;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -145,19 +149,25 @@ impl Part {
             open.iter().chain(&resting).filter(|held| events.places.contains_key(held.row.connection_id.as_str()));
         let known = known_events(writer, remembered, touched)?;
         remembered.forget_before(newest.minus(REMEMBERED_FOR));
-        let mut made = Vec::with_capacity(events.of.len());
-        for (id, fresh) in &events.of {
+        let make = |(id, fresh): &(&str, Vec<(&ConnectionColumns, usize)>)| {
             let before = if known.is_empty() { None } else { known.get(*id) };
             let before = before.map_or(&[][..], Vec::as_slice);
             let fresh = || fresh.iter().map(|(some, at)| some.get(*at));
             let session = session_from(before.iter().map(ConnectionEvent::from).chain(fresh()).collect());
             let session = session.expect("BUG: events of one connection make a session");
-            if !is_at_rest(&session, newest) {
-                let events = before.iter().cloned().chain(fresh().map(EventRow::from));
-                remembered.keep(session.connection_id.clone(), events.collect());
-            }
-            made.push(session);
-        }
+            let events = || before.iter().cloned().chain(fresh().map(EventRow::from)).collect();
+            let waiting: Option<Vec<EventRow>> = (!is_at_rest(&session, newest)).then(events);
+            (session, waiting)
+        };
+        let made: Vec<_> = match events.of.len() < 2 * SESSIONS_A_THREAD_MIN {
+            true => events.of.iter().map(make).collect(),
+            false => events.of.par_iter().with_min_len(SESSIONS_A_THREAD_MIN).map(make).collect(),
+        };
+        let keep = |(session, waiting): (SessionRow, Option<Vec<EventRow>>)| {
+            waiting.into_iter().for_each(|events| remembered.keep(session.connection_id.clone(), events));
+            session
+        };
+        let made = made.into_iter().map(keep).collect();
         draft.sessions = Some(SessionsDraft { is_anew: self.is_anew, ..changed(mark, made, open, resting, newest) });
         Ok(draft)
     }

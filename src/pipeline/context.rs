@@ -1,6 +1,6 @@
 //! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use crate::api::{Computers, EventSource};
 use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
-use crate::model::{Instant, Range, Stream, TeamId};
+use crate::model::{Range, Stream, TeamId};
 
 use super::batch::Batch;
+use super::catch_up::follow;
 use super::change::StreamChange;
 use super::flush::{Flushed, flush};
 use super::memory::TeamMemory;
-use super::plan::Windows;
+use super::plan::{Windows, windows_of};
 use super::progress::Progress;
 use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
@@ -50,10 +51,17 @@ type Committed = Result<(Flushed, Duration), ArchiveError>;
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
-    /// Events of the commit under way, and how it ends. There is one at a time: commits follow one another.
-    under_way: Option<(usize, tokio::task::JoinHandle<Committed>)>,
+    /// There is one at a time: commits follow one another.
+    under_way: Option<UnderWay>,
     /// When nothing was held back last.
     emptied_at: Duration,
+}
+
+/// A commit under way, and after it the sessions that it left to be made.
+struct UnderWay {
+    /// Its events, until they are committed.
+    events: Arc<AtomicUsize>,
+    end: tokio::task::JoinHandle<Committed>,
 }
 
 /// One team's round.
@@ -179,7 +187,7 @@ impl TeamContext {
     /// When a commit failed: this one, or one that had begun before.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut waiting = self.waiting.lock().await;
-        if waiting.under_way.as_ref().is_some_and(|(_, commit)| commit.is_finished()) {
+        if waiting.under_way.as_ref().is_some_and(|commit| commit.end.is_finished()) {
             self.finish(&mut waiting).await?;
         }
         self.check_whole()?;
@@ -261,8 +269,8 @@ impl TeamContext {
             return Ok(());
         }
         let held = waiting.batch.held_events();
-        let under_way = waiting.under_way.as_ref().map_or(0, |(events, _)| *events);
-        if holds_back && under_way > 0 && held + under_way < HELD_EVENTS_MAX {
+        let is_room = |under_way: &UnderWay| held + under_way.events.load(Ordering::Relaxed) < HELD_EVENTS_MAX;
+        if holds_back && waiting.under_way.as_ref().is_some_and(is_room) {
             return Ok(());
         }
         self.finish(waiting).await?;
@@ -283,19 +291,23 @@ impl TeamContext {
         if waiting.batch.is_idle() {
             waiting.emptied_at = self.clock.monotonic();
         }
-        let events = taken.held_events();
+        let events = Arc::new(AtomicUsize::new(taken.held_events()));
+        let left = events.clone();
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
             let began = clock.monotonic();
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let flushed = flush(taken, &mut writer, &mut lock(&remembered), &settings, seen_at, now)?;
+            let mut remembered = lock(&remembered);
+            let mut flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
+            left.store(0, Ordering::Relaxed);
+            flushed.commits += u64::from(follow(&mut writer, &mut remembered, seen_at, now)?);
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {
             Workers::Inline => self.end_commit(work()),
             Workers::Threads => {
-                waiting.under_way = Some((events, tokio::task::spawn_blocking(work)));
+                waiting.under_way = Some(UnderWay { events, end: tokio::task::spawn_blocking(work) });
                 Ok(())
             }
         }
@@ -303,8 +315,8 @@ impl TeamContext {
 
     /// Waits for the commit that is under way.
     async fn finish(&self, waiting: &mut Waiting) -> Result<(), ArchiveError> {
-        let Some((_, commit)) = &mut waiting.under_way else { return Ok(()) };
-        let done = commit.await;
+        let Some(commit) = &mut waiting.under_way else { return Ok(()) };
+        let done = (&mut commit.end).await;
         waiting.under_way = None;
         self.end_commit(joined(done).await)
     }
@@ -376,14 +388,6 @@ async fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
         // The runtime is shutting down: whoever waits here is not heard any more.
         Err(_) => std::future::pending().await,
     }
-}
-
-/// One stream's record and windows.
-pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
-    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
-    let windows = windows.take_while(|((of, _), _)| *of == stream);
-    let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -12,7 +12,6 @@ use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
-use super::catch_up::follow;
 use super::change::{StreamChange, WindowChange, fresh};
 use super::join::{Added, Held, join, no_longer_served};
 use super::ranges::missing;
@@ -64,7 +63,6 @@ pub fn flush(
         Committed::Nothing => {}
         Committed::Committed { .. } | Committed::AlreadyCommitted { .. } => flushed.commits = 1,
     }
-    flushed.commits += u64::from(follow(writer, remembered, seen_at, now)?);
     Ok(flushed)
 }
 

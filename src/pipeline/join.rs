@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use rayon::prelude::*;
+
 use crate::archive::{StoredEvent, StoredReject};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
@@ -112,25 +114,14 @@ pub fn join(
     }
 }
 
-/// The events as what most of them are where nothing is held yet: the first of their id and content. Read by two threads;
-/// empty where that is not worth it.
+/// The events as what most of them are where nothing is held yet: the first of their id and content. Read by several
+/// threads; empty where that is not worth it.
 fn read_ahead(team: &TeamId, stream: Stream, events: &[Counted], held: &Held, seen_at: Instant) -> Vec<Read> {
     if events.len() < READ_AHEAD_EVENTS_MIN || !held.occurrences.is_empty() {
         return Vec::new();
     }
-    let read = |events: &[Counted]| -> Vec<Read> {
-        events.iter().map(|Counted { event, .. }| normalize(team, stream, event, 1, 1, seen_at)).collect()
-    };
-    let (some, others) = events.split_at(events.len() / 2);
-    std::thread::scope(|scope| {
-        let others = scope.spawn(|| read(others));
-        let mut all = read(some);
-        match others.join() {
-            Ok(others) => all.extend(others),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-        all
-    })
+    let events = events.par_iter().with_min_len(READ_AHEAD_EVENTS_MIN / 2);
+    events.map(|Counted { event, .. }| normalize(team, stream, event, 1, 1, seen_at)).collect()
 }
 
 /// How many archived events of a range that was read whole are no longer served.

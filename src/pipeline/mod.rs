@@ -45,7 +45,7 @@ use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
 pub use catch_up::catch_up_by;
-pub use context::{TeamContext, Workers, windows_of};
+pub use context::{TeamContext, Workers};
 pub use daemon::{Command, Daemon};
 pub use desk::weight;
 pub use estimate::{Estimate, estimate};
@@ -53,7 +53,7 @@ pub use fleet::{Fleet, FleetRound};
 pub use flush::Flushed;
 pub use live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
 pub use looks::{LOOK_AGE, LookRound, looks_planned};
-pub use plan::{StreamPlan, Windows, lag, plan};
+pub use plan::{StreamPlan, Windows, lag, plan, windows_of};
 pub use progress::{Progress, Quiet};
 pub use quarantine::{Retried, RetriedByReason, retry_quarantine};
 pub use sessions::{Remembered, correlate, put_off};

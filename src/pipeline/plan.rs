@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::archive::{StreamRecord, WindowRecord, WindowState};
-use crate::model::{Instant, Range};
+use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use super::ranges::{clip, missing};
@@ -12,6 +12,14 @@ use super::settings::{SPAN_EVENTS_TARGET, Settings};
 
 /// One stream's windows, by start.
 pub type Windows = BTreeMap<Instant, WindowRecord>;
+
+/// One stream's record and windows.
+pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
+    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+    let windows = windows.take_while(|((of, _), _)| *of == stream);
+    let record = state.streams.get(&stream).cloned().unwrap_or_default();
+    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
+}
 
 /// What there is to do for one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

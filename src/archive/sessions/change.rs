@@ -11,7 +11,7 @@ use crate::model::{ConnectionId, Instant, SessionRow, Stream};
 use super::super::path::{ArchivePath, day_start, month_of};
 use super::super::plan::{Content, Output};
 use super::super::state::TeamState;
-use super::super::table::{BATCH_ROWS_MAX, MergeInput, RowsDigest, column, digest_rows, session_batch};
+use super::super::table::{BATCH_ROWS_MAX, MergeInput, RowsDigest, by_parts, column, digest_rows, session_batch};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
 
 /// Smaller files of a month go up in the next one that the month gains.
@@ -238,14 +238,14 @@ fn key(row: &SessionRow) -> (i64, &str) {
 }
 
 fn batches(rows: &[&SessionRow]) -> Result<(Vec<RecordBatch>, Sum), String> {
-    let mut sum = Sum::default();
-    let batches = rows.chunks(BATCH_ROWS_MAX).map(|some| {
+    let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
         let batch = session_batch(some.iter().copied())?;
-        sum.add(some.len() as u64, digest_rows(&batch)?);
-        Ok(batch)
-    });
-    let batches = batches.collect::<Result<Vec<_>, String>>()?;
-    Ok((batches, sum))
+        let digest = digest_rows(&batch)?;
+        Ok::<_, String>((batch, digest))
+    })?;
+    let mut sum = Sum::default();
+    batches.iter().for_each(|(batch, digest)| sum.add(batch.num_rows() as u64, *digest));
+    Ok((batches.into_iter().map(|(batch, _)| batch).collect(), sum))
 }
 
 fn without(batch: &RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {

@@ -5,14 +5,17 @@
 //! time is the byte 2 and its value as 8 bytes (little end first, two's complement); a truth value is the byte 3 and 0 or
 //! 1. The digest of many rows is the sum of theirs as 256-bit integers, big end first, modulo 2^256.
 
+use std::convert::Infallible;
+
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{ConnectionId, Detail, Digest, EventRow};
 
-/// Fewer rows are not worth a thread.
-const ROWS_A_THREAD_MIN: usize = 4096;
+use super::by_parts;
+
+const ROWS_A_THREAD: usize = 2048;
 const ROW_DOMAIN: &[u8] = b"annals row v1\n";
 
 /// A sum of row digests.
@@ -151,18 +154,8 @@ pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
 
 /// The digest of events, as [`digest_rows`] finds it in their columns.
 pub fn digest_events(rows: &[EventRow]) -> RowsDigest {
-    if rows.len() < ROWS_A_THREAD_MIN {
-        return digest_some(rows);
-    }
-    let (some, others) = rows.split_at(rows.len() / 2);
-    std::thread::scope(|scope| {
-        let others = scope.spawn(|| digest_some(others));
-        let sum = digest_some(some);
-        match others.join() {
-            Ok(other) => sum.plus(other),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+    let Ok(sums) = by_parts::<_, _, Infallible>(rows, ROWS_A_THREAD, |rows| Ok(digest_some(rows)));
+    sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus)
 }
 
 fn digest_some(rows: &[EventRow]) -> RowsDigest {

@@ -14,6 +14,8 @@ mod splice;
 mod tuning;
 mod writer;
 
+use rayon::prelude::*;
+
 pub use batch::{event_batch, reject_batch};
 pub use connections::ConnectionColumns;
 pub use digest::{RowsDigest, digest_events, digest_rows};
@@ -26,6 +28,22 @@ pub use sessions::{session_batch, session_rows};
 pub use splice::Groups;
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Tier};
 pub use writer::{TableWriter, Written};
+
+/// What `make` makes of each `length` of `items`, in order; of several on several threads.
+///
+/// # Errors
+/// What `make` answers.
+pub fn by_parts<T: Sync, R: Send, E: Send>(
+    items: &[T],
+    length: usize,
+    make: impl Fn(&[T]) -> Result<R, E> + Send + Sync,
+) -> Result<Vec<R>, E> {
+    match items.len() <= length {
+        // Handing on so little costs more than it is.
+        true => items.chunks(length).map(make).collect(),
+        false => items.par_chunks(length).map(make).collect(),
+    }
+}
 
 /// The version of the files' schema, in their metadata.
 pub const TABLE_VERSION: &str = "1";

@@ -7,6 +7,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
+use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, Instant};
@@ -16,6 +17,9 @@ use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
 use super::{Groups, Tier, column, schema_of};
+
+/// Columns of fewer rows are encoded one after another.
+const ROWS_A_THREAD_MIN: usize = 1_024;
 
 /// What was written, as the ledger records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,11 +126,16 @@ impl TableWriter {
             none => none.insert(Group { columns: self.columns.create_column_writers(index)?, rows: 0, text_bytes: 0 }),
         };
         let schema = batch.schema();
-        let mut writers = group.columns.iter_mut();
+        let mut leaves = Vec::with_capacity(group.columns.len());
         for (field, column) in schema.fields().iter().zip(batch.columns()) {
-            for leaf in compute_leaves(field, column)? {
-                writers.next().expect("BUG: a writer for every column").write(&leaf)?;
-            }
+            leaves.extend(compute_leaves(field, column)?);
+        }
+        assert_eq!(leaves.len(), group.columns.len(), "BUG: a writer for every column");
+        if batch.num_rows() < ROWS_A_THREAD_MIN {
+            group.columns.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| writer.write(leaf))?;
+        } else {
+            let columns = group.columns.par_iter_mut().zip(&leaves).with_max_len(1);
+            columns.try_for_each(|(writer, leaf)| writer.write(leaf))?;
         }
         group.rows += batch.num_rows();
         group.text_bytes += offsets.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
@@ -136,9 +145,12 @@ impl TableWriter {
     fn close_group(&mut self) -> Result<(), ParquetError> {
         let Some(group) = self.group.take() else { return Ok(()) };
         let mut row_group = self.writer.next_row_group()?;
-        for column in group.columns {
-            column.close()?.append_to_row_group(&mut row_group)?;
-        }
+        let is_small = group.rows < ROWS_A_THREAD_MIN;
+        let closed: Result<Vec<_>, ParquetError> = match is_small {
+            true => group.columns.into_iter().map(ArrowColumnWriter::close).collect(),
+            false => group.columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect(),
+        };
+        closed?.into_iter().try_for_each(|column| column.append_to_row_group(&mut row_group))?;
         row_group.close().map(drop)
     }
 

@@ -31,6 +31,8 @@ pub struct Choices {
     pub rule_status: u16,
     /// What "OK" and "Created" answer.
     pub created_body: CreatedBody,
+    /// Whether lists without items are served rather than left out.
+    pub empty_lists: bool,
     /// Whether members who are no admins may read more than the limited team view.
     pub members_read: bool,
     /// Whether a body with a field that the endpoint does not have is refused.
@@ -43,6 +45,8 @@ pub struct Choices {
     pub invite_days: u32,
     /// Whether invites and installers that have expired are still listed.
     pub list_expired: bool,
+    /// Whether connection events older than the plan's span are withheld.
+    pub enforce_plan_span: bool,
     /// Of one token, in a minute of the sandbox's clock.
     pub requests_per_minute: Option<u32>,
     /// How long after a change its events are served.
@@ -101,12 +105,14 @@ impl Default for Choices {
             invalid_status: 400,
             rule_status: 400,
             created_body: CreatedBody::Object,
+            empty_lists: false,
             members_read: true,
             refuse_unknown_fields: false,
             require_content_type: true,
             admin_needs_access: false,
             invite_days: 30,
             list_expired: false,
+            enforce_plan_span: false,
             requests_per_minute: None,
             event_delay_ms: 0,
         }

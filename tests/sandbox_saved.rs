@@ -106,6 +106,8 @@ async fn files_of_earlier_builds_are_taken_up() {
         };
         assert!(names("groups").contains(&json!("saved")) && names("devices").contains(&json!("kept-1")));
         assert_eq!(names("devices").len(), 40, "one removed, one added");
+        let choices = visitor.own("GET", "/choices", &Value::Null).await.with(200);
+        assert_eq!((&choices["default_limit"], &choices["admin_needs_access"]), (&json!(9), &json!("never")));
         assert_eq!(
             visitor.get("/history?limit=1").await.json()["events"][0]["header"]["tokenInfo"]["title"],
             "sandbox token"

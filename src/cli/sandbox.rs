@@ -157,7 +157,9 @@ fn save(sandbox: &RunningSandbox, path: &Path) -> std::io::Result<()> {
 fn ready_line(sandbox: &RunningSandbox) -> String {
     let line = json!({
         "base_url": sandbox.base_url,
-        "tokens": {"admin": sandbox.admin_token, "read_only": sandbox.read_only_token},
+        "tokens": {
+            "admin": sandbox.admin_token, "read_only": sandbox.read_only_token, "member": sandbox.member_token,
+        },
         "teams": sandbox.teams,
     });
     format!("{line}\n")
@@ -165,8 +167,8 @@ fn ready_line(sandbox: &RunningSandbox) -> String {
 
 fn ready_text(sandbox: &RunningSandbox) -> String {
     let mut text = format!(
-        "The sandbox serves at {}\n  admin token      {}\n  read-only token  {}\n",
-        sandbox.base_url, sandbox.admin_token, sandbox.read_only_token
+        "The sandbox serves at {}\n  admin token      {}\n  read-only token  {}\n  member's token   {}\n",
+        sandbox.base_url, sandbox.admin_token, sandbox.read_only_token, sandbox.member_token
     );
     for team in &sandbox.teams {
         let count = |stream| sandbox.handle.visible(team, stream);
@@ -178,8 +180,8 @@ fn ready_text(sandbox: &RunningSandbox) -> String {
         ));
     }
     text.push_str(&format!(
-        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nCtrl-C stops it.\n",
-        sandbox.read_only_token, sandbox.base_url
+        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nAll that it answers: {}/openapi.json\nCtrl-C stops it.\n",
+        sandbox.read_only_token, sandbox.base_url, sandbox.base_url
     ));
     text
 }
@@ -237,7 +239,9 @@ mod tests {
         assert_eq!((line.matches('\n').count(), line.ends_with('\n')), (1, true));
         let expected = json!({
             "base_url": sandbox.base_url,
-            "tokens": {"admin": sandbox.admin_token, "read_only": sandbox.read_only_token},
+            "tokens": {
+                "admin": sandbox.admin_token, "read_only": sandbox.read_only_token, "member": sandbox.member_token,
+            },
             "teams": [sandbox.teams[0].as_str(), sandbox.teams[1].as_str()],
         });
         assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), expected);

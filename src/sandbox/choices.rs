@@ -39,8 +39,8 @@ pub struct Choices {
     pub refuse_unknown_fields: bool,
     /// Whether a body without `Content-Type: application/json` is refused.
     pub require_content_type: bool,
-    /// Whether only an admin with remote access on is the admin that a team must keep.
-    pub admin_needs_access: bool,
+    /// When only an admin with remote access on is the admin that a team must keep.
+    pub admin_needs_access: AdminAccess,
     /// Days that an invite is valid; 0: without end.
     pub invite_days: u32,
     /// Whether invites and installers that have expired are still listed.
@@ -109,7 +109,7 @@ impl Default for Choices {
             members_read: true,
             refuse_unknown_fields: false,
             require_content_type: true,
-            admin_needs_access: false,
+            admin_needs_access: AdminAccess::WhenChanged,
             invite_days: 30,
             list_expired: false,
             enforce_plan_span: false,
@@ -199,6 +199,18 @@ pub enum Order {
     ByTime,
     /// Every two neighbours of the list are swapped: one stable list, not in time order.
     NeighboursSwapped,
+}
+
+/// Whether an admin without remote access is the admin that a team must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminAccess {
+    /// Yes: a change of remote access never leaves a team without an admin.
+    Never,
+    /// Yes; but who turns an admin's remote access off must leave an admin who has it.
+    WhenChanged,
+    /// No: roles and removals must leave one with remote access too.
+    Always,
 }
 
 /// The fields of an error body.

@@ -40,7 +40,7 @@
 //! | null for an optional field | as if left out | |
 //! | a body without the field that its endpoint is about: `name`, `annotations`, `annotationKeys` | refused as a wrong body | `invalid_status` |
 //! | `name` filters with asterisks elsewhere; `*`; an empty one | the whole name, asterisks too; every name; no name | |
-//! | whether an admin without remote access is the admin that must stay | yes | `admin_needs_access` |
+//! | whether an admin without remote access is the admin that must stay | yes; but turning an admin's off must leave one who has it, for the document names that as a case of `team-requires-admin` | `admin_needs_access` |
 //! | how long an invite is valid | 30 days | `invite_days` |
 //! | whether what has expired is still listed | no | `list_expired` |
 //! | `singleUse` of an invite with `sendTo` | true unless sent | |
@@ -119,7 +119,7 @@ mod words;
 mod world;
 
 pub use cast::SECRET_PREFIX;
-pub use choices::{Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
+pub use choices::{AdminAccess, Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
 pub use config::{Fault, FaultHook, LIVE_DAYS, Lateness, RequestInfo, SandboxConfig};
 pub use error::SandboxError;
 pub use handle::{InsertedEvent, SandboxHandle};

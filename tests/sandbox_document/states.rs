@@ -53,6 +53,14 @@ async fn the_last_admin_and_the_last_active_user_stay() {
         assert_eq!(scene.refused(method, &path, body).await, error(400, code));
     }
     assert_eq!(scene.get("/users").await["users"].as_array().unwrap().len(), 1);
+    let invite = scene.send("POST", "/invite/user", json!({})).await.with(201);
+    let join = json!({"secret": invite["secret"], "email": "other@x.example"});
+    let other = format!("/user/{}", id_of(&scene.own("POST", "/join", join).await.with(201)));
+    let off = json!({"remoteAccess": "disabled"});
+    assert_eq!(scene.refused("PATCH", &path, off.clone()).await, error(400, "team-requires-admin"), "others connect");
+    scene.send("PATCH", &other, off).await.with(201);
+    scene.send("PATCH", &other, json!({"role": "admin"})).await.with(201);
+    assert_eq!(scene.refused("DELETE", &path, NONE).await, error(400, "team-requires-active-user"));
 }
 
 #[tokio::test]

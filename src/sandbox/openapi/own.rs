@@ -44,7 +44,6 @@ fn switches() -> Value {
         "refuse_unknown_fields",
         "require_content_type",
         "members_read",
-        "admin_needs_access",
         "list_expired",
         "enforce_plan_span",
         "empty_lists",
@@ -52,7 +51,8 @@ fn switches() -> Value {
         all.insert(name.to_owned(), flag());
     }
     for (name, values) in [
-        ("has_more", &["honest", "always_true", "always_false", "missing"][..]),
+        ("admin_needs_access", &["never", "when_changed", "always"][..]),
+        ("has_more", &["honest", "always_true", "always_false", "missing"]),
         ("next_offset", &["honest", "missing", "zero", "stuck", "backwards"]),
         ("order", &["by_time", "neighbours_swapped"]),
         ("error_shape", &["detail", "message", "nested", "code", "errors", "problem"]),

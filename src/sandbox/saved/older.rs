@@ -2,7 +2,7 @@
 //!
 //! | format | differs from the next |
 //! |---|---|
-//! | 1 | no `saved_by`, nothing counted for the rate limit; the plan's span was enforced by what the data is made of; its data always had odd events; its first builds kept fault rules without how often they had come true, and took some that are refused now |
+//! | 1 | no `saved_by`, nothing counted for the rate limit; the plan's span was enforced by what the data is made of; its data always had odd events; `admin_needs_access` was true or false; its first builds kept fault rules without how often they had come true, and took some that are refused now |
 
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,9 @@ fn from_first(saved: &mut Map<String, Value>) -> Result<(), SavedError> {
     });
     if let (Some(enforced), Some(choices)) = (enforced, saved.get_mut("choices").and_then(Value::as_object_mut)) {
         choices.insert("enforce_plan_span".to_owned(), enforced);
+    }
+    if let Some(held) = saved.get_mut("choices").and_then(|choices| choices.get_mut("admin_needs_access")) {
+        *held = json!(if *held == json!(true) { "always" } else { "never" });
     }
     for (number, rule) in saved.get_mut("faults").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
         count(rule);

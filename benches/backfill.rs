@@ -111,7 +111,7 @@ async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failu
 async fn memory() -> Result<(), Failure> {
     let (events, days) = (number("--events", 10_000_000)?, number("--days", 200)?);
     let clock = SystemClock::new();
-    let mut sandbox = annals(&["sandbox", "--json", "--teams", "1", "--end", END])
+    let mut sandbox = annals(&["sandbox", "--json", "--odd-events", "--teams", "1", "--end", END])
         .args(["--days", &days.to_string(), "--sessions-per-day", &sessions_per_day(events, days).to_string()])
         .stdout(Stdio::piped())
         .spawn()?;

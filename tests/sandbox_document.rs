@@ -10,13 +10,22 @@ mod common;
 mod endpoints;
 #[path = "sandbox_document/fields.rs"]
 mod fields;
+#[path = "sandbox_document/limits.rs"]
+mod limits;
 #[path = "sandbox_document/people.rs"]
 mod people;
+#[path = "sandbox_document/records.rs"]
+mod records;
+#[path = "sandbox_document/resources.rs"]
+mod resources;
 #[path = "sandbox_document/rights.rs"]
 mod rights;
+#[path = "sandbox_document/rules.rs"]
+mod rules;
 #[path = "sandbox_document/states.rs"]
 mod states;
 
+use annals::sandbox::SandboxConfig;
 use common::sandbox_client::{Reply, Visitor, small};
 use serde_json::{Value, json};
 
@@ -47,7 +56,8 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let visitor = Visitor::of(small()).await;
+        // As the command serves it.
+        let visitor = Visitor::of(SandboxConfig { odd_events: false, ..small() }).await;
         let team = visitor.get("").await.json();
         let groups = team["groups"].as_object().unwrap();
         let of = |scim: bool| groups.iter().find(|(_, held)| held["scimManaged"] == scim).unwrap().0.clone();
@@ -83,6 +93,25 @@ impl Scene {
         let name = |event: &Value| names(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
         page["events"].as_array().unwrap().iter().map(name).collect()
     }
+}
+
+/// Every row of every table of the document, and every numbered rule, one a line, in its order.
+const DOCUMENT: &str = include_str!("sandbox_document/rows.txt");
+
+#[test]
+fn every_row_of_the_document_has_a_case_named_after_it() {
+    let cases = [
+        include_str!("sandbox_document/endpoints.rs"),
+        include_str!("sandbox_document/limits.rs"),
+        include_str!("sandbox_document/records.rs"),
+        include_str!("sandbox_document/resources.rs"),
+        include_str!("sandbox_document/rules.rs"),
+        include_str!("sandbox_document/states.rs"),
+    ];
+    let has_case = |row: &str| cases.iter().any(|text| text.contains(&format!("\"{row}\"")));
+    let without: Vec<&str> = DOCUMENT.lines().filter(|row| !has_case(row)).collect();
+    assert_eq!(without, [""; 0]);
+    assert!(DOCUMENT.lines().count() > 180);
 }
 
 fn error(status: u16, code: &str) -> (u16, String) {

@@ -120,7 +120,8 @@ async fn a_hook_sees_each_request_and_may_change_the_data_between_pages() {
 #[tokio::test]
 async fn the_plans_span_can_hide_older_connections() {
     let span = Duration::from_secs(2 * 86_400);
-    let visitor = Visitor::of(SandboxConfig { plan_span: Some(span), enforce_plan_span: true, ..small() }).await;
+    let visitor = Visitor::of(SandboxConfig { plan_span: Some(span), ..small() }).await;
+    visitor.own("PATCH", "/choices", &serde_json::json!({"enforce_plan_span": true})).await.with(200);
     let earliest = visitor.sandbox.handle.now().minus(span);
     let all = Visitor::of(small()).await.walk("/history/devices?desc=false", 1001).await;
     let left = visitor.walk("/history/devices?desc=false", 1001).await;

@@ -59,7 +59,7 @@ async fn the_sandbox_is_as_it_describes_itself() {
 async fn it_is_so_too_under_other_readings_of_the_document() {
     let visitor = Visitor::of(small()).await;
     let readings = json!({"error_shape": "problem", "created_body": "object", "rule_status": 422, "invalid_status": 422,
-        "forbidden_status": 404, "refuse_unknown_fields": true, "has_more": "missing", "limit_max": 50});
+        "forbidden_status": 404, "refuse_unknown_fields": true, "has_more": "missing", "limit_max": 50, "empty_lists": true});
     visitor.own("PATCH", "/choices", &readings).await.with(200);
     tested(&visitor, 2, PATHS, &[]).await;
 }

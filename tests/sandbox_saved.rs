@@ -81,13 +81,112 @@ async fn a_saved_sandbox_goes_on_where_it_was() {
     assert_eq!(seen(&visitor).await, before);
 }
 
+/// A file of a format, with what the build that saved it had.
+const FIRST_BUILDS: &str = include_str!("sandbox_saved/format-1-first-builds.json");
+
+#[tokio::test]
+async fn files_of_earlier_builds_are_taken_up() {
+    let first: Value = serde_json::from_str(FIRST_BUILDS).unwrap();
+    let mut counted = first.clone();
+    // As later builds of the format kept fault rules.
+    let rules = first["faults"].as_array().unwrap().iter().map(|rule| {
+        let mut rule = rule.clone();
+        rule["every"] = json!(2);
+        rule["fault"] = json!("reset");
+        json!({"rule": rule, "fitting": 3, "befallen": 1})
+    });
+    counted["faults"] = rules.collect();
+    for (file, first_answer, second_answer) in [(&first, Some(200), Some(503)), (&counted, None, Some(200))] {
+        let saved = Saved::parse(file.to_string().as_bytes()).unwrap();
+        let visitor = Visitor::of(saved.config()).await;
+        assert_eq!(visitor.team().as_str(), file["teams"][0]["state"]["id"]);
+        let served = visitor.get("").await.json();
+        let names = |map: &str| -> Vec<Value> {
+            served[map].as_object().unwrap().values().map(|held| held["name"].clone()).collect()
+        };
+        assert!(names("groups").contains(&json!("saved")) && names("devices").contains(&json!("kept-1")));
+        assert_eq!(names("devices").len(), 40, "one removed, one added");
+        let choices = visitor.own("GET", "/choices", &Value::Null).await.with(200);
+        assert_eq!((&choices["default_limit"], &choices["admin_needs_access"]), (&json!(9), &json!("never")));
+        assert_eq!(
+            visitor.get("/history?limit=1").await.json()["events"][0]["header"]["tokenInfo"]["title"],
+            "sandbox token"
+        );
+        let device = visitor.sandbox.handle.devices(visitor.team())[0].clone();
+        let path = format!("/v1/team/{}/device/{device}/urls", visitor.team());
+        for expected in [first_answer, second_answer] {
+            let answer = visitor.try_send("GET", &visitor.sandbox.admin_token, &path).await;
+            assert_eq!(answer.ok().map(|answer| answer.status), expected);
+        }
+        let faults = visitor.own("GET", "/faults", &Value::Null).await.with(200);
+        let rule = &faults["rules"][1];
+        assert!(
+            rule["every"].as_u64() > Some(0) && rule["fault"]["latency_ms"].as_u64().is_none_or(|ms| ms <= 3_600_000)
+        );
+        let again = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
+        assert_eq!(
+            (&again["format"], &again["made_of"]["odd_events"]),
+            (&json!(2), &json!(true)),
+            "saved as this format"
+        );
+        visitor.own("PUT", "/state", file).await.with(200);
+    }
+    let mut refused = first;
+    refused["faults"][0]["fault"]["status"]["status"] = json!(200);
+    let said = Saved::parse(refused.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(said.contains("fault rule 1 asks for status 200") && said.contains("take it out of \"faults\""), "{said}");
+}
+
+#[tokio::test]
+async fn a_saved_sandbox_goes_on_in_the_minute_that_its_rate_limit_was_in() {
+    let visitor = Visitor::of(small()).await;
+    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": 3})).await.with(200);
+    let ask = async |visitor: &Visitor| visitor.get("/devices?name=x").await;
+    assert_eq!((ask(&visitor).await.status, ask(&visitor).await.status), (200, 200));
+    let state = visitor.own("GET", "/state", &Value::Null).await.with(200);
+    let saved = Saved::parse(state.to_string().as_bytes()).unwrap();
+    let other = Visitor::of(saved.config()).await;
+    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await.with(200);
+    ask(&visitor).await.with(200);
+    visitor.own("PUT", "/state", &state).await.with(200);
+    for visitor in [&visitor, &other] {
+        assert_eq!(ask(visitor).await.status, 200, "the third of the minute");
+        let refused = ask(visitor).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")));
+        visitor.sandbox.handle.advance(std::time::Duration::from_secs(60));
+        assert_eq!(ask(visitor).await.status, 200, "another minute");
+    }
+}
+
+#[test]
+fn the_command_says_what_to_do_with_a_file_that_it_does_not_take_up() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("newer.json");
+    let write = |text: &str| std::io::Write::write_all(&mut std::fs::File::create(&file).unwrap(), text.as_bytes());
+    for (text, said) in [
+        (r#"{"format": 7, "saved_by": "4.0.0"}"#, "format 7, saved by annals 4.0.0"),
+        (r#"{"format": 2}"#, "cannot be read as a saved sandbox: missing field"),
+        ("[]", "cannot be read as a saved sandbox: it is no JSON object"),
+        ("no", "cannot be read as a saved sandbox"),
+    ] {
+        write(text).unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_annals"));
+        let outcome = command.args(["sandbox", "--load"]).arg(&file).output().unwrap();
+        let errors = String::from_utf8(outcome.stderr).unwrap();
+        assert!(!outcome.status.success() && errors.contains(said), "{errors}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_no_saved_sandbox_of_this_one_is_refused_and_changes_nothing() {
     let visitor = Visitor::of(small()).await;
     let state = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
     let before = seen(&visitor).await;
     for (place, value) in [
-        ("/format", json!(2)),
+        ("/format", json!(3)),
+        ("/format", json!(0)),
+        ("/format", Value::Null),
+        ("/minute/number", json!("now")),
         ("/made_of/seed", json!(8)),
         ("/teams", json!([])),
         ("/teams/0/state/id", json!("other")),
@@ -102,9 +201,15 @@ async fn what_is_no_saved_sandbox_of_this_one_is_refused_and_changes_nothing() {
     }
     assert_eq!(seen(&visitor).await, before);
     assert!(matches!(Saved::parse(b"{}"), Err(SavedError::Unreadable(_))));
-    let mut newer = state.clone();
-    newer["format"] = json!(2);
-    assert_eq!(Saved::parse(newer.to_string().as_bytes()), Err(SavedError::Format(2)));
+    // A file of a later format has whatever fields; it says what to do all the same.
+    let newer = json!({"format": 3, "saved_by": "9.1.0", "all": "else"});
+    let refused = Saved::parse(newer.to_string().as_bytes()).unwrap_err();
+    assert_eq!(refused, SavedError::Format { format: 3, saved_by: Some("9.1.0".to_owned()) });
+    let said = refused.to_string();
+    assert!(
+        said.contains("format 3, saved by annals 9.1.0") && said.contains("reads formats 1 to 2: load it"),
+        "{said}"
+    );
     let saved = Saved::parse(state.to_string().as_bytes()).unwrap();
     let other = SandboxConfig { seed: 8, ..saved.config() };
     assert!(matches!(Sandbox::start(other).await, Err(SandboxError::Saved(SavedError::OtherData))));

@@ -48,6 +48,12 @@ pub struct SandboxArgs {
     /// The longest that an event is late, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub late_up_to: u64,
+    /// Let a few of a thousand connection events be unlike the document, as those of a service that grows
+    #[arg(long)]
+    pub odd_events: bool,
+    /// Days of connection history that the plan shows [default: 90, or all that there are]
+    #[arg(long, value_name = "DAYS")]
+    pub plan_days: Option<u32>,
     /// Set a switch for what the document leaves open, e.g. error_shape=nested; GET /sandbox/choices lists them
     #[arg(long, value_name = "NAME=VALUE")]
     pub choice: Vec<String>,
@@ -59,7 +65,7 @@ pub struct SandboxArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = ["teams", "days", "sessions_per_day", "seed", "end", "live", "now", "speed"],
-        conflicts_with_all = ["late_per_million", "late_up_to", "choice", "fault"],
+        conflicts_with_all = ["late_per_million", "late_up_to", "odd_events", "plan_days", "choice", "fault"],
     )]
     pub load: Option<PathBuf>,
     /// Save the sandbox as one JSON file when it stops (Ctrl-C or SIGTERM)
@@ -130,6 +136,8 @@ fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {
         end: args.end,
         days_ahead: if args.live { LIVE_DAYS } else { 0 },
         lateness: Lateness { per_million: args.late_per_million, longest: Duration::from_secs(args.late_up_to) },
+        odd_events: args.odd_events,
+        plan_span: args.plan_days.map(|days| Duration::from_secs(u64::from(days) * 86_400)),
         choices: Choices::from_pairs(&args.choice).map_err(|(text, reason)| wrong("--choice", text, reason))?,
         fault_rules: args.fault.iter().map(rule).collect::<Result<_, _>>()?,
         ..SandboxConfig::default()
@@ -149,7 +157,9 @@ fn save(sandbox: &RunningSandbox, path: &Path) -> std::io::Result<()> {
 fn ready_line(sandbox: &RunningSandbox) -> String {
     let line = json!({
         "base_url": sandbox.base_url,
-        "tokens": {"admin": sandbox.admin_token, "read_only": sandbox.read_only_token},
+        "tokens": {
+            "admin": sandbox.admin_token, "read_only": sandbox.read_only_token, "member": sandbox.member_token,
+        },
         "teams": sandbox.teams,
     });
     format!("{line}\n")
@@ -157,8 +167,8 @@ fn ready_line(sandbox: &RunningSandbox) -> String {
 
 fn ready_text(sandbox: &RunningSandbox) -> String {
     let mut text = format!(
-        "The sandbox serves at {}\n  admin token      {}\n  read-only token  {}\n",
-        sandbox.base_url, sandbox.admin_token, sandbox.read_only_token
+        "The sandbox serves at {}\n  admin token      {}\n  read-only token  {}\n  member's token   {}\n",
+        sandbox.base_url, sandbox.admin_token, sandbox.read_only_token, sandbox.member_token
     );
     for team in &sandbox.teams {
         let count = |stream| sandbox.handle.visible(team, stream);
@@ -170,8 +180,8 @@ fn ready_text(sandbox: &RunningSandbox) -> String {
         ));
     }
     text.push_str(&format!(
-        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nCtrl-C stops it.\n",
-        sandbox.read_only_token, sandbox.base_url
+        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nAll that it answers: {}/openapi.json\nCtrl-C stops it.\n",
+        sandbox.read_only_token, sandbox.base_url, sandbox.base_url
     ));
     text
 }
@@ -229,7 +239,9 @@ mod tests {
         assert_eq!((line.matches('\n').count(), line.ends_with('\n')), (1, true));
         let expected = json!({
             "base_url": sandbox.base_url,
-            "tokens": {"admin": sandbox.admin_token, "read_only": sandbox.read_only_token},
+            "tokens": {
+                "admin": sandbox.admin_token, "read_only": sandbox.read_only_token, "member": sandbox.member_token,
+            },
             "teams": [sandbox.teams[0].as_str(), sandbox.teams[1].as_str()],
         });
         assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), expected);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::model::{DeviceId, TeamId};
 
+use super::config::SandboxConfig;
 use super::json::{push_escaped_string, push_string};
 use super::seasons::{self, Seasonal};
 use super::seed::{Dice, mix2};
@@ -77,6 +78,8 @@ pub(super) struct Cast {
     pub groups: Vec<Group>,
     pub user_invites: Vec<Invite>,
     pub installers: Vec<Invite>,
+    /// Whether some connection events are not as the document describes them.
+    pub odd_events: bool,
     computer_places: HashMap<DeviceId, u32>,
 }
 
@@ -91,8 +94,9 @@ pub(super) fn secret(seed: u64, what: u64) -> String {
 }
 
 impl Cast {
-    pub(super) fn new(seed: u64, number: u32, people: u32, computers: u32) -> Self {
-        let seed = mix2(seed, u64::from(number));
+    pub(super) fn new(config: &SandboxConfig, number: u32) -> Self {
+        let (people, computers) = (config.people_per_team, config.computers_per_team);
+        let seed = mix2(config.seed, u64::from(number));
         let mut dice = Dice::new(mix2(seed, 1));
         let people: Vec<Person> = (0..people.max(1)).map(|place| person(seed, place, number, &mut dice)).collect();
         let groups: Vec<Group> =
@@ -100,8 +104,11 @@ impl Cast {
         let mut computers = (0..computers.max(1))
             .map(|place| computer(seed, place, people.len(), groups.len(), &mut dice))
             .collect::<Vec<_>>();
+        for computer in computers.iter_mut().filter(|computer| !config.odd_events && computer.host_json.is_empty()) {
+            computer.host_json = host_json(&computer.name);
+        }
         if let Some(rarest) = computers.last_mut() {
-            rarest.host_json = long_host_json();
+            rarest.host_json = host_json(&"long-host-name-".repeat(LONG_HOST_REPEATS));
         }
         let computer_places = computers.iter().zip(0..).map(|(computer, place)| (computer.id.clone(), place)).collect();
         let round = number as usize / TEAM_NAMES.len();
@@ -116,6 +123,7 @@ impl Cast {
             groups,
             user_invites: (0..3).map(|place| invite(seed, 0x10 + place, "invite", place == 0)).collect(),
             installers: (0..2).map(|place| invite(seed, 0x20 + place, "installer", false)).collect(),
+            odd_events: config.odd_events,
             computer_places,
         }
     }
@@ -187,12 +195,11 @@ fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice
     let name = computer_name(place, dice);
     let mut id_json = b",\"deviceID\":".to_vec();
     push_string(&mut id_json, id.as_str());
-    let mut host_json = HOST_FIELD.to_vec();
-    match place % 16 {
-        5 => push_escaped_string(&mut host_json, &name),
-        9 => host_json.clear(),
-        _ => push_string(&mut host_json, &name),
-    }
+    let host_json = match place % 16 {
+        5 => [HOST_FIELD, &escaped(&name)].concat(),
+        9 => Vec::new(),
+        _ => host_json(&name),
+    };
     let members = 1 + dice.below(4);
     let mut users: Vec<usize> = (0..members).map(|_| dice.place(people)).collect();
     users.sort_unstable();
@@ -210,9 +217,15 @@ fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice
     }
 }
 
-fn long_host_json() -> Vec<u8> {
+fn host_json(name: &str) -> Vec<u8> {
     let mut json = HOST_FIELD.to_vec();
-    push_string(&mut json, &"long-host-name-".repeat(LONG_HOST_REPEATS));
+    push_string(&mut json, name);
+    json
+}
+
+fn escaped(name: &str) -> Vec<u8> {
+    let mut json = Vec::new();
+    push_escaped_string(&mut json, name);
     json
 }
 

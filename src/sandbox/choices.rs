@@ -31,18 +31,22 @@ pub struct Choices {
     pub rule_status: u16,
     /// What "OK" and "Created" answer.
     pub created_body: CreatedBody,
+    /// Whether lists without items are served rather than left out.
+    pub empty_lists: bool,
     /// Whether members who are no admins may read more than the limited team view.
     pub members_read: bool,
     /// Whether a body with a field that the endpoint does not have is refused.
     pub refuse_unknown_fields: bool,
     /// Whether a body without `Content-Type: application/json` is refused.
     pub require_content_type: bool,
-    /// Whether only an admin with remote access on is the admin that a team must keep.
-    pub admin_needs_access: bool,
+    /// When only an admin with remote access on is the admin that a team must keep.
+    pub admin_needs_access: AdminAccess,
     /// Days that an invite is valid; 0: without end.
     pub invite_days: u32,
     /// Whether invites and installers that have expired are still listed.
     pub list_expired: bool,
+    /// Whether connection events older than the plan's span are withheld.
+    pub enforce_plan_span: bool,
     /// Of one token, in a minute of the sandbox's clock.
     pub requests_per_minute: Option<u32>,
     /// How long after a change its events are served.
@@ -101,12 +105,14 @@ impl Default for Choices {
             invalid_status: 400,
             rule_status: 400,
             created_body: CreatedBody::Object,
+            empty_lists: false,
             members_read: true,
             refuse_unknown_fields: false,
             require_content_type: true,
-            admin_needs_access: false,
+            admin_needs_access: AdminAccess::WhenChanged,
             invite_days: 30,
             list_expired: false,
+            enforce_plan_span: false,
             requests_per_minute: None,
             event_delay_ms: 0,
         }
@@ -193,6 +199,18 @@ pub enum Order {
     ByTime,
     /// Every two neighbours of the list are swapped: one stable list, not in time order.
     NeighboursSwapped,
+}
+
+/// Whether an admin without remote access is the admin that a team must keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminAccess {
+    /// Yes: a change of remote access never leaves a team without an admin.
+    Never,
+    /// Yes; but who turns an admin's remote access off must leave an admin who has it.
+    WhenChanged,
+    /// No: roles and removals must leave one with remote access too.
+    Always,
 }
 
 /// The fields of an error body.

@@ -40,10 +40,11 @@ pub struct SandboxConfig {
     pub lateness: Lateness,
     /// On one day in so many, a second holds more events than a page; 0: never.
     pub dense_every_days: u32,
+    /// Whether a few of a thousand connection events are of a type, or have fields, that the document does not name, and
+    /// others leave out what it names, as those of a service that grows.
+    pub odd_events: bool,
     /// `planFeatures.deviceEventsMaxRetrievalDuration`. `None`: 90 days, or all of the history where it is longer.
     pub plan_span: Option<Duration>,
-    /// Whether connection events older than the plan's span are withheld.
-    pub enforce_plan_span: bool,
     pub choices: Choices,
     pub faults: Option<FaultHook>,
     /// Faults by rule, which a sandbox-only request may replace.
@@ -68,8 +69,8 @@ impl Default for SandboxConfig {
             days_ahead: 0,
             lateness: Lateness::default(),
             dense_every_days: 5,
+            odd_events: true,
             plan_span: None,
-            enforce_plan_span: false,
             choices: Choices::default(),
             faults: None,
             fault_rules: Vec::new(),

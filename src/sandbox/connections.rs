@@ -46,9 +46,9 @@ impl<'a> Scene<'a> {
             person,
             computer: &cast.computers[usize::from(who.computer)],
             source,
-            peer_address: (bits >> 3 & 0x3f != 0).then_some(peer_address),
+            peer_address: (!cast.odd_events || bits >> 3 & 0x3f != 0).then_some(peer_address),
             names_local_user: bits >> 9 & 0x3 != 0,
-            extra_field: bits >> 11 & 0xff == 0,
+            extra_field: cast.odd_events && bits >> 11 & 0xff == 0,
         }
     }
 

@@ -55,8 +55,8 @@ pub(super) fn serve(
         Op::IssueToken => issue(world, path, &fields),
         Op::Saved => Ok(json_value(&json!(Saved::of(world)))),
         Op::Load => {
-            let saved: Saved = read(Value::Object(fields))?;
-            saved.restore(world).map_err(|reason| Refusal::unreadable(reason.to_string()))?;
+            let taken_up = Saved::read(Value::Object(fields)).and_then(|saved| saved.restore(world));
+            taken_up.map_err(|reason| Refusal::unreadable(reason.to_string()))?;
             Ok(clock(world))
         }
         Op::OpenApi => Ok(json_value(&openapi::description(&world.choices()))),

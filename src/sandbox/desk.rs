@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::admin::{Asked, Outcome};
 use super::answer::{Refusal, done, json_value};
-use super::routes::Route;
+use super::openapi::with_empty_lists;
+use super::routes::{Op, Route};
 use super::tokens::Bearer;
 use super::world::World;
 
@@ -34,7 +35,13 @@ pub(super) fn administer(
     let body = if route.body.is_empty() { Map::new() } else { read_body(headers, body, choices.require_content_type)? };
     let asked = Asked { op: route.op, ids: &ids, query: &query, body: &body };
     let caller = world.caller(team, bearer)?;
-    Ok(answer(world.administer(team, &caller, &asked)?, choices.created_body))
+    let mut outcome = world.administer(team, &caller, &asked)?;
+    // The limited view stays as it is.
+    let is_limited = route.op == Op::Team && !caller.is_admin;
+    if let (true, Some(schema), Some(body)) = (choices.empty_lists && !is_limited, route.answer, &mut outcome.body) {
+        with_empty_lists(body, schema, &choices);
+    }
+    Ok(answer(outcome, choices.created_body))
 }
 
 fn answer(outcome: Outcome, created: super::choices::CreatedBody) -> Response {

@@ -40,7 +40,7 @@ impl Asked {
         let mut asked = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match name.as_ref() {
-                "desc" => asked.desc = Some(number(&name, &value)?),
+                "desc" => asked.desc = Some(flag(&name, &value)?),
                 "limit" => asked.limit = Some(number(&name, &value)?),
                 "offset" => asked.offset = number(&name, &value)?,
                 "startTime" => asked.start = Some(number(&name, &value)?),
@@ -83,6 +83,15 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
     value.parse().map_err(|_| Refusal::invalid(format!("{name} {value:?} is not what {name} takes")))
 }
 
+/// In any case, and as 1 and 0: clients write the boolean of their own language.
+fn flag(name: &str, value: &str) -> Result<bool, Refusal> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        plain => number(name, plain),
+    }
+}
+
 fn find_team<'a>(world: &'a World, id: &str) -> Result<&'a Arc<Team>, Refusal> {
     world.team(id).ok_or_else(|| Refusal::not_found("team"))
 }
@@ -116,7 +125,7 @@ pub(super) async fn connections(
     let named = |id: &String| (team.cast.computer_place(&DeviceId::from(id.as_str())), DeviceId::from(id.as_str()));
     let computers = (!asked.ids.is_empty()).then(|| asked.ids.iter().map(named).collect());
     let now = world.clock.now();
-    let listing = asked.listing(&choices, earliest(&world, now), computers);
+    let listing = asked.listing(&choices, earliest(&world, &choices, now), computers);
     let mut out = start_list("deviceEvents", cut.limit);
     let served = push_page(&team.connections, now, &listing, cut, ConnectionForm::Team, &mut out, |record, out| {
         push_connection(&team.cast, record, ConnectionForm::Team, out);
@@ -138,7 +147,7 @@ pub(super) async fn computer_connections(
     let (asked, choices) = (Asked::parse(query)?, world.choices());
     let cut = asked.cut(&choices, choices.device_limit_max, false)?;
     let now = world.clock.now();
-    let listing = asked.listing(&choices, earliest(&world, now), Some(vec![(place, id)]));
+    let listing = asked.listing(&choices, earliest(&world, &choices, now), Some(vec![(place, id)]));
     let mut out = start_list("events", cut.limit);
     push_page(&team.connections, now, &listing, cut, ConnectionForm::Computer, &mut out, |record, out| {
         push_connection(&team.cast, record, ConnectionForm::Computer, out);
@@ -165,8 +174,8 @@ pub(super) async fn billing(State(world): State<Arc<World>>, Path(team): Path<St
 }
 
 /// Connection events before this moment are withheld.
-fn earliest(world: &World, now: Instant) -> Option<Instant> {
-    world.config.enforce_plan_span.then(|| now.minus(world.config.plan_span()))
+fn earliest(world: &World, choices: &Choices, now: Instant) -> Option<Instant> {
+    choices.enforce_plan_span.then(|| now.minus(world.config.plan_span()))
 }
 
 fn start_list(name: &str, limit: usize) -> Vec<u8> {
@@ -254,8 +263,11 @@ mod tests {
             ids: vec!["a".to_owned(), "b c".to_owned()],
         };
         assert_eq!(asked, whole);
-        for wrong in ["limit=x", "limit=-1", "offset=-1", "startTime=1.5", "desc=1", "stopTime="] {
+        for wrong in ["limit=x", "limit=-1", "offset=-1", "startTime=1.5", "desc=2", "desc=yes", "desc=", "stopTime="] {
             assert_eq!(read(wrong).unwrap_err().code, "invalid-parameter", "{wrong}");
+        }
+        for (sent, desc) in [("true", true), ("True", true), ("1", true), ("FALSE", false), ("0", false)] {
+            assert_eq!(read(&format!("desc={sent}")).unwrap().desc, Some(desc), "{sent}");
         }
         assert_eq!(Asked::parse(None).unwrap(), Asked::default());
     }

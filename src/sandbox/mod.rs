@@ -4,7 +4,7 @@
 //! sixteen-byte records in time order and become JSON text when they are served.
 //!
 //! # What is equal
-//! A day's events are a function of seed, team and day alone. Two sandboxes of one seed agree byte for byte on every
+//! A day's events are a function of seed, team and day alone (and of [`SandboxConfig::odd_events`]). Two sandboxes of one seed agree byte for byte on every
 //! day that both have, whatever their `end`; a connection that began before the first day of one is missing there.
 //! With `end` given, everything served is equal on every machine. Tokens are derived from the seed too, and are
 //! worth nothing anywhere else.
@@ -24,6 +24,7 @@
 //! | default of `limit` | 100 | `default_limit` |
 //! | default of `desc` on team histories | true | `default_desc` |
 //! | which part of its last second a range includes | all of it (x.999 too) | `bounds` |
+//! | how `desc` is written | `true`, `false` in any case, 1, 0 | |
 //! | limit over the maximum | refused, code `limit-too-large` | `limit_max`, `device_limit_max` |
 //! | whether a page is smaller than asked for | no | `page_cap` |
 //! | `hasMoreEvents`, `nextOffset` (omitted when nothing is left), order | honest, by time | `has_more`, `next_offset`, `order` |
@@ -37,7 +38,9 @@
 //! | a body that is not `application/json` | 415 | `require_content_type` |
 //! | a body's field that the endpoint does not have | passed over | `refuse_unknown_fields` |
 //! | null for an optional field | as if left out | |
-//! | whether an admin without remote access is the admin that must stay | yes | `admin_needs_access` |
+//! | a body without the field that its endpoint is about: `name`, `annotations`, `annotationKeys` | refused as a wrong body | `invalid_status` |
+//! | `name` filters with asterisks elsewhere; `*`; an empty one | the whole name, asterisks too; every name; no name | |
+//! | whether an admin without remote access is the admin that must stay | yes; but turning an admin's off must leave one who has it, for the document names that as a case of `team-requires-admin` | `admin_needs_access` |
 //! | how long an invite is valid | 30 days | `invite_days` |
 //! | whether what has expired is still listed | no | `list_expired` |
 //! | `singleUse` of an invite with `sendTo` | true unless sent | |
@@ -50,12 +53,12 @@
 //! | a path that is not UTF-8 | 400, code `invalid-request` | |
 //! | another method | 405, code `method-not-allowed` | |
 //! | order of events of the same moment | stable, by seed | |
-//! | empty lists inside objects | omitted as fields without value; `annotations` that were asked for are not | |
+//! | empty lists and texts inside objects: `sentTo` of a public invite too | omitted as fields without value; `annotations` that were asked for are not | `empty_lists` |
 //! | `lastUsedAt`, token times, `joinedOn` | seconds; `joinedOn` as `{"seconds": n}` | |
 //! | `createdAt` of a team | `{"unixMilli": n}` | |
 //! | `createdAt`, `expiresAt` of installers and invites | seconds | |
 //! | who comes and goes, with `days_ahead` | as the clock moves; three people of each team | |
-//! | whether events older than the plan's span are served | yes | [`SandboxConfig::enforce_plan_span`] |
+//! | whether events older than the plan's span (`--plan-days`) are served | yes | `enforce_plan_span` |
 //! | limited team view | `id`, `name`, `avatarURL` | |
 //! | what else members who are no admins may read | all that may be read | `members_read` |
 //! | fields of `deleteSchedule`, `userDeviceMigrate`, `deviceConfigs`, `deviceConfigID`, `clientInfo` | in the document's style | |
@@ -63,7 +66,7 @@
 //! | who one and the same person is | who has the same address, on every team | |
 //! | who shares an SSO connection | all that sign in with SSO on its owner and on the teams that name that owner | |
 //! | `tokenInfo` of what people do outside the API | the person, where one is known | |
-//! | event types and fields beyond the document's | a few of a thousand connection events, as of a service that grows | |
+//! | event types and fields beyond the document's, fields left out | none of connection events; `--odd-events`: a few of a thousand, as of a service that grows. Activity has one type of a future | [`SandboxConfig::odd_events`] |
 //! | limits of installers, groups, annotations, licensed users | 50, 100, 50, the people and five | `PATCH /sandbox/team/{team}/plan` |
 //! | whose the three standing tokens are | the team's first person; they keep what they may | |
 //! | fields of billing event types, and activity payloads | in the document's style | |
@@ -116,7 +119,7 @@ mod words;
 mod world;
 
 pub use cast::SECRET_PREFIX;
-pub use choices::{Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
+pub use choices::{AdminAccess, Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
 pub use config::{Fault, FaultHook, LIVE_DAYS, Lateness, RequestInfo, SandboxConfig};
 pub use error::SandboxError;
 pub use handle::{InsertedEvent, SandboxHandle};

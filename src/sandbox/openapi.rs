@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 use super::choices::{Choices, CreatedBody, ErrorShape};
 use super::routes::{Method, Op, Parameter, ParameterKind, ROUTES, Route};
 
+mod lists;
 mod own;
 mod schemas;
+
+pub(super) use lists::with_empty_lists;
 
 /// Served to whoever asks.
 pub(super) const PATH: &str = "/openapi.json";

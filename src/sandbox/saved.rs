@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::model::{DeviceId, Instant};
@@ -17,31 +18,43 @@ use super::overlay::{Extra, Withdrawal};
 use super::shelf::Changes;
 use super::team::Team;
 use super::time::SavedClock;
-use super::tokens::Issued;
+use super::tokens::{Issued, Minute};
 use super::world::World;
 
-const FORMAT: u32 = 1;
+mod older;
+
+/// Raised with every change that a reader of the one before would not understand; [`older`] brings earlier ones up to it.
+const FORMAT: u64 = 2;
 
 /// Why a saved sandbox is not taken up.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SavedError {
-    #[error("it is not a saved sandbox: {0}")]
+    #[error("it cannot be read as a saved sandbox: {0}")]
     Unreadable(String),
-    #[error("it has format {0}, and this version reads {FORMAT}")]
-    Format(u32),
-    #[error("it was made of other data than this sandbox: start one with it instead")]
+    #[error(
+        "it has format {format}{}, and this is annals {}, which reads formats 1 to {FORMAT}: load it with the version \
+         that saved it, or a later one",
+        .saved_by.as_ref().map(|version| format!(", saved by annals {version}")).unwrap_or_default(),
+        env!("CARGO_PKG_VERSION")
+    )]
+    Format { format: u64, saved_by: Option<String> },
+    #[error("it was made of other data than this sandbox: start one with it instead (annals sandbox --load FILE)")]
     OtherData,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saved {
-    format: u32,
+    format: u64,
+    /// The version of annals, for whoever cannot read the format.
+    saved_by: String,
     made_of: MadeOf,
     clock: SavedClock,
     choices: Choices,
     faults: Vec<CountedRule>,
     tokens: BTreeMap<String, Issued>,
+    /// What the rate limit has counted.
+    minute: Minute,
     teams: Vec<SavedTeam>,
 }
 
@@ -60,8 +73,8 @@ struct MadeOf {
     late_per_million: u32,
     late_up_to_ms: u64,
     dense_every_days: u32,
+    odd_events: bool,
     plan_span_seconds: Option<u64>,
-    enforce_plan_span: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,12 +113,18 @@ struct SavedEvent {
 }
 
 impl Saved {
+    /// Of this format, or an earlier one.
+    ///
     /// # Errors
-    /// When the text is no saved sandbox, or one of another format.
+    /// When the text is no saved sandbox, or one of a later format.
     pub fn parse(text: &[u8]) -> Result<Self, SavedError> {
-        let saved: Self = serde_json::from_slice(text).map_err(|error| SavedError::Unreadable(error.to_string()))?;
-        saved.check_format()?;
-        Ok(saved)
+        Self::read(serde_json::from_slice(text).map_err(unreadable)?)
+    }
+
+    /// # Errors
+    /// As [`Saved::parse`].
+    pub(super) fn read(value: Value) -> Result<Self, SavedError> {
+        serde_json::from_value(older::brought_up(value)?).map_err(unreadable)
     }
 
     /// What a sandbox must be made of to take this up.
@@ -125,8 +144,8 @@ impl Saved {
                 longest: Duration::from_millis(made.late_up_to_ms),
             },
             dense_every_days: made.dense_every_days,
+            odd_events: made.odd_events,
             plan_span: made.plan_span_seconds.map(Duration::from_secs),
-            enforce_plan_span: made.enforce_plan_span,
             saved: Some(self),
             ..SandboxConfig::default()
         }
@@ -135,11 +154,13 @@ impl Saved {
     pub(super) fn of(world: &World) -> Self {
         Self {
             format: FORMAT,
+            saved_by: env!("CARGO_PKG_VERSION").to_owned(),
             made_of: MadeOf::of(world),
             clock: world.clock.saved(),
             choices: world.choices(),
             faults: world.mishaps.counted(),
             tokens: world.tokens.all().into_iter().collect(),
+            minute: world.tokens.minute(),
             teams: world.teams.iter().map(|team| SavedTeam::of(team, world.roster_at())).collect(),
         }
     }
@@ -147,7 +168,6 @@ impl Saved {
     /// # Errors
     /// When it was made of other data. The sandbox is then as it was.
     pub(super) fn restore(self, world: &World) -> Result<(), SavedError> {
-        self.check_format()?;
         let is_same = |(saved, team): (&SavedTeam, &std::sync::Arc<Team>)| saved.state.id == team.cast.id.as_str();
         if self.made_of != MadeOf::of(world)
             || self.teams.len() != world.teams.len()
@@ -162,6 +182,7 @@ impl Saved {
         world.set_choices(self.choices);
         world.mishaps.restore(self.faults);
         world.tokens.set_all(self.tokens.into_iter().collect::<HashMap<_, _>>());
+        world.tokens.set_minute(self.minute);
         if self.teams.iter().any(|team| team.state.plan.sso_owner.is_some()) {
             world.note_shared_sso();
         }
@@ -170,10 +191,10 @@ impl Saved {
         }
         Ok(())
     }
+}
 
-    fn check_format(&self) -> Result<(), SavedError> {
-        if self.format == FORMAT { Ok(()) } else { Err(SavedError::Format(self.format)) }
-    }
+fn unreadable(error: impl ToString) -> SavedError {
+    SavedError::Unreadable(error.to_string())
 }
 
 impl MadeOf {
@@ -191,8 +212,8 @@ impl MadeOf {
             late_per_million: config.lateness.per_million,
             late_up_to_ms: u64::try_from(config.lateness.longest.as_millis()).unwrap_or(u64::MAX),
             dense_every_days: config.dense_every_days,
+            odd_events: config.odd_events,
             plan_span_seconds: config.plan_span.map(|span| span.as_secs()),
-            enforce_plan_span: config.enforce_plan_span,
         }
     }
 }
@@ -259,10 +280,8 @@ impl SavedEvent {
     fn bytes(&self) -> Result<Bytes, SavedError> {
         match (&self.raw, &self.raw_hex) {
             (Some(text), None) => Ok(Bytes::copy_from_slice(text.as_bytes())),
-            (None, Some(hex)) => {
-                hex::decode(hex).map(Bytes::from).map_err(|error| SavedError::Unreadable(error.to_string()))
-            }
-            _ => Err(SavedError::Unreadable("an event has one of raw and raw_hex".to_owned())),
+            (None, Some(hex)) => hex::decode(hex).map(Bytes::from).map_err(unreadable),
+            _ => Err(unreadable("an event has one of raw and raw_hex")),
         }
     }
 

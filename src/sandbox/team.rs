@@ -11,7 +11,7 @@ use super::cast::Cast;
 use super::config::SandboxConfig;
 use super::overlay::{Extra, insert_by_time};
 use super::seed::mix2;
-use super::sessions::{self, ConnectionRecord, DAY_MS, traits};
+use super::sessions::{self, ConnectionKind, ConnectionRecord, DAY_MS, traits};
 use super::shelf::{ByComputer, Record, Shelf};
 
 /// The days that a team's history is made of, and the moment that no made event reaches.
@@ -58,7 +58,7 @@ impl Record for ActivityRecord {
 
 impl Team {
     pub(super) fn generate(config: &SandboxConfig, number: u32, span: Span) -> Self {
-        let cast = Cast::new(config.seed, number, config.people_per_team, config.computers_per_team);
+        let cast = Cast::new(config, number);
         let mean = config.sessions_per_day;
         let mut connections = Vec::new();
         let mut activity = Vec::new();
@@ -66,6 +66,7 @@ impl Team {
             sessions::plan_day(&cast, day, mean, config.dense_every_days, &mut connections);
             activity::plan_day(&cast, day, mean, config.dense_every_days, &mut activity);
         }
+        connections.retain(|record| config.odd_events || record.kind() != ConnectionKind::Unknown);
         settle(&mut connections, span.horizon);
         settle(&mut activity, span.horizon);
         let places = connections.iter().map(|record| traits(&cast, record.session).computer).collect();

@@ -1,7 +1,7 @@
 //! Who holds which token: three standing ones, derived from the seed, and those issued for a person.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, RwLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, RwLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -65,11 +65,18 @@ impl Holder {
     }
 }
 
+/// A minute of the sandbox's clock, counted from the epoch, and each token's requests in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Minute {
+    number: i64,
+    requests: BTreeMap<String, u32>,
+}
+
 #[derive(Default)]
 pub(super) struct Tokens {
     issued: RwLock<HashMap<String, Issued>>,
-    /// The minute, and each token's requests in it.
-    counted: Mutex<(i64, HashMap<String, u32>)>,
+    counted: Mutex<Minute>,
 }
 
 pub(super) fn standing(seed: u64, role: Role) -> String {
@@ -109,14 +116,26 @@ impl Tokens {
 
     /// Counts a request of the minute; false when there were too many.
     pub(super) fn count(&self, token: &str, now_seconds: i64, most: u32) -> bool {
-        let mut counted = self.counted.lock().expect("BUG: nothing panics while it counts requests");
-        let minute = now_seconds.div_euclid(60);
-        if counted.0 != minute {
-            *counted = (minute, HashMap::new());
+        let mut counted = self.counted();
+        let number = now_seconds.div_euclid(60);
+        if counted.number != number {
+            *counted = Minute { number, requests: BTreeMap::new() };
         }
-        let count = counted.1.entry(token.to_owned()).or_default();
+        let count = counted.requests.entry(token.to_owned()).or_default();
         *count = count.saturating_add(1);
         *count <= most
+    }
+
+    pub(super) fn minute(&self) -> Minute {
+        self.counted().clone()
+    }
+
+    pub(super) fn set_minute(&self, minute: Minute) {
+        *self.counted() = minute;
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Minute> {
+        self.counted.lock().expect("BUG: nothing panics while it counts requests")
     }
 }
 

@@ -111,7 +111,7 @@ async fn computer_rows() {
     }
     row("GET device: 200 Computer");
     assert_eq!(scene.get(&path).await["name"], "Édit-*1");
-    row("GET or PATCH of a computer not on the team returns 404");
+    row("Other rules: GET or PATCH of a computer not on the team returns 404");
     for (method, body) in [("GET", NONE), ("PATCH", json!({"name": "x"})), ("DELETE", NONE)] {
         assert_eq!(scene.refused(method, "/device/unknown", body).await, error(404, "device-not-found"));
     }
@@ -152,7 +152,7 @@ async fn access_rows() {
         let seen = scene.get(&path).await;
         (seen.get("users").cloned(), seen.get("groups").cloned())
     };
-    row("PUT members: 201 Created, exactly the lists sent");
+    row("State: Computer direct access lists: PUT members -> lists equal exactly the sent lists");
     let sent = json!({"users": [one], "groups": [scene.group]});
     assert_eq!(scene.send("PUT", &format!("{path}/members"), sent).await.with(201), json!({}));
     assert_eq!(held().await, (Some(json!([one])), Some(json!([scene.group]))));
@@ -168,7 +168,7 @@ async fn access_rows() {
     row("PUT members: an omitted or empty list removes everyone of that type");
     scene.send("PUT", &format!("{path}/members"), json!({"users": []})).await.with(201);
     assert_eq!(held().await, (None, None));
-    row("PATCH device/members: 200 {devices, users, errors}; errors omitted when none failed");
+    row("Other rules: bulk computer and group member requests return 200 with an errors array for partial failures");
     let sent = json!({"devices": scene.devices, "users": [one], "groups": [scene.group]});
     let seen = scene.send("PATCH", "/device/members", sent).await.with(200);
     assert_eq!(seen, json!({"devices": scene.devices, "users": [one]}));
@@ -248,12 +248,12 @@ async fn sso_rows() {
     let listed = scene.get("/saml/users").await;
     let seen = listed.as_array().unwrap().iter().find(|seen| seen["id"] == id.as_str()).unwrap();
     assert_eq!(names(seen), ["email", "firstName", "id", "lastName", "scimUserInfo"]);
-    row("POST users/{userID}: 200 SSO user; member with role user, remoteAccess enabled");
+    row("State: User absent from team: POST users/{userID} -> member with role user, remoteAccess enabled");
     assert_eq!(&scene.send("POST", &format!("/users/{id}"), NONE).await.with(200), seen);
     let user = scene.get("/users?email=sso@x.example").await["users"][0].clone();
     assert_eq!((&user["role"], &user["remoteAccess"]), (&json!("user"), &json!("enabled")));
     assert_eq!(scene.told(1).await, ["teamUserAddedEvent"]);
-    row("POST users/{userID} returns 409 when the user is already on the team");
+    row("Other rules: POST users/{userID} returns 409 when the user is already on the team");
     assert_eq!(scene.refused("POST", &format!("/users/{id}"), NONE).await, error(409, "user-already-on-team"));
 }
 

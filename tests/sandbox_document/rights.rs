@@ -127,6 +127,30 @@ async fn every_open_reading_of_a_refusal_can_be_chosen() {
 }
 
 #[tokio::test]
+async fn lists_without_items_are_left_out_or_served() {
+    let scene = Scene::new().await;
+    let held = token(&scene, &scene.users[0], false).await;
+    let path = format!("/device/{}", scene.devices[0]);
+    scene.send("PUT", &format!("{path}/members"), json!({})).await.with(201);
+    let bulk = json!({"devices": [], "users": scene.users});
+    let read = async || {
+        let team = scene.get("").await;
+        let limited = scene.visitor.get_as(&held, &format!("/v1/team/{}", scene.visitor.team())).await.with(200);
+        let made = scene.send("POST", "/group", json!({"name": "empty"})).await.with(201);
+        let none = scene.send("PATCH", "/device/members", bulk.clone()).await.with(200);
+        let mut lists =
+            vec![team["devices"][&scene.devices[0]]["users"].clone(), scene.get(&path).await["groups"].clone()];
+        lists.extend([team["groups"][&scene.group]["annotations"].clone(), team["deviceConfigs"].clone()]);
+        lists.extend([made["devices"].clone(), none["devices"].clone()]);
+        assert_eq!((none.get("errors"), names(&limited)), (None, vec!["avatarURL", "id", "name"]));
+        lists
+    };
+    assert_eq!(read().await, [NONE; 6], "fields with no value are omitted");
+    scene.visitor.own("PATCH", "/choices", &json!({"empty_lists": true})).await.with(200);
+    assert_eq!(read().await, vec![json!([]); 6]);
+}
+
+#[tokio::test]
 async fn rate_limits_and_late_events_can_be_chosen() {
     let scene = Scene::new().await;
     let handle = &scene.visitor.sandbox.handle;

@@ -11,7 +11,7 @@ async fn user_remote_access_moves_and_tells() {
     scene.send("PUT", &format!("/device/{device}/members"), json!({"users": [scene.users[0]]})).await.with(201);
     let connect = format!("/device/{device}/connect");
     scene.own("POST", &connect, json!({"userID": scene.users[0], "open": true})).await.with(201);
-    row("enabled: PATCH disabled -> disabled; the user's active sessions are disconnected");
+    row("State: User remoteAccess enabled -> disabled; the user's active sessions are disconnected");
     let seen = scene.send("PATCH", &path, json!({"remoteAccess": "disabled"})).await.with(201);
     assert_eq!(seen["remoteAccess"], "disabled");
     let page = scene.get(&format!("/history/devices?desc=true&limit=1&ids={device}")).await;
@@ -20,14 +20,14 @@ async fn user_remote_access_moves_and_tells() {
     let ledger = scene.get("/billing/events").await;
     assert!(ledger["events"][0]["event"].get("userCountUpdatedEvent").is_some());
     assert_eq!(scene.own("POST", &connect, json!({"userID": scene.users[0]})).await.status, 403);
-    row("disabled: PATCH enabled must not exceed licensed users");
+    row("State: User remoteAccess disabled -> enabled; must not exceed licensed users");
     scene.own("PATCH", "/plan", json!({"licensedUsers": 1})).await.with(200);
     let refused = scene.refused("PATCH", &path, json!({"remoteAccess": "enabled"})).await;
     assert_eq!(refused, error(400, "active-users-exceed-licensed-quanity"));
     scene.own("PATCH", "/plan", json!({"licensedUsers": 99})).await.with(200);
     let seen = scene.send("PATCH", &path, json!({"remoteAccess": "enabled"})).await.with(201);
     assert_eq!(seen["remoteAccess"], "enabled");
-    row("role any: PATCH role -> the sent role");
+    row("State: User role any -> the sent role");
     for role in ["admin", "admin-read-only", "user"] {
         assert_eq!(scene.send("PATCH", &path, json!({"role": role})).await.with(201)["role"], role);
         assert_eq!(scene.told(1).await, ["teamUserRoleChangedEvent"]);
@@ -44,6 +44,7 @@ async fn the_last_admin_and_the_last_active_user_stay() {
         scene.send("DELETE", &format!("/user/{}", id_of(user)), NONE).await.with(200);
     }
     let path = format!("/user/{}", id_of(admin));
+    row("State: guards of role, remoteAccess and removal: team-requires-admin, team-requires-active-user");
     for (method, body, code) in [
         ("DELETE", NONE, "team-requires-admin"),
         ("PATCH", json!({"role": "user"}), "team-requires-admin"),
@@ -52,6 +53,14 @@ async fn the_last_admin_and_the_last_active_user_stay() {
         assert_eq!(scene.refused(method, &path, body).await, error(400, code));
     }
     assert_eq!(scene.get("/users").await["users"].as_array().unwrap().len(), 1);
+    let invite = scene.send("POST", "/invite/user", json!({})).await.with(201);
+    let join = json!({"secret": invite["secret"], "email": "other@x.example"});
+    let other = format!("/user/{}", id_of(&scene.own("POST", "/join", join).await.with(201)));
+    let off = json!({"remoteAccess": "disabled"});
+    assert_eq!(scene.refused("PATCH", &path, off.clone()).await, error(400, "team-requires-admin"), "others connect");
+    scene.send("PATCH", &other, off).await.with(201);
+    scene.send("PATCH", &other, json!({"role": "admin"})).await.with(201);
+    assert_eq!(scene.refused("DELETE", &path, NONE).await, error(400, "team-requires-active-user"));
 }
 
 #[tokio::test]
@@ -59,7 +68,7 @@ async fn a_removed_user_loses_all_access_and_every_group() {
     let scene = Scene::new().await;
     let user = &scene.users[0];
     scene.send("POST", &format!("/group/{}/members", scene.group), json!({"users": [user]})).await.with(201);
-    row("User member: DELETE -> removed; access to all computers lost; removed from all Access Groups");
+    row("State: User member: DELETE -> removed; access to all computers lost; removed from all Access Groups");
     scene.send("DELETE", &format!("/user/{user}"), NONE).await.with(200);
     let team = scene.get("").await;
     assert!(
@@ -71,7 +80,7 @@ async fn a_removed_user_loses_all_access_and_every_group() {
 #[tokio::test]
 async fn invites_and_installers_work_until_they_are_deleted() {
     let scene = Scene::new().await;
-    row("User invite pending: DELETE -> deleted; the invite link stops working");
+    row("State: User invite pending: DELETE -> deleted; the invite link stops working");
     let invite = scene.send("POST", "/invite/user", json!({"groups": [scene.group]})).await.with(201);
     let join = |email: &str| json!({"secret": invite["secret"], "email": email});
     let user = scene.own("POST", "/join", join("a@x.example")).await.with(201);
@@ -80,7 +89,7 @@ async fn invites_and_installers_work_until_they_are_deleted() {
     let path = format!("/invite/user/{}", invite["secret"].as_str().unwrap());
     scene.send("DELETE", &path, NONE).await.with(201);
     assert_eq!(scene.own("POST", "/join", join("b@x.example")).await.refusal(), error(404, "invite-not-found"));
-    row("Computer installer active: DELETE -> deleted; computers already added stay");
+    row("State: Computer installer active: DELETE -> deleted; computers already added stay");
     let installer = scene.send("POST", "/invite/device", json!({"groups": [scene.group]})).await.with(201);
     let run = json!({"secret": installer["secret"], "name": "added-1"});
     let added = scene.own("POST", "/install", run.clone()).await.with(201);
@@ -102,7 +111,7 @@ async fn a_removed_computer_takes_its_history_with_it() {
     scene.send("PATCH", &format!("/user/{}", scene.users[0]), json!({"remoteAccess": "enabled"})).await;
     let added = scene.own("POST", "/install", json!({"secret": installer["secret"], "name": "new-1"})).await.with(201);
     for device in [&id_of(&added), &scene.devices[0]] {
-        row("Computer on team: DELETE -> removed; its connection history is deleted");
+        row("State: Computer on team: DELETE -> removed; its connection history is deleted");
         scene.send("PUT", &format!("/device/{device}/members"), json!({"users": [scene.users[0]]})).await.with(201);
         scene.own("POST", &format!("/device/{device}/connect"), json!({})).await.with(201);
         let page = scene.get(&format!("/history/devices?desc=true&limit=5&ids={device}")).await;
@@ -136,17 +145,25 @@ async fn two_factor_goes_when_the_link_is_followed() {
     let invite = scene.send("POST", "/invite/user", json!({"sendTo": "two@x.example"})).await.with(201);
     let join = json!({"secret": invite["secret"], "totpEnabled": true});
     let path = format!("/user/{}", id_of(&scene.own("POST", "/join", join).await.with(201)));
-    row("User 2-factor auth on: POST removetotp -> unchanged until the user confirms within 24 hours");
+    row("State: User 2-factor auth on: POST removetotp -> unchanged until the user confirms within 24 hours");
     assert_eq!(scene.send("POST", &format!("{path}/removetotp"), NONE).await.with(200), json!({}));
     assert_eq!(scene.get(&format!("{path}/info")).await["totp"]["enabled"], true);
     let mail = scene.own("GET", "/mail", NONE).await.with(200)["mail"].clone();
     let link = &mail[1];
     assert_eq!((&link["kind"], &link["to"]), (&json!("totp-removal"), &json!("two@x.example")));
     assert_eq!(link["expiresAt"].as_i64().unwrap() - link["sentAt"].as_i64().unwrap(), 86_400);
-    scene.own("POST", "/confirm", json!({"secret": link["secret"]})).await.with(200);
+    row("Limit: 2FA removal link validity: 24 hours");
+    let follow_after = async |link: &Value, seconds: u32| {
+        scene.visitor.own("POST", "/clock", &json!({"advanceSeconds": seconds})).await.with(200);
+        scene.own("POST", "/confirm", json!({"secret": link["secret"]})).await
+    };
+    assert_eq!(follow_after(link, 86_400).await.refusal(), error(404, "not-found"));
+    scene.send("POST", &format!("{path}/removetotp"), NONE).await.with(200);
+    let mail = scene.own("GET", "/mail", NONE).await.with(200)["mail"].clone();
+    follow_after(&mail[2], 86_399).await.with(200);
     assert_eq!(scene.get(&format!("{path}/info")).await["totp"]["enabled"], false);
     assert_eq!(scene.told(2).await, ["teamUserTotpRemovedEvent", "teamUserTotpRemovalRequestedEvent"]);
-    row("else totp-not-enabled");
+    row("State: User 2-factor auth: else totp-not-enabled");
     let refused = scene.refused("POST", &format!("{path}/removetotp"), NONE).await;
     assert_eq!(refused, error(400, "totp-not-enabled"));
 }

@@ -84,6 +84,7 @@ class Service:
         ready = json.loads(self.process.stdout.readline())
         self.host = urllib.parse.urlparse(ready["base_url"]).netloc
         self.admin, self.reader = ready["tokens"]["admin"], ready["tokens"]["read_only"]
+        self.member = ready["tokens"]["member"]
         self.teams = ready["teams"]
         self.team = self.teams[0]
 

@@ -1,6 +1,6 @@
 """Every row of the tables under "Endpoints" but the last, and the rules beneath them."""
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from client import ANNOTATION, AUTH_INFO, COMPUTER, GROUP, GROUP_IN_TEAM, INSTALLER, INVITE, SSO_USER, TEAM, URLS, USER, kind_of
 
@@ -63,12 +63,13 @@ def computers(s, j):
     j.equal("PATCH without a name", s.v1("PATCH", path, {}).status, 400)
     urls = j.status("GET urls: 200", s.get(f"{path}/urls"), 200)
     j.shape("Launch URLs", URLS, urls)
-    s.v1("PATCH", path, {"name": "Other"})
+    other = "Other + 7/ü & Co"
+    s.v1("PATCH", path, {"name": other})
     again = s.get(f"{path}/urls").body
     for link in ("connect", "askScreenShare"):
         scheme = again[link].split(":")[0]
         j.check(f"{link}: a custom scheme", scheme not in ("http", "https"), again[link])
-        j.check(f"{link}: the current name", "Other" in again[link] and "Other" not in urls[link], again[link])
+        j.check(f"{link}: the current name", other in unquote(again[link]) and "Other" not in urls[link], again[link])
     for method, body in (("GET", None), ("PATCH", {"name": "x"}), ("DELETE", None)):
         j.status(f"{method} of a computer not on the team", s.v1(method, "/device/none", body), 404)
     for suffix in ("/urls", "/annotations", "/history"):

@@ -34,6 +34,12 @@ def switches(s, j):
     back("default_limit", "default_desc", "limit_max", "device_limit_max")
     lies(s, j, back)
     bounds(s, j, back)
+    device = s.computer("alone-1")["id"]
+    lists = lambda: [s.get(f"/device/{device}").body.get(name) for name in ("users", "groups", "annotations")]
+    omitted = lists()
+    s.choose(empty_lists=True)
+    j.equal("empty_lists", (omitted, lists()), ([None] * 3, [[]] * 3))
+    back("empty_lists")
     s.choose(refuse_unknown_fields=True)
     j.equal("refuse_unknown_fields", s.v1("POST", "/group", {"name": "x", "colour": 1}).status, 400)
     back("refuse_unknown_fields")
@@ -62,6 +68,14 @@ def switches(s, j):
     s.advance(5)
     j.equal("event_delay_ms: late events", (before, s.told()[0].get("teamGroupCreatedEvent", {}).get("name")), (False, "late"))
     back("event_delay_ms")
+    s.choose(enforce_plan_span=True)
+    then = s.knob("GET", "/clock").body["now"]
+    s.advance(200 * 86_400)
+    hidden = s.get("/history/devices").body["deviceEvents"]
+    back("enforce_plan_span")
+    shown = s.get("/history/devices").body["deviceEvents"]
+    s.knob("POST", "/clock", {"now": then})
+    j.check("enforce_plan_span", hidden == [] and shown != [], (hidden, len(shown)))
     s.choose(requests_per_minute=2)
     answers = [s.get("/devices?name=x") for _ in range(3)]
     j.equal("requests_per_minute", ([answer.status for answer in answers], "retry-after" in answers[2].headers), ([200, 200, 429], True))
@@ -168,6 +182,13 @@ def faults(program, s, j):
     told.advance(86_400)
     j.check("late events come later", recent() > before, (before, recent()))
     told.stop()
+    for odd in ((), ("--odd-events",)):
+        other = Service(program, "--days", "5", "--now", "2026-11-20T13:00:00Z", "--plan-days", "3", "--choice", "enforce_plan_span=true", *odd)
+        events = other.get("/history/devices?desc=false&limit=1001").body["deviceEvents"]
+        j.equal(f"odd events: {odd}", any("computerHostName" not in event for event in events), bool(odd))
+        span = other.get("").body["planFeatures"]["deviceEventsMaxRetrievalDuration"]
+        j.check("the plan's span", span == 3 * 86_400 and other.seconds() - events[0]["timestamp"] // 1000 <= span, (span, events[0]))
+        other.stop()
 
 
 def seen(s):
@@ -175,6 +196,11 @@ def seen(s):
     paths = ("", "/devices", "/users", "/saml/users", "/billing/events", "/history?limit=1001", "/history/devices?limit=1001")
     served = [s.get(path, team=team).body for team in s.teams for path in paths]
     return served + [s.own("GET", "/mail").body, s.knob("GET", "/choices").body, s.knob("GET", "/faults").body, s.knob("GET", "/clock").body]
+
+
+def counted(saved):
+    """How often the admin's token was used in the minute that was saved."""
+    return max(saved["minute"]["requests"].values(), default=0)
 
 
 def state(program, s, place, j):
@@ -191,10 +217,11 @@ def state(program, s, place, j):
     session = s.own("POST", f"/device/{device}/connect", {"userID": person, "open": True}).body["connectionID"]
     link = s.own("GET", "/mail").body["mail"]
     link = next(mail["secret"] for mail in link[::-1] if mail["kind"] == "totp-removal")
-    s.choose(default_limit=9)
+    s.choose(default_limit=9, requests_per_minute=10**6)
     s.knob("PUT", "/faults", {"rules": [{"path": "/annotations", "times": 1, "fault": {"status": {"status": 500}}}]})
     j.equal("the fault comes true", s.get(f"/device/{device}/annotations").status, 500)
     before, served = seen(s), s.knob("GET", "/state").body
+    j.check("what the rate limit counted is saved", counted(served) > len(before) / 2, served["minute"])
     j.equal("it stops and is saved", s.stop(), 0)
     with open(place, encoding="utf-8") as file:
         saved = json.load(file)
@@ -203,6 +230,10 @@ def state(program, s, place, j):
     j.equal("all that is served is as before", seen(again), before)
     j.equal("a fault that came true once stays so", again.get(f"/device/{device}/annotations").status, 200)
     j.equal("a token goes on", sorted(again.get("", token=token).body), ["avatarURL", "id", "name"])
+    again.knob("PUT", "/faults", {"rules": []})
+    again.choose(requests_per_minute=counted(again.knob("GET", "/state").body) + 1)
+    j.equal("the rate limit's minute goes on", [again.get("/devices?name=x").status for _ in range(2)], [200, 429])
+    again.choose(requests_per_minute=10**6)
     j.equal("an open connection goes on", again.own("POST", f"/connection/{session}/close").status, 200)
     j.equal("a link goes on", (again.own("POST", "/confirm", {"secret": link}).status, again.get(f"/user/{person}/info").body["totp"]["enabled"]), (200, False))
     j.equal("an account goes on", again.newcomer("leaver@people.example")["id"], leaver)
@@ -212,4 +243,6 @@ def state(program, s, place, j):
     wrong = json.loads(json.dumps(saved))
     wrong["made_of"]["seed"] += 1
     j.equal("another sandbox's state is refused", again.knob("PUT", "/state", wrong).status, 400)
+    newer = again.knob("PUT", "/state", {"format": 99, "saved_by": "9.9.9"})
+    j.check("a later version's state is refused with what to do", newer.status == 400 and "9.9.9" in newer.body["detail"], newer)
     j.equal("it stops", again.stop(), 0)

@@ -26,7 +26,8 @@ def authentication(s, j):
                                    ("DELETE", "/device/x", None), ("PATCH", "/device/members", {})):
             j.equal(f"3: {name} may not {method}", s.v1(method, path, body, token=token).status, 403)
     member = s.token_of(plain)
-    j.equal("4: limited view", sorted(s.get("", token=member).body), ["avatarURL", "id", "name"])
+    for token in (member, s.member):
+        j.equal("4: limited view", sorted(s.get("", token=token).body), ["avatarURL", "id", "name"])
     j.equal("4: no change by a member", s.v1("POST", "/group", {"name": "x"}, token=member).status, 403)
     log = s.get(f"/user/{plain}/info").body["tokenLog"][-1]
     j.check("tokenLog: title, scopes, lastUsed, lastUsedIPAddress", log.get("lastUsed") == s.seconds() and log.get("lastUsedIPAddress") == "127.0.0.1", log)
@@ -100,9 +101,14 @@ def guards(s, j):
     j.equal("another is there", s.v1("DELETE", path, team=team).status, 200)
     off = lambda: s.v1("PATCH", f"/user/{other}", {"remoteAccess": "disabled"}, team=team).code
     first = off()
-    s.choose(admin_needs_access=True)
+    s.choose(admin_needs_access="always")
     j.equal("admin_needs_access", (first, off()), ("team-requires-active-user", "team-requires-admin"))
-    s.choose(admin_needs_access=False)
+    s.choose(admin_needs_access="when_changed")
+    s.newcomer("third@people.example", team=team)
+    j.equal("the last admin's remote access, while others have it", off(), "team-requires-admin")
+    s.choose(admin_needs_access="never")
+    j.equal("admin_needs_access never", off(), None)
+    s.choose(admin_needs_access="when_changed")
 
 
 def two_factor(s, j):

@@ -51,10 +51,10 @@ pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().telling(Effect::DeviceGone(device.id)).telling(effect))
 }
 
-/// The first two are links of the native app and carry the computer's current name.
+/// The first two are links of the native app and carry the computer's current name. They are no forms: a space is `%20`.
 pub fn urls(state: &TeamState, asked: &Asked<'_>) -> Answer {
     let device = state.device(asked.id(0))?;
-    let name: String = byte_serialize(device.name.as_bytes()).collect();
+    let name = byte_serialize(device.name.as_bytes()).collect::<String>().replace('+', "%20");
     let link = |verb: &str| format!("remote-access://{verb}/{}?name={name}", device.id);
     Ok(Outcome::ok().with(json!({
         "connect": link("connect"),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::sandbox::answer::Refusal;
+use crate::sandbox::choices::AdminAccess;
 
 use super::apply::Answer;
 use super::asked::{Asked, Context, Effect, Outcome};
@@ -13,6 +14,7 @@ use super::told::{self, told};
 use super::verbs::close_sessions;
 use super::views;
 
+const REQUIRES_ADMIN: &str = "team-requires-admin";
 /// How long the link that removes 2-factor authentication works.
 const TOTP_LINK_SECONDS: i64 = 24 * 3_600;
 
@@ -26,15 +28,21 @@ pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
 /// Whether the team still has an admin and someone with remote access when `id` is as given, or gone.
 fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Standing, bool)>) -> Result<(), Refusal> {
     let needs_access = context.choices.admin_needs_access;
-    let counts = |role: Standing, access: bool| role == Standing::Admin && (access || !needs_access);
+    let is_always = needs_access == AdminAccess::Always;
+    let counts = |role: Standing, access: bool| role == Standing::Admin && (access || !is_always);
     let others = || state.users.iter().filter(|user| user.id != id);
     let is_admin = after.is_some_and(|(role, access)| counts(role, access));
     if !is_admin && !others().any(|user| counts(user.role, user.remote_access)) {
-        return Err(Refusal::rule("team-requires-admin", "the team would be left without an admin"));
+        return Err(Refusal::rule(REQUIRES_ADMIN, "the team would be left without an admin"));
     }
     if !after.is_some_and(|(_, access)| access) && !others().any(|user| user.remote_access) {
         let detail = "the team would be left without a user with remote access on";
         return Err(Refusal::rule("team-requires-active-user", detail));
+    }
+    let is_active_admin = |user: &User| user.role == Standing::Admin && user.remote_access;
+    let is_turned_off = after.is_some_and(|(_, access)| !access) && state.user(id).is_ok_and(is_active_admin);
+    if is_turned_off && needs_access == AdminAccess::WhenChanged && !others().any(is_active_admin) {
+        return Err(Refusal::rule(REQUIRES_ADMIN, "the team would be left without an admin with remote access on"));
     }
     Ok(())
 }

@@ -44,13 +44,15 @@ fn switches() -> Value {
         "refuse_unknown_fields",
         "require_content_type",
         "members_read",
-        "admin_needs_access",
         "list_expired",
+        "enforce_plan_span",
+        "empty_lists",
     ] {
         all.insert(name.to_owned(), flag());
     }
     for (name, values) in [
-        ("has_more", &["honest", "always_true", "always_false", "missing"][..]),
+        ("admin_needs_access", &["never", "when_changed", "always"][..]),
+        ("has_more", &["honest", "always_true", "always_false", "missing"]),
         ("next_offset", &["honest", "missing", "zero", "stuck", "backwards"]),
         ("order", &["by_time", "neighbours_swapped"]),
         ("error_shape", &["detail", "message", "nested", "code", "errors", "problem"]),
@@ -123,7 +125,7 @@ pub(super) fn saved() -> Value {
         "seed": at_least(0), "teams": at_least(0), "days": at_least(0), "sessions_per_day": at_least(0),
         "people_per_team": at_least(0), "computers_per_team": at_least(0), "end": moment(), "days_ahead": at_least(0),
         "late_per_million": at_least(0), "late_up_to_ms": at_least(0), "dense_every_days": at_least(0),
-        "plan_span_seconds": or_null(at_least(0)), "enforce_plan_span": flag(),
+        "plan_span_seconds": or_null(at_least(0)), "odd_events": flag(),
     }));
     let rule = full(json!({"rule": of("FaultRule"), "fitting": at_least(0), "befallen": at_least(0)}));
     let event = closed(
@@ -139,11 +141,13 @@ pub(super) fn saved() -> Value {
         "withdrawn": list(withdrawn),
     }));
     let issued = full(json!({"team": text(), "user": text(), "read_only": flag()}));
+    let counted = json!({"type": "object", "additionalProperties": at_least(0)});
+    let minute = full(json!({"number": whole(), "requests": counted}));
     json!({
         "Saved": full(json!({
-            "format": at_least(1), "made_of": made_of, "choices": of("Choices"), "faults": list(rule),
+            "format": at_least(1), "saved_by": text(), "made_of": made_of, "choices": of("Choices"), "faults": list(rule),
             "clock": full(json!({"now": moment(), "speed": at_least(0), "is_real": flag()})),
-            "tokens": {"type": "object", "additionalProperties": issued}, "teams": list(of("SavedTeam")),
+            "tokens": {"type": "object", "additionalProperties": issued}, "minute": minute, "teams": list(of("SavedTeam")),
         })),
         "SavedTeam": full(json!({
             "state": of("SavedState"), "activity": of("SavedChanges"), "connections": of("SavedChanges"),

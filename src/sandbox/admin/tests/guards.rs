@@ -12,11 +12,11 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
         ("the last admin is not demoted", nothing, "ann", json!({"role": "user"}), "team-requires-admin"),
         ("nor made read-only", nothing, "ann", json!({"role": "admin-read-only"}), "team-requires-admin"),
         (
-            "the last admin's access may end while others connect",
+            "the last admin's access stays on while others connect",
             nothing,
             "ann",
             json!({"remoteAccess": "disabled"}),
-            "",
+            "team-requires-admin",
         ),
         (
             "the last active user stays on",
@@ -48,10 +48,50 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
             Err(refusal) => assert_eq!(refusal.code, expected, "{case}"),
         }
     }
-    let choices = Choices { admin_needs_access: true, ..Choices::default() };
-    let off = json!({"remoteAccess": "disabled"});
-    let strict = ask_with(&mut team(), Op::ChangeUser, &["ann"], off, &ann(), choices, NOW);
-    assert_eq!(code(strict), "team-requires-admin");
+}
+
+#[test]
+fn when_an_admin_without_remote_access_is_the_admin_that_stays_is_a_switch() {
+    use AdminAccess::{Always, Never, WhenChanged};
+    let off = || json!({"remoteAccess": "disabled"});
+    let beside_cyd = |state: &mut TeamState| state.users[2].role = Standing::Admin;
+    let beside_bob = |state: &mut TeamState| state.users[1].role = Standing::Admin;
+    let alone = |_: &mut TeamState| {};
+    type Set = fn(&mut TeamState);
+    let cases: [(&str, Set, Op, Value, [&str; 3]); 5] = [
+        (
+            "the last admin's access ends",
+            alone,
+            Op::ChangeUser,
+            off(),
+            ["", "team-requires-admin", "team-requires-admin"],
+        ),
+        (
+            "an admin without is left",
+            beside_cyd,
+            Op::ChangeUser,
+            off(),
+            ["", "team-requires-admin", "team-requires-admin"],
+        ),
+        ("an admin with is left", beside_bob, Op::ChangeUser, off(), ["", "", ""]),
+        (
+            "a role, and one without is left",
+            beside_cyd,
+            Op::ChangeUser,
+            json!({"role": "user"}),
+            ["", "", "team-requires-admin"],
+        ),
+        ("a removal, and one without is left", beside_cyd, Op::RemoveUser, json!({}), ["", "", "team-requires-admin"]),
+    ];
+    for (case, set, op, sent, expected) in cases {
+        for (admin_needs_access, expected) in [Never, WhenChanged, Always].into_iter().zip(expected) {
+            let mut state = team();
+            set(&mut state);
+            let choices = Choices { admin_needs_access, ..Choices::default() };
+            let answer = ask_with(&mut state, op, &["ann"], sent.clone(), &ann(), choices, NOW);
+            assert_eq!(answer.err().map_or("", |refusal| refusal.code), expected, "{case}: {admin_needs_access:?}");
+        }
+    }
 }
 
 #[test]

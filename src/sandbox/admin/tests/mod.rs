@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::Instant;
 use crate::sandbox::answer::Refusal;
-use crate::sandbox::choices::Choices;
+use crate::sandbox::choices::{AdminAccess, Choices};
 use crate::sandbox::routes::Op;
 
 use super::state::{AgentConfig, Annotation, Device, Group, Plan, Standing, TeamState, User};

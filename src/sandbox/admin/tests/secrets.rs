@@ -112,7 +112,7 @@ fn launch_links_carry_the_current_name() {
     ask(&mut state, Op::RenameDevice, &["d1"], json!({"name": "edit & cut"})).unwrap();
     let links = body(ask(&mut state, Op::DeviceUrls, &["d1"], json!({})));
     for link in ["connect", "askScreenShare"] {
-        assert!(links[link].as_str().unwrap().ends_with("?name=edit+%26+cut"), "{links}");
+        assert!(links[link].as_str().unwrap().ends_with("?name=edit%20%26%20cut"), "{links}");
     }
     assert!(links["dashboard"].as_str().unwrap().contains("d1"));
     assert_eq!(code(ask(&mut state, Op::DeviceUrls, &["zed"], json!({}))), "device-not-found");

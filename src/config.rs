@@ -337,8 +337,11 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
             format!("{:?} is not at most {RESCANS_MAX} growing ages", section.rescan),
         ));
     }
-    if section.partition == Partition::Day {
-        let message = "this version seals by month only: say \"month\", or leave the key out".to_owned();
+    if section.partition == Partition::Day && seconds > DAY_SECONDS {
+        let message = format!(
+            "\"day\" seals days, and windows of {} are longer: say \"month\", or a windows.length of at most 1d",
+            section.length
+        );
         return Err(ConfigError::invalid(place("windows.partition"), message));
     }
     Ok(Windows { length, lag, rescan, partition: section.partition })

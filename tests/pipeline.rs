@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, TokenSource};
-use annals::archive::{Archive, FindingKind, MemoryStore, Store, WindowState};
+use annals::archive::{
+    Archive, Dataset, FileRole, FindingKind, MemoryStore, SealUnit, Store, VerifyOptions, WindowState, verify,
+};
 use annals::clock::Clock;
+use annals::config::Partition;
 use annals::model::{EventRow, Instant, Range, Stream, TeamId};
 use annals::pipeline::{Fleet, FleetRound, Quiet, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
@@ -148,6 +151,39 @@ async fn windows_settle_and_seal_as_the_service_s_clock_goes_on() {
     assert!(Stream::ALL.into_iter().all(sealed), "the twentieth is five days old");
     assert!(reader.state().is_month_sealed(Stream::Connections, at("2026-10-15T00:00:00Z")));
     assert!(!reader.state().findings.iter().any(|(_, finding)| finding.kind == FindingKind::NoLongerServed));
+}
+
+/// Two months of the sandbox by days, and the third begun by days and ended by months.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn months_are_sealed_day_by_day_and_ended_either_way() {
+    let (ahead, days) = (15, Settings { partition: Partition::Day, ..settings() });
+    let world = World::start(SandboxConfig { days: 75, days_ahead: ahead, sessions_per_day: 10, ..config() }).await;
+    let roles = |role: FileRole| -> Vec<(TeamId, String)> {
+        let of_team = |team: &TeamId| {
+            let reader = world.archive().read(team).unwrap();
+            let files = reader.state().files_of(Dataset::Connections).filter(|file| file.role == role);
+            files.map(|file| (team.clone(), file.first.unwrap().day())).collect::<Vec<_>>()
+        };
+        world.sandbox.teams.iter().flat_map(of_team).collect()
+    };
+    world.round(days).await;
+    world.assert_equals_truth();
+    let by_days = roles(FileRole::Day);
+    assert!(by_days.len() > 100 && by_days.iter().all(|(_, day)| &day[..] < "2026-11-17"), "{by_days:?}");
+    assert_eq!(by_days.iter().collect::<std::collections::BTreeSet<_>>().len(), by_days.len(), "a day is one file");
+    assert_eq!(roles(FileRole::Month), []);
+    let reader = world.archive().read(&world.sandbox.teams[0]).unwrap();
+    let is_sealed =
+        |unit, day: &str| reader.state().is_sealed(unit, Stream::Connections, at(&format!("{day}T12:00:00Z")));
+    assert!(is_sealed(SealUnit::Day, "2026-11-16") && !is_sealed(SealUnit::Day, "2026-11-17"));
+    assert!(is_sealed(SealUnit::Month, "2026-10-15") && !is_sealed(SealUnit::Month, "2026-11-16"));
+    world.sandbox.handle.advance(Duration::from_secs(u64::from(ahead) * 86_400));
+    world.round(settings()).await;
+    world.assert_equals_truth();
+    assert_eq!(roles(FileRole::Day), by_days, "what is sealed stays");
+    let rest = roles(FileRole::Month);
+    assert!(rest.len() == world.sandbox.teams.len() && rest.iter().all(|(_, day)| day == "2026-11-17"), "{rest:?}");
+    assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,7 +22,7 @@ MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
 PLACE = re.compile(
     r"(recent|data)/([a-z0-9_]+)/team=([a-z0-9_.-]+)/(date=\d{4}-\d\d-\d\d|month=\d{4}-\d\d)/"
-    r"\d{8}t\d{6}z-([pwmao])-([0-9a-f]{16})\.parquet"
+    r"\d{8}t\d{6}z-([pwdmao])-([0-9a-f]{16})\.parquet"
 )
 faults = []
 
@@ -79,7 +79,7 @@ def check_line(where, line, archive_id, key, before):
         return fault("CHAIN_BREAK", where, "its hash is another")
     parsed = json.loads(hashed + b"}")
     again = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False).encode()
-    if list(parsed) != MEMBERS or parsed["v"] != 1 or again != hashed + b"}":
+    if list(parsed) != MEMBERS or parsed["v"] != 1 + ("sealed_days" in parsed["body"]) or again != hashed + b"}":
         return fault("CHAIN_BREAK", where, "not in the form of a line")
     if parsed["seq"] != before[0] + 1:
         fault("SEQ_GAP", where, f"number {parsed['seq']} after {before[0]}")

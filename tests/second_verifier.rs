@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use annals::archive::{Archive, Draft, LocalStore, WindowRecord, WindowState};
+use annals::model::TeamId;
 use sha2::{Digest, Sha256};
 
 mod common;
@@ -106,6 +108,38 @@ fn another_verifier_finds_what_ours_finds() {
         let (is_clean, theirs) = second(&python, &place.archive());
         assert!(!is_clean && theirs.contains(code), "{name}: {theirs}");
     }
+}
+
+/// Seals each of the days of a team by itself.
+fn seal_days(root: &Path) {
+    let archive = Archive::open(std::sync::Arc::new(LocalStore::new(root))).expect("an archive");
+    let mut writer = archive.writer(&TeamId::from("acme")).expect("a writer");
+    let sealed = |window: &WindowRecord| WindowRecord { state: WindowState::Sealed, ..window.clone() };
+    let windows: Vec<WindowRecord> = writer.state().windows.values().map(sealed).collect();
+    let seal_days = windows.iter().map(|window| (window.stream, window.range)).collect();
+    let now = writer.state().at.expect("a commit");
+    let _ = writer.commit(Draft { windows, seal_days, ..Draft::default() }, now).expect("a commit");
+}
+
+#[test]
+fn another_verifier_knows_sealed_days() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    seal_days(&place.archive());
+    let days = of_kind(&place.archive().join("data/connections"), "parquet");
+    assert!(days.len() == 2 && days.iter().all(|path| path.to_string_lossy().contains("z-d-")), "{days:?}");
+    assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
+    let ledger = &of_kind(&place.archive().join("ledger/team=acme"), "jsonl")[0];
+    rewrite(ledger, |bytes| {
+        let at = bytes.windows(6).rposition(|part| part == b"\"v\":2,").expect("the line that seals");
+        bytes[at + 4] = b'1';
+    });
+    let (status, ours, _) = place.run(&["verify"]);
+    let (is_clean, theirs) = second(&python, &place.archive());
+    assert!(
+        status == 1 && ours.contains("CHAIN_BREAK") && !is_clean && theirs.contains("CHAIN_BREAK"),
+        "{ours}{theirs}"
+    );
 }
 
 #[test]

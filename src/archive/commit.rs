@@ -16,7 +16,7 @@ use crate::model::{
 use crate::planted::{self, Bug};
 
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
-use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::ledger::{KIND_COMMIT, Line, version_of};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
@@ -281,6 +281,7 @@ impl TeamWriter {
             devices: draft.devices,
             findings: draft.findings,
             sealed_months: draft.seal_months,
+            sealed_days: draft.seal_days,
             sessions,
             released,
             inventory: draft.inventory_reads,
@@ -304,7 +305,7 @@ impl TeamWriter {
     /// Steps 2 and 3.
     fn append_and_publish(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
         let line = Line {
-            v: LINE_VERSION,
+            v: version_of(&body),
             archive_id: self.state.archive_id.clone(),
             team_id: self.state.team_id.clone(),
             seq: self.state.seq.next(),

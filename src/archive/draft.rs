@@ -57,6 +57,8 @@ pub struct Draft {
     pub findings: Vec<Finding>,
     /// Months (the first instant of each) whose windows are all sealed: their files become one in `data/`.
     pub seal_months: Vec<(Stream, Range)>,
+    /// Days whose windows are all sealed, of months that are not: their files become one in `data/` as well.
+    pub seal_days: Vec<(Stream, Range)>,
     /// Sessions that the rows touch, as they are with these.
     pub sessions: Option<SessionsDraft>,
     /// New rows of the inventory, each later than every row of its part that the archive holds; a part once.

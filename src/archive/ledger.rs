@@ -9,7 +9,8 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::Body;
 
-pub const LINE_VERSION: u32 = 1;
+/// The newest version of a line. Version 1 has no sealed days.
+pub const LINE_VERSION: u32 = 2;
 /// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 /// `prev` of a team's first line.
@@ -39,12 +40,18 @@ pub struct Line {
 pub enum LineError {
     #[error("not a ledger line: {0}")]
     Form(String),
-    #[error("format version {found}, this program knows version {LINE_VERSION}")]
+    #[error("format version {found}, this program knows versions up to {LINE_VERSION}")]
     Version { found: u64 },
     #[error("the line's digest is {found}, it says {said}")]
     Hash { said: Digest, found: Digest },
     #[error("holds members that this program does not know, or in another order")]
     Unknown,
+}
+
+/// The version of a line with this body: the oldest that can say it, so that programs which know no other go on reading
+/// what they can.
+pub fn version_of(body: &Body) -> u32 {
+    if body.sealed_days.is_empty() { 1 } else { LINE_VERSION }
 }
 
 impl Line {
@@ -74,7 +81,11 @@ impl Line {
         let text = [hashed, b"}"].concat();
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
         let line = match serde_json::from_slice::<Line>(&text) {
-            Ok(line) if line.v == LINE_VERSION => line,
+            Ok(line) if line.v == version_of(&line.body) => line,
+            Ok(line) if (1..=LINE_VERSION).contains(&line.v) => {
+                let (said, needed) = (line.v, version_of(&line.body));
+                return Err(LineError::Form(format!("of version {said}, and what it says is of version {needed}")));
+            }
             other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
         };
         // A member that is not known would be ignored in silence; then the line would not come back as it was.
@@ -107,7 +118,7 @@ fn of_another_version(text: &[u8]) -> Option<LineError> {
         v: u64,
     }
     let Versioned { v } = serde_json::from_slice(text).ok()?;
-    (v != u64::from(LINE_VERSION)).then_some(LineError::Version { found: v })
+    (v == 0 || v > u64::from(LINE_VERSION)).then_some(LineError::Version { found: v })
 }
 
 fn hash_of(bytes: &[u8]) -> Digest {
@@ -186,7 +197,7 @@ mod tests {
 
     fn line() -> Line {
         Line {
-            v: LINE_VERSION,
+            v: 1,
             archive_id: "a1".to_owned(),
             team_id: TeamId::from("team \"one\""),
             seq: LedgerSeq(1),
@@ -231,8 +242,17 @@ mod tests {
         let (bytes, _) = line().encode();
         let text = std::str::from_utf8(&bytes[..bytes.len() - 1 - HASH_TAIL_BYTES]).unwrap();
         assert!(Line::decode(&rehash(text)).is_ok());
-        let newer = text.replace("\"v\":1", "\"v\":2");
-        assert_eq!(Line::decode(&rehash(&newer)), Err(LineError::Version { found: 2 }));
+        let of_version = |text: &str, v: u32| text.replace("\"v\":1", &format!("\"v\":{v}"));
+        for v in [0, 3, u32::MAX] {
+            assert_eq!(Line::decode(&rehash(&of_version(text, v))), Err(LineError::Version { found: u64::from(v) }));
+        }
+        let days =
+            r#""body":{"sealed_days":[["billing",{"start":"2026-11-01T00:00:00Z","end":"2026-11-02T00:00:00Z"}]]}"#;
+        let days = text.replace("\"body\":{}", days);
+        assert!(Line::decode(&rehash(&of_version(&days, 2))).is_ok(), "{days}");
+        for (text, said) in [(of_version(text, 2), "version 2, and"), (days, "version 1, and")] {
+            assert!(matches!(Line::decode(&rehash(&text)), Err(LineError::Form(why)) if why.contains(said)), "{text}");
+        }
         let stranger = text.replace("\"body\":{}", "\"body\":{\"news\":1}");
         assert_eq!(Line::decode(&rehash(&stranger)), Err(LineError::Unknown));
     }

@@ -8,8 +8,9 @@
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   all rows of a settled window
-//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month
-//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month gained later
+//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-d-<hash>.parquet       all rows of a sealed day
+//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month, less those of its sealed days
+//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month or day gained later
 //! recent/sessions/team=<T>/date=<YYYY-MM-DD>/<time>-o-<hash>.parquet    sessions to which more events are waited for
 //! recent/inventory_<part>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   what looks of a day changed
 //! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
@@ -20,13 +21,13 @@
 //! ```
 //! `<T>` is the team's id with every byte outside `[a-z0-9_-]` as `.` and two hexadecimal digits (an empty id: `.`); over
 //! 120 bytes, the first 80 of that, `..` and the first 32 digits of the id's SHA-256. `<time>` is the start of the window
-//! (of the month; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and month are those of its
-//! start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
+//! (of the month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
+//! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
 //!
-//! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1), `archive_id`,
-//! `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`, `sha256`. `sha256` is the SHA-256, in
-//! hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact bytes of the line before
-//! `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line stands in the file of the
+//! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1; 2 where the body has
+//! `sealed_days`, and there alone), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`,
+//! `sha256`. `sha256` is the SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact
+//! bytes of the line before `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line stands in the file of the
 //! day of its `at`, or of the line before it where that is later. What an interrupted append left behind the last newline
 //! of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
 //!
@@ -34,6 +35,11 @@
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
 //! 2^256, of the SHA-256 of each row's values (the first lines of `table/digest.rs` give the bytes).
+//!
+//! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
+//! `sealed_months` stand in `data/` alone, in one file and in what amends it. With `partition = "day"` days are sealed as they
+//! become final (`sealed_days`), and when the month is, it takes what they have left, if anything. A file in `data/` of events
+//! is never taken away, so that a plain glob over it is exact at any moment.
 //!
 //! **A head** is `annals/<archive_id>/team=<T>`, the number of a line, and its `sha256` in base64, each with a newline: the
 //! text of a checkpoint (c2sp.org/tlog-checkpoint; the hash is of a chain, not of a tree). Signed, it is a note
@@ -62,7 +68,7 @@
 //! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
 //!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
-//!   no row goes, and a sealed month holds nothing outside `data/`.
+//!   no row goes, and a sealed month or day holds nothing outside `data/`.
 
 mod root;
 mod commit;
@@ -82,6 +88,7 @@ mod record;
 mod replay;
 mod review;
 mod rules;
+mod seals;
 mod sessions;
 mod snapshot;
 mod stage;
@@ -107,6 +114,7 @@ pub use record::{
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
+pub use seals::SealUnit;
 pub use sessions::HeldSession;
 pub use state::TeamState;
 pub use store::{

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::model::{Digest, Instant, LedgerSeq, Range, TeamId};
 
+use super::seals::SealUnit;
 use super::{Dataset, FileRole};
 
 pub const MANIFEST: &str = "archive.json";
@@ -17,6 +18,7 @@ pub const SNAPSHOTS: &str = "snapshots";
 const TEAM_KEY_BYTES_MAX: usize = 120;
 const TEAM_KEY_KEPT_BYTES: usize = 80;
 const HASH_DIGITS: usize = 16;
+const DAY_SECONDS: i64 = 86_400;
 
 /// A team id as it stands in paths: bytes outside `[a-z0-9_-]` are `.` and two hexadecimal digits; what would be longer
 /// than 120 bytes is cut and closed with `..` and 32 digits of its SHA-256, so that case and length never clash.
@@ -63,10 +65,21 @@ pub struct DataPath {
     pub dataset: Dataset,
     pub team: TeamKey,
     pub role: FileRole,
-    /// The start of the window (parts, windows, amendments), of the month (months) or of the day (quarantine).
+    /// The start of the window (parts, windows), of the month or day (sealed ones, and amendments to them), or of the day
+    /// first seen (quarantine).
     pub start: Instant,
     /// The first 16 hexadecimal digits of the file's SHA-256.
     pub hash: String,
+}
+
+impl DataPath {
+    /// `None` for whatever is no data file's.
+    pub fn parse(text: &str) -> Option<Self> {
+        match ArchivePath::parse(text) {
+            Some(ArchivePath::Data(data)) => Some(data),
+            _ => None,
+        }
+    }
 }
 
 /// Every path that an archive holds.
@@ -104,10 +117,10 @@ impl ArchivePath {
         let found = match parts.as_slice() {
             [MANIFEST] => ArchivePath::Manifest,
             [LEDGER, team, name] if name.ends_with(".heads") => {
-                ArchivePath::Heads { team: team_of(team)?, day: day_of(name.strip_suffix(".heads")?)? }
+                ArchivePath::Heads { team: team_of(team)?, day: parse_day(name.strip_suffix(".heads")?)? }
             }
             [LEDGER, team, name] => {
-                ArchivePath::Ledger { team: team_of(team)?, day: day_of(name.strip_suffix(".jsonl")?)? }
+                ArchivePath::Ledger { team: team_of(team)?, day: parse_day(name.strip_suffix(".jsonl")?)? }
             }
             [STAGING, team, name] => {
                 let (seq, index) = name.strip_suffix(".parquet")?.split_once('-')?;
@@ -142,6 +155,7 @@ impl fmt::Display for DataPath {
             FileRole::Part => ("p", format!("date={}", start.day())),
             FileRole::Window => ("w", format!("date={}", start.day())),
             FileRole::Open => ("o", format!("date={}", start.day())),
+            FileRole::Day => ("d", format!("month={}", start.month())),
             FileRole::Month => ("m", format!("month={}", start.month())),
             FileRole::Amendment => ("a", format!("month={}", start.month())),
         };
@@ -179,9 +193,13 @@ pub fn snapshots_of(team: &TeamKey) -> String {
     format!("{SNAPSHOTS}/team={team}")
 }
 
-/// What the paths of a month's files begin with that are not in `data/`.
-pub fn recent_of(dataset: Dataset, team: &TeamKey, month: Instant) -> String {
-    format!("recent/{dataset}/team={team}/date={}", month.month())
+/// What the paths of the files of a month or day begin with that are not in `data/`.
+pub fn recent_of(dataset: Dataset, team: &TeamKey, unit: SealUnit, start: Instant) -> String {
+    let date = match unit {
+        SealUnit::Day => start.day(),
+        SealUnit::Month => start.month(),
+    };
+    format!("recent/{dataset}/team={team}/date={date}")
 }
 
 /// The name of the lock that a team's one writer holds.
@@ -191,7 +209,7 @@ pub fn lock_of(team: &TeamKey) -> String {
 
 /// Whether files of this role stand in `data/`, where a plain glob is exact.
 pub const fn is_sealed(role: FileRole) -> bool {
-    matches!(role, FileRole::Month | FileRole::Amendment)
+    matches!(role, FileRole::Day | FileRole::Month | FileRole::Amendment)
 }
 
 /// The calendar month, in UTC, that holds `at`.
@@ -203,15 +221,21 @@ pub fn month_of(at: Instant) -> Range {
 }
 
 /// The UTC day that holds `at`.
+pub fn day_of(at: Instant) -> Range {
+    let start = day_start(at);
+    Range::new(start, Instant::from_seconds(start.seconds() + DAY_SECONDS))
+}
+
+/// The first instant of the UTC day that holds `at`.
 pub fn day_start(at: Instant) -> Instant {
-    Instant::from_seconds(at.seconds().div_euclid(86_400) * 86_400)
+    Instant::from_seconds(at.seconds().div_euclid(DAY_SECONDS) * DAY_SECONDS)
 }
 
 fn team_of(part: &str) -> Option<TeamKey> {
     TeamKey::parse(part.strip_prefix("team=")?)
 }
 
-fn day_of(text: &str) -> Option<Instant> {
+fn parse_day(text: &str) -> Option<Instant> {
     format!("{text}T00:00:00Z").parse().ok()
 }
 
@@ -220,6 +244,7 @@ fn role_of(letter: &str) -> Option<FileRole> {
         "p" => Some(FileRole::Part),
         "w" => Some(FileRole::Window),
         "o" => Some(FileRole::Open),
+        "d" => Some(FileRole::Day),
         "m" => Some(FileRole::Month),
         "a" => Some(FileRole::Amendment),
         _ => None,
@@ -248,6 +273,7 @@ mod tests {
         prop_oneof![
             Just(FileRole::Part),
             Just(FileRole::Window),
+            Just(FileRole::Day),
             Just(FileRole::Month),
             Just(FileRole::Amendment),
             Just(FileRole::Open)

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, Stream, TeamId};
 
-use super::path::{ArchivePath, DataPath, day_start, is_sealed, month_of};
+use super::path::{DataPath, day_start, is_sealed, month_of};
+use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
@@ -59,7 +60,7 @@ impl Output {
         match self.role {
             FileRole::Part | FileRole::Open => Tier::Brief,
             FileRole::Window => Tier::Recent,
-            FileRole::Month | FileRole::Amendment => Tier::Sealed,
+            FileRole::Day | FileRole::Month | FileRole::Amendment => Tier::Sealed,
         }
     }
 
@@ -93,6 +94,34 @@ struct Gathered {
     compact: bool,
 }
 
+/// A sealed file in the making: what tells it from others, in the order in which they are written.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SealedFile {
+    stream: Stream,
+    begins: Instant,
+    unit: SealUnit,
+    role: FileRole,
+}
+
+#[derive(Default)]
+struct SealedRows {
+    inputs: Vec<FileEntry>,
+    rows: Vec<EventRow>,
+    digest: RowsDigest,
+}
+
+/// The live files that go up in those that a commit seals.
+fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, SealedRows> {
+    let mut files: BTreeMap<SealedFile, SealedRows> = BTreeMap::new();
+    let streams: BTreeSet<Stream> = sealing.iter().map(|(stream, ..)| *stream).collect();
+    for (stream, (data, file)) in streams.iter().flat_map(|s| live(state, *s).map(move |found| (*s, found))) {
+        if let Some((begins, unit, role)) = sealed_place(state, sealing, stream, data.start) {
+            files.entry(SealedFile { stream, begins, unit, role }).or_default().inputs.push(file.clone());
+        }
+    }
+    files
+}
+
 /// The files that a draft becomes, in a fixed order, and what the ledger is to say of the sessions among them. A file
 /// without rows is none: its inputs alone go. `digests` are those of the draft's rows, one for each of their windows.
 ///
@@ -104,36 +133,31 @@ pub fn plan(
     digests: &[RowsDigest],
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     let windows = gather(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
-    let sealing: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
-    let mut into_months: BTreeMap<(Stream, Instant), (Vec<EventRow>, RowsDigest)> = BTreeMap::new();
+    let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
+    let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
+    let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
+    let mut sealed: BTreeMap<SealedFile, SealedRows> = inputs_of(state, &sealing);
     let mut outputs = Vec::new();
     for ((stream, start), mut gathered) in windows {
-        let month = (stream, month_of(start).start);
-        if sealing.contains(&month) || state.sealed_months.contains(&month) {
-            let (rows, digest) = into_months.entry(month).or_default();
-            rows.append(&mut gathered.rows);
-            *digest = digest.plus(gathered.digest);
+        if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
+            let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
+            into.rows.append(&mut gathered.rows);
+            into.digest = into.digest.plus(gathered.digest);
             continue;
         }
         outputs.extend(window_output(state, stream, gathered));
     }
-    let months: BTreeSet<(Stream, Instant)> = sealing.iter().chain(into_months.keys()).copied().collect();
-    for (stream, start) in months {
-        let (rows, digest) = into_months.remove(&(stream, start)).unwrap_or_default();
+    for (SealedFile { stream, begins, role, .. }, SealedRows { inputs, rows, digest }) in sealed {
         let rows = sorted(rows)?;
-        let is_new = sealing.contains(&(stream, start));
-        let inputs = if is_new { unsealed_of_month(state, stream, start) } else { Vec::new() };
-        if inputs.is_empty() && rows.is_empty() {
-            continue;
+        if !inputs.is_empty() || !rows.is_empty() {
+            outputs.push(Output { role, start: begins, content: Content::Events { stream, inputs, rows, digest } });
         }
-        let role = if is_new { FileRole::Month } else { FileRole::Amendment };
-        outputs.push(Output { role, start, content: Content::Events { stream, inputs, rows, digest } });
     }
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
     }
-    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &sealing)?;
+    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &months)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
         outputs.extend(inventory_outputs(state, part, rows)?);
@@ -159,10 +183,8 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
 
 /// Live files of a dataset that are not sealed, with their places.
 fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = (DataPath, &FileEntry)> {
-    state.files_of(dataset.into()).filter_map(|file| match ArchivePath::parse(&file.path) {
-        Some(ArchivePath::Data(data)) if !is_sealed(data.role) => Some((data, file)),
-        _ => None,
-    })
+    let unsealed = state.files_of(dataset.into()).filter(|file| !is_sealed(file.role));
+    unsealed.filter_map(|file| Some((DataPath::parse(&file.path)?, file)))
 }
 
 fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Instant) -> Vec<FileEntry> {
@@ -330,6 +352,9 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
         let looks = (&draft.inventory, &draft.inventory_reads);
         parts.push(serde_json::to_vec(&looks).expect("BUG: rows have no map with odd keys"));
+    }
+    if !draft.seal_days.is_empty() {
+        parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));
     }
     let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
     if let Some(sessions) = &draft.sessions {

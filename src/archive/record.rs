@@ -220,16 +220,18 @@ impl Finding {
 }
 
 /// What a data file is to the archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileRole {
     /// Polled rows of a window that is not settled, or rows that a settled window gained later.
     Part,
     /// All rows of a settled window.
     Window,
-    /// All rows of a sealed month.
+    /// All rows of a sealed day.
+    Day,
+    /// All rows of a sealed month, but for those of days that were sealed before it.
     Month,
-    /// Rows that a sealed month gained later.
+    /// Rows that a sealed month or day gained later.
     Amendment,
     /// Sessions to which more events are waited for: in one file, whatever their time, so that replacing them is cheap.
     Open,
@@ -338,6 +340,9 @@ pub struct Body {
     /// Calendar months whose rows stand in `data/` from this line on, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_months: Vec<(Stream, Range)>,
+    /// Days, of months that are not sealed before this line, of which the same holds. A line that has any is of version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed_days: Vec<(Stream, Range)>,
     /// None: the sessions' rows stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsRecord>,

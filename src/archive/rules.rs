@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
+use super::seals::SealUnit;
 use super::{Dataset, WindowState};
 
 /// Why a commit would break a rule of the archive.
@@ -47,14 +48,14 @@ pub enum StateError {
     Released { rows: u64, gained: u64, left: u64 },
     #[error("{rows} rows of connections are added, and the sessions stay as they are")]
     SessionsBehind { rows: u64 },
-    #[error("{stream}{month} is not a calendar month")]
-    NotAMonth { stream: Stream, month: Range },
-    #[error("{stream}{month} is sealed already")]
-    MonthSealed { stream: Stream, month: Range },
-    #[error("{stream}{month} cannot be sealed: window {window} is {}", state.as_str())]
-    MonthOpen { stream: Stream, month: Range, window: Range, state: WindowState },
-    #[error("{path}: stays unsealed in the sealed month {stream}{month}")]
-    LeftOutside { stream: Stream, month: Range, path: String },
+    #[error("{stream}{range} is not a {unit}")]
+    NotAUnit { stream: Stream, range: Range, unit: SealUnit },
+    #[error("{stream}{range} is sealed already")]
+    Sealed { stream: Stream, range: Range },
+    #[error("{stream}{range} cannot be sealed: window {window} is {}", state.as_str())]
+    Open { stream: Stream, range: Range, window: Range, state: WindowState },
+    #[error("{path}: stays unsealed in {stream}{range}, which is sealed")]
+    LeftOutside { stream: Stream, range: Range, path: String },
     #[error("the look at the {part} of {to} is not after that of {from}")]
     LookBack { part: InventoryPart, from: Instant, to: Instant },
 }

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
 
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
-use super::path::{ArchivePath, DataPath, TeamKey, is_sealed, month_of, recent_of};
+use super::path::{DataPath, TeamKey};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
     Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SessionsMark, StreamRecord,
-    WindowRecord, WindowState,
+    WindowRecord,
 };
 
 /// Everything that is known of a team after a line of its ledger.
@@ -38,6 +38,8 @@ pub struct TeamState {
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
     /// The first instants of the months that are sealed.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
+    /// The first instants of the days that are sealed, in months that are not.
+    pub sealed_days: BTreeSet<(Stream, Instant)>,
     /// What the sessions are made of; none before they were first made.
     pub sessions: Option<SessionsMark>,
     /// The looks at each part of the inventory, oldest first.
@@ -62,6 +64,7 @@ impl TeamState {
             findings: Vec::new(),
             reviews: Vec::new(),
             sealed_months: BTreeSet::new(),
+            sealed_days: BTreeSet::new(),
             sessions: None,
             inventory: BTreeMap::new(),
             draft: None,
@@ -71,11 +74,6 @@ impl TeamState {
     /// Live files of a dataset, in the order of paths.
     pub fn files_of(&self, dataset: Dataset) -> impl Iterator<Item = &FileEntry> {
         self.files.values().filter(move |file| file.dataset == dataset)
-    }
-
-    /// Whether the month that holds `at` is sealed for `stream`.
-    pub fn is_month_sealed(&self, stream: Stream, at: Instant) -> bool {
-        self.sealed_months.contains(&(stream, month_of(at).start))
     }
 
     /// Gaps that stand.
@@ -145,11 +143,8 @@ impl TeamState {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;
         check_rows(self, body)?;
-        for (stream, month) in &body.sealed_months {
-            self.check_month(*stream, *month, &changed)?;
-        }
-        self.check_looks(body)?;
-        self.check_sealed_places(body)
+        self.check_seals(body, &changed)?;
+        self.check_looks(body)
     }
 
     fn check_windows<'a>(&self, body: &'a Body) -> Result<BTreeMap<(Stream, Instant), &'a WindowRecord>, StateError> {
@@ -180,7 +175,7 @@ impl TeamState {
         let mut added = BTreeSet::new();
         for file in &body.adds {
             let path = || file.path.clone();
-            let is_ours = parse(&file.path).is_some_and(|p| {
+            let is_ours = DataPath::parse(&file.path).is_some_and(|p| {
                 p.dataset == file.dataset && p.role == file.role && p.team == TeamKey::of(&self.team_id)
             });
             if !is_ours {
@@ -199,53 +194,6 @@ impl TeamState {
         for path in &body.removes {
             if !self.files.contains_key(path) || !removed.insert(path) {
                 return Err(StateError::NotLive { path: path.clone() });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_month(
-        &self,
-        stream: Stream,
-        month: Range,
-        changed: &BTreeMap<(Stream, Instant), &WindowRecord>,
-    ) -> Result<(), StateError> {
-        if month_of(month.start) != month {
-            return Err(StateError::NotAMonth { stream, month });
-        }
-        if self.sealed_months.contains(&(stream, month.start)) {
-            return Err(StateError::MonthSealed { stream, month });
-        }
-        let keys = (stream, month.start)..(stream, month.end);
-        let held = self.windows.range(keys.clone()).filter(|(key, _)| !changed.contains_key(key)).map(|(_, r)| r);
-        let open = held.chain(changed.range(keys).map(|(_, r)| *r)).find(|r| r.state != WindowState::Sealed);
-        match open {
-            Some(open) => Err(StateError::MonthOpen { stream, month, window: open.range, state: open.state }),
-            None => Ok(()),
-        }
-    }
-
-    /// In a sealed month nothing lives outside `data/`. Looks at the files of the months that are being sealed, and at no others.
-    fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
-        let fresh: BTreeSet<(Stream, Instant)> = body.sealed_months.iter().map(|(s, m)| (*s, m.start)).collect();
-        let removed: BTreeSet<&String> = body.removes.iter().collect();
-        let key = TeamKey::of(&self.team_id);
-        for (stream, month) in &fresh {
-            let begins = recent_of(Dataset::from(*stream), &key, *month);
-            let held = self.files.range(begins.clone()..).map(|(path, _)| path);
-            let mut outside = held.take_while(|path| path.starts_with(&begins)).filter(|path| !removed.contains(path));
-            if let Some(path) = outside.next() {
-                let (stream, month) = (*stream, month_of(*month));
-                return Err(StateError::LeftOutside { stream, month, path: path.clone() });
-            }
-        }
-        for file in &body.adds {
-            let Some(data) = parse(&file.path).filter(|data| !is_sealed(data.role)) else { continue };
-            let Some(stream) = stream_of(data.dataset) else { continue };
-            let month = month_of(data.start);
-            let is_sealed = |months: &BTreeSet<(Stream, Instant)>| months.contains(&(stream, month.start));
-            if is_sealed(&fresh) || is_sealed(&self.sealed_months) {
-                return Err(StateError::LeftOutside { stream, month, path: file.path.clone() });
             }
         }
         Ok(())
@@ -271,7 +219,7 @@ impl TeamState {
             self.findings.push((seq, finding));
         }
         self.reviews.extend(body.reviews.into_iter().map(|review| (seq, review)));
-        self.sealed_months.extend(body.sealed_months.into_iter().map(|(stream, month)| (stream, month.start)));
+        self.seal(body.sealed_days, body.sealed_months);
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
         for look in body.inventory {
             self.inventory.entry(look.part).or_default().push(look);
@@ -283,13 +231,6 @@ impl TeamState {
 /// The stream whose events a dataset holds; quarantine holds those of all.
 pub fn stream_of(dataset: Dataset) -> Option<Stream> {
     Stream::ALL.into_iter().find(|stream| Dataset::from(*stream) == dataset)
-}
-
-fn parse(path: &str) -> Option<DataPath> {
-    match ArchivePath::parse(path) {
-        Some(ArchivePath::Data(data)) => Some(data),
-        _ => None,
-    }
 }
 
 /// The entries of the same stream next before and next after `key`.

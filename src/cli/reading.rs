@@ -87,6 +87,7 @@ pub fn settings(config: &Config) -> Settings {
         grid: WindowGrid::new(config.windows.length),
         lag: config.windows.lag,
         rescan: config.windows.rescan.clone(),
+        partition: config.windows.partition,
         concurrency: config.concurrency.get(),
         teams: config.teams.clone(),
         inventory: looks(config),

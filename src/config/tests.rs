@@ -121,7 +121,7 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
         ("[api]\nconcurrency = -1", "line 2", "-1"),
         ("[windows]\npartition = \"week\"", "line 2", "week"),
-        ("[windows]\npartition = \"day\"", "windows.partition", "by month only"),
+        ("[windows]\npartition = \"day\"\nlength = \"2d\"", "windows.partition", "windows of 2d are longer"),
     ] {
         let message = refused(text);
         assert!(message.contains(key) && message.contains(part), "{text}: {message}");

@@ -50,7 +50,7 @@ impl Instant {
     }
 
     pub const fn from_seconds(seconds: i64) -> Self {
-        Self(seconds * NANOS_PER_SECOND)
+        Self(seconds.saturating_mul(NANOS_PER_SECOND))
     }
 
     /// Checked conversion of an event time from the wire.

@@ -29,6 +29,7 @@ pub mod schedule;
 mod service_clock;
 mod sessions;
 mod restless;
+mod seal;
 mod settings;
 mod spans;
 mod status;

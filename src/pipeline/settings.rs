@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::Partition;
 use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
 
 /// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
@@ -48,6 +49,8 @@ pub struct Settings {
     pub lag: Duration,
     /// Ages after a window's end at which it is re-scanned, rising.
     pub rescan: Vec<Duration>,
+    /// Whether a month is sealed day by day.
+    pub partition: Partition,
     /// Ranges of one stream read at once.
     pub concurrency: usize,
     /// Teams read at once.
@@ -91,6 +94,7 @@ impl Default for Settings {
             grid: WindowGrid::new(Duration::from_secs(86_400)),
             lag: Duration::from_secs(900),
             rescan: [1, 24, 72].map(|hours| Duration::from_secs(hours * 3600)).to_vec(),
+            partition: Partition::Month,
             concurrency: 4,
             teams_at_once: 8,
             streams: Stream::ALL.to_vec(),

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{
-    ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState, month_of,
-};
-use crate::model::{Instant, Range, Stream};
+use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
 use super::RoundError;
@@ -18,6 +16,7 @@ use super::flush::Flushed;
 use super::ledger_poll::poll_billing;
 use super::looks::{LookRound, look};
 use super::ranges::missing;
+use super::seal::seal;
 use super::settings::BACKFILL_DAYS_DEFAULT;
 use super::windowed::read_stream;
 
@@ -25,8 +24,6 @@ use super::windowed::read_stream;
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 /// The subject of such a gap.
 const PLAN_SPAN: &str = "plan_span";
-/// Months that one commit seals: written side by side.
-const MONTHS_SEALED_AT_ONCE: usize = 4;
 
 /// The service's clock and the machine's are believed at once where they differ by no more.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
@@ -149,7 +146,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         ctx.memory.note_look();
     }
     catch_up(ctx).await?;
-    seal_months(ctx).await?;
+    seal(ctx).await?;
     round.looks = look(ctx).await;
     Ok(())
 }
@@ -268,37 +265,6 @@ fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Insta
         edge = window.range.end;
     }
     edge.min(now)
-}
-
-/// Seals the months whose windows are all sealed.
-async fn seal_months(ctx: &TeamContext) -> Result<(), ArchiveError> {
-    for stream in Stream::ALL {
-        for months in ctx.with_state(|state| sealable(state, stream)).chunks(MONTHS_SEALED_AT_ONCE) {
-            let now = ctx.clock.now();
-            let seal_months = months.iter().map(|month| (stream, *month)).collect();
-            let draft = Draft { seal_months, ..Draft::default() };
-            let done = ctx.with_writer(move |writer| writer.commit(draft, now)).await?;
-            tracing::debug!(team = %ctx.team, %stream, ?months, ?done, "sealed months");
-        }
-    }
-    Ok(())
-}
-
-/// Months that lie behind the first window that is not sealed.
-pub fn sealable(state: &TeamState, stream: Stream) -> Vec<Range> {
-    let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
-    let mut months: Vec<Range> = Vec::new();
-    for window in windows_in_a_row(state, stream, edge) {
-        if window.state != WindowState::Sealed {
-            break;
-        }
-        if months.last().is_none_or(|month| !month.owns(edge)) {
-            months.push(month_of(edge));
-        }
-        edge = window.range.end;
-    }
-    months.retain(|month| month.end <= edge && !state.is_month_sealed(stream, month.start));
-    months
 }
 
 /// The newest moment up to which a stream was read, as of the last commit.

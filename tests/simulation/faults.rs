@@ -94,6 +94,8 @@ named! {
         Deprecated "deprecated" "the per-computer history is read",
         RetryWait "retry" "a request is made again after Retry-After",
         SealedMonth "sealed month" "a month is sealed into one file",
+        SealedDay "sealed day" "a day is sealed into a file of its own",
+        MixedMonth "mixed month" "a month is sealed that was begun by days",
         DeviceGap "removal gap" "a gap of a removed computer",
         SpanGap "plan gap" "a gap of the plan's span",
         BillingGap "billing gap" "a gap of the billing ledger",

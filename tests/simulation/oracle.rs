@@ -1,11 +1,12 @@
 //! The laws, checked against the truth when 144 quiet hours have passed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Finding, FindingKind, MemoryStore, TeamReader, TeamState, VerifyOptions, WindowState, verify,
+    Archive, Dataset, FileRole, Finding, FindingKind, MemoryStore, TeamReader, TeamState, VerifyOptions, WindowState,
+    verify,
 };
 use annals::clock::Clock;
 use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
@@ -208,7 +209,7 @@ fn no_secret(files: &MemoryStore, broken: &mut Vec<String>) {
 
 /// I10: reading everything again adds no row.
 fn replay(run: &Run, archive: &Archive, broken: &mut Vec<String>) {
-    let settings = Settings { rescan_now: true, ..run.plan.settings.clone() };
+    let settings = Settings { rescan_now: true, ..run.plan.settings_at(run.plan.end) };
     let fleet = run.fleet(Arc::new(archive.clone()), Arc::new(settings));
     let round = run.clock.base.run(fleet.read_once()).expect("the service is well");
     for (team, round) in round.teams {
@@ -249,5 +250,16 @@ fn note_rare(run: &Run, state: &TeamState) {
     }
     if !state.sealed_months.is_empty() {
         run.service.rare(Rare::SealedMonth);
+    }
+    let months = |role: FileRole| -> BTreeSet<&str> {
+        let files = state.files.values().filter(|file| file.role == role && file.dataset != Dataset::Sessions);
+        files.filter_map(|file| file.path.rsplit_once('/')).map(|(month, _)| month).collect()
+    };
+    let of_days = months(FileRole::Day);
+    if !of_days.is_empty() {
+        run.service.rare(Rare::SealedDay);
+    }
+    if !of_days.is_disjoint(&months(FileRole::Month)) {
+        run.service.rare(Rare::MixedMonth);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use annals::config::{Cron, Schedule};
+use annals::config::{Cron, Partition, Schedule};
 use annals::model::Stream;
 use annals::pipeline::Settings;
 
@@ -68,7 +68,10 @@ pub struct Plan {
     pub end: i64,
     pub poll: i64,
     pub schedule: Schedule,
+    /// But for what changes with time: see [`Plan::settings_at`].
     pub settings: Settings,
+    /// How months are sealed, in both halves of the world's life; a process keeps to what it began with.
+    partitions: [Partition; 2],
     pub teams: usize,
     pub plan_span: Option<i64>,
     /// `history/devices` was never there.
@@ -100,6 +103,7 @@ impl Plan {
             poll,
             schedule: schedule(poll),
             settings: Settings { concurrency: draw.count(1, 5), ..Settings::default() },
+            partitions: partitions(seed),
             teams: draw.count(1, 4),
             plan_span: draw.pick(&[None, Some(7 * DAY), Some(14 * DAY), Some(90 * DAY)]),
             is_old: false,
@@ -136,6 +140,11 @@ impl Plan {
         &self.habits[usize::from(now >= self.habits_change)]
     }
 
+    pub fn settings_at(&self, now: i64) -> Settings {
+        let partition = self.partitions[usize::from(now >= self.habits_change)];
+        Settings { partition, ..self.settings.clone() }
+    }
+
     /// A stretch of time for a fault that lasts between `shortest` and `longest` seconds.
     pub fn stretch(&self, draw: &mut Draw, shortest: i64, longest: i64) -> (i64, i64) {
         let length = draw.between(shortest, longest + 1).min((self.calm_from - self.start) / 2);
@@ -167,6 +176,12 @@ impl Plan {
             }
         }
     }
+}
+
+/// In half of the worlds months are sealed whole, in the others day by day, for ever or for half of the time.
+fn partitions(seed: u64) -> [Partition; 2] {
+    let (month, day) = (Partition::Month, Partition::Day);
+    Draw::of(seed, "partition").pick(&[[month; 2], [month; 2], [month; 2], [day; 2], [day, month], [month, day]])
 }
 
 /// In one of eight worlds nothing goes wrong.

@@ -162,7 +162,7 @@ impl Run {
             self.clock.clone(),
             Workers::Inline,
             Arc::new(Quiet),
-            self.plan.settings.clone(),
+            self.plan.settings_at(self.clock.truth().seconds()),
         );
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
@@ -200,7 +200,7 @@ impl Run {
                 continue;
             }
             self.disk.inner().coverage.fault(Fault::SecondPoller, self.plan.seed);
-            let settings = Arc::new(self.plan.settings.clone());
+            let settings = Arc::new(self.plan.settings_at(at));
             let _ = self.fleet(archive.clone(), settings).read_once().await;
         }
     }

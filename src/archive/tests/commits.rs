@@ -39,9 +39,9 @@ fn files_go_where_their_role_belongs() {
         &[FileRole::Part],
         &[FileRole::Part, FileRole::Part, FileRole::Part],
         &[FileRole::Window, FileRole::Window],
-        &[FileRole::Window, FileRole::Window],
-        &[FileRole::Month],
-        &[FileRole::Amendment, FileRole::Month],
+        &[FileRole::Day, FileRole::Window],
+        &[FileRole::Month, FileRole::Amendment, FileRole::Day],
+        &[FileRole::Amendment, FileRole::Month, FileRole::Amendment, FileRole::Day],
     ];
     for (draft, expected) in history().into_iter().zip(roles) {
         let _ = commit(&mut writer, draft).unwrap();
@@ -55,6 +55,10 @@ fn files_go_where_their_role_belongs() {
                 "data/inventory_computers/team=acme/month=2026-10/20261001t000000z-m-"
             }
             ("inventory_computers", _) => "recent/inventory_computers/team=acme/date=2026-11-01/20261101t000000z-p-",
+            (_, FileRole::Day) => "data/connections/team=acme/month=2026-11/20261102t000000z-d-",
+            (_, FileRole::Amendment) if file.rows == 1 => {
+                "data/connections/team=acme/month=2026-11/20261102t000000z-a-"
+            }
             (_, FileRole::Month) => "data/connections/team=acme/month=2026-11/20261101t000000z-m-",
             (_, FileRole::Amendment) => "data/connections/team=acme/month=2026-11/20261101t000000z-a-",
             other => panic!("{other:?}"),

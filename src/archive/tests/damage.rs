@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::ledger::{Line, cut};
+use super::super::ledger::{LINE_VERSION, Line, cut};
 use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
@@ -150,7 +150,7 @@ const TABLE: &[(&str, Damage, &[FaultCode])] = {
         ("the last newline altered", |d| flip(d, LEDGER, |len| len - 1), &[ChainBreak]),
         ("half a line at the end", |d| edit_lines(d, |lines| lines.push(b"{\"v\":1,".to_vec())), &[TornTail]),
         ("a ledger file of another day", |d| rename(d, LEDGER, "ledger/team=acme/2026-11-21.jsonl"), &[PathMismatch]),
-        ("a line of a later version", |d| edit_lines(d, |lines| lines[5] = forge(&lines[5], |l| l.v = 2)), &[Version]),
+        ("a line of a later version", later_version, &[Version]),
         ("an impossible record", impossible, &[State]),
         ("no manifest", |d| d.take("archive.json"), &[Manifest]),
         ("a foreign file in the ledger", |d| d.put("ledger/team=acme/notes.txt", b"x"), &[OrphanFile]),
@@ -175,6 +175,10 @@ fn copied(disk: &dyn Disk) -> String {
 
 fn forged_line(disk: &dyn Disk) {
     edit_lines(disk, |lines| lines[1] = forge(&lines[1], |line| line.body.windows[0].events += 1));
+}
+
+fn later_version(disk: &dyn Disk) {
+    edit_lines(disk, |lines| lines[5] = forge(&lines[5], |line| line.v = LINE_VERSION + 1));
 }
 
 fn inserted_line(disk: &dyn Disk) {

@@ -166,7 +166,7 @@ fn the_table_holds_on_a_real_disk() {
     let base = directory.path().join("base");
     for step in 0..history().len() {
         let verbs = verbs_of(Arc::new(stages()[step].snapshot()), step);
-        for verb in (0..verbs).filter(|_| matches!(step, 2 | 4)) {
+        for verb in (0..verbs).filter(|_| matches!(step, 2..=4)) {
             let fault = FAULTS[usize::try_from(verb % 3).unwrap()];
             let root = directory.path().join(format!("{step}-{verb}"));
             copy_tree(&base, &root);

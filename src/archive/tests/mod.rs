@@ -3,6 +3,7 @@
 mod busy;
 mod commits;
 mod damage;
+mod days;
 mod faults;
 mod flips;
 mod hostile;
@@ -121,8 +122,8 @@ pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
     WindowRows { stream: Stream::Connections, window: day(date), rows, compact }
 }
 
-/// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed month, and an
-/// amendment to it, with an event that was in quarantine.
+/// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed day, the sealed
+/// month with what its day gained, and an amendment to it, with an event that was in quarantine.
 pub fn history() -> Vec<Draft> {
     let (first, second) = ("2026-11-01", "2026-11-02");
     let windows =
@@ -148,7 +149,11 @@ pub fn history() -> Vec<Draft> {
             inventory_reads: vec![inventory::look(Computers, "2026-10-31T11:00:00Z", 1)],
             ..Draft::default()
         },
-        Draft { windows: windows(WindowState::Sealed, [7, 2]), ..Draft::default() },
+        Draft {
+            windows: windows(WindowState::Sealed, [7, 2]),
+            seal_days: vec![(Stream::Connections, day(second))],
+            ..Draft::default()
+        },
         Draft {
             rows: vec![rows(second, events(second, 2, 1), true)],
             windows: windows(WindowState::Sealed, [7, 3]),

@@ -117,8 +117,12 @@ proptest! {
                 let rows = vec![row];
                 draft.rows.push(WindowRows { stream: Stream::Connections, window, rows, compact: *compact });
             }
+            if may_seal && step == 1 {
+                draft.seal_days.push((Stream::Connections, day("2026-11-02")));
+            }
             if may_seal && step == 2 {
                 draft.seal_months.push((Stream::Connections, november()));
+                draft.seal_days.push((Stream::Connections, day("2026-11-03")));
             }
             let _ = commit(&mut writer, draft).unwrap();
             let reader = archive.read(&team()).unwrap();

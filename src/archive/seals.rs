@@ -1,0 +1,152 @@
+//! What is sealed: calendar months, and the days that a month is sealed by before it ends. What a commit may seal, and
+//! where the rows of a sealed time may stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::model::{Instant, Range, Stream};
+
+use super::path::{DataPath, TeamKey, day_of, is_sealed, month_of, recent_of};
+use super::rules::StateError;
+use super::state::{TeamState, stream_of};
+use super::{Body, Dataset, FileRole, WindowRecord, WindowState};
+
+/// A stretch of time whose rows become one file in `data/`: those of the windows that begin in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SealUnit {
+    Day,
+    Month,
+}
+
+impl SealUnit {
+    /// A time that is sealed as a day belongs to that day, also when its month is sealed with it.
+    pub const ALL: [Self; 2] = [Self::Day, Self::Month];
+
+    /// The one that holds `at`, in UTC.
+    pub fn of(self, at: Instant) -> Range {
+        match self {
+            Self::Day => day_of(at),
+            Self::Month => month_of(at),
+        }
+    }
+
+    /// What the file is to the archive that holds all of its rows.
+    pub const fn role(self) -> FileRole {
+        match self {
+            Self::Day => FileRole::Day,
+            Self::Month => FileRole::Month,
+        }
+    }
+}
+
+impl fmt::Display for SealUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Day => "day",
+            Self::Month => "calendar month",
+        })
+    }
+}
+
+/// What a commit seals: by stream, and by where it begins.
+pub type Sealing = BTreeSet<(Stream, Instant, SealUnit)>;
+
+/// The sealed file in which rows of a window stand that begins at `start`, by what it is and where its time begins; none
+/// where nothing is sealed there. `sealing` is what the commit at hand seals.
+pub fn sealed_place(
+    state: &TeamState,
+    sealing: &Sealing,
+    stream: Stream,
+    start: Instant,
+) -> Option<(Instant, SealUnit, FileRole)> {
+    SealUnit::ALL.into_iter().find_map(|unit| {
+        let begins = unit.of(start).start;
+        let role = match sealing.contains(&(stream, begins, unit)) {
+            true => Some(unit.role()),
+            false => state.holds_seal(unit, stream, begins).then_some(FileRole::Amendment),
+        };
+        role.map(|role| (begins, unit, role))
+    })
+}
+
+/// What a line seals.
+fn sealed_by(body: &Body) -> impl Iterator<Item = (Stream, Range, SealUnit)> {
+    let days = body.sealed_days.iter().map(|(stream, day)| (*stream, *day, SealUnit::Day));
+    days.chain(body.sealed_months.iter().map(|(stream, month)| (*stream, *month, SealUnit::Month)))
+}
+
+impl TeamState {
+    fn holds_seal(&self, unit: SealUnit, stream: Stream, start: Instant) -> bool {
+        let held = match unit {
+            SealUnit::Day => &self.sealed_days,
+            SealUnit::Month => &self.sealed_months,
+        };
+        held.contains(&(stream, start))
+    }
+
+    /// Whether the month that holds `at` is sealed for `stream`.
+    pub fn is_month_sealed(&self, stream: Stream, at: Instant) -> bool {
+        self.holds_seal(SealUnit::Month, stream, month_of(at).start)
+    }
+
+    /// Whether the day, or month, that holds `at` is sealed for `stream`: a day by itself or with its month.
+    pub fn is_sealed(&self, unit: SealUnit, stream: Stream, at: Instant) -> bool {
+        self.holds_seal(unit, stream, unit.of(at).start) || self.is_month_sealed(stream, at)
+    }
+
+    /// Takes over what a line seals. The days of a month that is sealed need not be remembered: what it gains is the
+    /// month's.
+    pub(super) fn seal(&mut self, days: Vec<(Stream, Range)>, months: Vec<(Stream, Range)>) {
+        self.sealed_days.extend(days.into_iter().map(|(stream, day)| (stream, day.start)));
+        for (stream, month) in months {
+            self.sealed_days.retain(|(of, day)| *of != stream || !month.owns(*day));
+            self.sealed_months.insert((stream, month.start));
+        }
+    }
+
+    /// Whether a line may seal what it seals. `changed`: the windows that it changes.
+    pub(super) fn check_seals(
+        &self,
+        body: &Body,
+        changed: &BTreeMap<(Stream, Instant), &WindowRecord>,
+    ) -> Result<(), StateError> {
+        for (stream, range, unit) in sealed_by(body) {
+            if unit.of(range.start) != range {
+                return Err(StateError::NotAUnit { stream, range, unit });
+            }
+            if self.is_sealed(unit, stream, range.start) {
+                return Err(StateError::Sealed { stream, range });
+            }
+            let keys = (stream, range.start)..(stream, range.end);
+            let held = self.windows.range(keys.clone()).filter(|(key, _)| !changed.contains_key(key)).map(|(_, r)| r);
+            let open = held.chain(changed.range(keys).map(|(_, r)| *r)).find(|r| r.state != WindowState::Sealed);
+            if let Some(open) = open {
+                return Err(StateError::Open { stream, range, window: open.range, state: open.state });
+            }
+        }
+        self.check_sealed_places(body)
+    }
+
+    /// What is sealed holds nothing outside `data/`. Looks at the files of what is being sealed, and at no others.
+    fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
+        let fresh: Sealing = sealed_by(body).map(|(stream, range, unit)| (stream, range.start, unit)).collect();
+        let removed: BTreeSet<&String> = body.removes.iter().collect();
+        let key = TeamKey::of(&self.team_id);
+        for (stream, start, unit) in &fresh {
+            let begins = recent_of(Dataset::from(*stream), &key, *unit, *start);
+            let held = self.files.range(begins.clone()..).map(|(path, _)| path);
+            let mut outside = held.take_while(|path| path.starts_with(&begins)).filter(|path| !removed.contains(path));
+            if let Some(path) = outside.next() {
+                return Err(StateError::LeftOutside { stream: *stream, range: unit.of(*start), path: path.clone() });
+            }
+        }
+        for file in &body.adds {
+            let Some(data) = DataPath::parse(&file.path).filter(|data| !is_sealed(data.role)) else { continue };
+            let Some(stream) = stream_of(data.dataset) else { continue };
+            if let Some((start, unit, _)) = sealed_place(self, &fresh, stream, data.start) {
+                return Err(StateError::LeftOutside { stream, range: unit.of(start), path: file.path.clone() });
+            }
+        }
+        Ok(())
+    }
+}

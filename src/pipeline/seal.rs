@@ -1,0 +1,145 @@
+//! What is final becomes one file in `data/`: a month, or before that each of its days.
+
+use crate::archive::{ArchiveError, Draft, SealUnit, TeamState, WindowState};
+use crate::config::Partition;
+use crate::model::{Range, Stream};
+
+use super::context::TeamContext;
+use super::team::windows_in_a_row;
+
+/// Months that one commit seals: written side by side.
+const MONTHS_SEALED_AT_ONCE: usize = 4;
+/// Days that one commit seals: of a backfill a month's, written side by side.
+const DAYS_SEALED_AT_ONCE: usize = 31;
+/// Events of the days that one commit seals, unless one day alone has more: what it replaces is taken away when all of it
+/// is written, so that the disk holds both meanwhile.
+const DAYS_EVENTS_MAX: u64 = 1_000_000;
+
+/// Seals what is final: days where they are asked for, then months. A month takes what its days have left, so that the
+/// setting may change at any time.
+pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    for stream in Stream::ALL {
+        if ctx.settings.partition == Partition::Day {
+            for days in ctx.with_state(|state| days(state, stream)) {
+                let seal_days = days.iter().map(|day| (stream, *day)).collect();
+                commit(ctx, Draft { seal_days, ..Draft::default() }).await?;
+            }
+        }
+        for months in ctx.with_state(|state| final_units(state, stream, SealUnit::Month)).chunks(MONTHS_SEALED_AT_ONCE)
+        {
+            let seal_months = months.iter().map(|month| (stream, *month)).collect();
+            commit(ctx, Draft { seal_months, ..Draft::default() }).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn commit(ctx: &TeamContext, draft: Draft) -> Result<(), ArchiveError> {
+    let now = ctx.clock.now();
+    let (days, months) = (draft.seal_days.clone(), draft.seal_months.clone());
+    let done = ctx.with_writer(move |writer| writer.commit(draft, now)).await?;
+    tracing::debug!(team = %ctx.team, ?days, ?months, ?done, "sealed");
+    Ok(())
+}
+
+/// The days to be sealed, by commits.
+fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
+    let mut commits: Vec<Vec<Range>> = Vec::new();
+    let mut events = 0;
+    for day in final_units(state, stream, SealUnit::Day) {
+        let windows = state.windows.range((stream, day.start)..(stream, day.end));
+        let of_day = windows.fold(0, |sum: u64, (_, window)| sum.saturating_add(window.events));
+        events = of_day.saturating_add(events);
+        match commits.last_mut() {
+            Some(days) if days.len() < DAYS_SEALED_AT_ONCE && events <= DAYS_EVENTS_MAX => days.push(day),
+            _ => {
+                commits.push(vec![day]);
+                events = of_day;
+            }
+        }
+    }
+    commits
+}
+
+/// Months, or days, that lie behind the first window that is not sealed, and are not sealed themselves.
+fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> {
+    let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
+    let mut units: Vec<Range> = Vec::new();
+    for window in windows_in_a_row(state, stream, edge) {
+        if window.state != WindowState::Sealed {
+            break;
+        }
+        if units.last().is_none_or(|last| !last.owns(edge)) {
+            units.push(unit.of(edge));
+        }
+        edge = window.range.end;
+    }
+    units.retain(|range| range.end <= edge && !state.is_sealed(unit, stream, range.start));
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::StreamRecord;
+    use crate::model::{Instant, TeamId, WindowGrid};
+    use crate::pipeline::change::fresh;
+    use std::time::Duration;
+
+    const STREAM: Stream = Stream::Connections;
+
+    fn at(text: &str) -> Instant {
+        text.parse().unwrap()
+    }
+
+    /// So many sealed windows of so many hours from the first of October on, each with `events`.
+    fn state(count: u64, hours: u64, events: u64) -> TeamState {
+        let mut state = TeamState::genesis("a", TeamId::from("t"));
+        let (begins, length) = (at("2026-10-01T00:00:00Z"), Duration::from_secs(hours * 3_600));
+        state.streams.insert(STREAM, StreamRecord { begins: Some(begins), ..StreamRecord::default() });
+        for n in 0..count {
+            let range = WindowGrid::new(length).window_of(begins.plus(length * u32::try_from(n).unwrap()));
+            let mut window = fresh(STREAM, range);
+            (window.state, window.events) = (WindowState::Sealed, events);
+            state.windows.insert((STREAM, range.start), window);
+        }
+        state
+    }
+
+    fn sizes(state: &TeamState) -> Vec<usize> {
+        days(state, STREAM).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn quiet_days_are_sealed_a_month_at_a_time_and_busy_ones_one_by_one() {
+        assert_eq!(sizes(&state(100, 24, 500)), [31, 31, 31, 7]);
+        assert_eq!(sizes(&state(5, 24, 300_000)), [3, 2]);
+        assert_eq!(sizes(&state(3, 24, 10_000_000)), [1, 1, 1]);
+        assert_eq!(sizes(&state(3, 24, u64::MAX)), [1, 1, 1]);
+        assert_eq!(sizes(&state(0, 24, 0)), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn a_day_is_final_when_all_its_windows_are_and_all_before_it() {
+        let mut of_hours = state(24 * 5 - 1, 1, 10);
+        assert_eq!(sizes(&of_hours), [4], "the last hour of the fifth day is not read");
+        let third = at("2026-10-03T07:00:00Z");
+        of_hours.windows.get_mut(&(STREAM, third)).unwrap().state = WindowState::Settled;
+        assert_eq!(sizes(&of_hours), [2]);
+        of_hours.windows.remove(&(STREAM, third)).unwrap();
+        assert_eq!(sizes(&of_hours), [2], "a hole is not final");
+    }
+
+    #[test]
+    fn what_is_sealed_is_not_sealed_again() {
+        let mut state = state(40, 24, 10);
+        state.sealed_days.insert((STREAM, at("2026-11-01T00:00:00Z")));
+        state.sealed_days.insert((Stream::Activity, at("2026-11-02T00:00:00Z")));
+        assert_eq!(sizes(&state), [31, 8]);
+        assert_eq!(final_units(&state, STREAM, SealUnit::Month).len(), 1, "November is not over");
+        state.sealed_months.insert((STREAM, at("2026-10-01T00:00:00Z")));
+        assert_eq!(sizes(&state), [8]);
+        assert!(final_units(&state, STREAM, SealUnit::Month).is_empty());
+        assert!(final_units(&state, Stream::Activity, SealUnit::Day).is_empty());
+    }
+}

@@ -6,7 +6,7 @@
 -- param: left_words list = removed,deleted,left | words that tell of a removal
 -- param: changed_words list = role,access,changed,updated,modified,enabled,disabled | words that tell of a changed person
 -- param: login_words list = logged,login,signin,signedin | words of events that change nobody
--- param: lookback duration = 31d | how long before the period events may lie that explain its first readings
+-- param: lookback duration to 3660d = 31d | how long before the period events may lie that explain its first readings
 -- chart: columns x=day_local y=people series=change | Joiners and leavers a day
 -- severity: column
 -- note: each difference between two readings of the roster is reconciled with the activity events between them that name the person's id or email anywhere in their payload

@@ -3,7 +3,7 @@
 -- question: Who changed what, and when?
 -- controls: PCI DSS 10.2.1.2; NIST 800-53 AC-6(9); SOC 2 CC8.1; NIS2 3.2.3(e)
 -- param: login_words list = logged,login,signin,signedin | words of events that are no change
--- param: confirm_within duration = 8d | a reading of the roster so long after the event may confirm it
+-- param: confirm_within duration to 3660d = 8d | a reading of the roster so long after the event may confirm it
 -- chart: bars x=actor y=changes | Changes, by who made them
 -- note: all activity events of the period but logins; the service documents four event types and no payload, so the payload is shown as it came
 -- note: actor: the person whose id or email stands anywhere in tokenInfo, else tokenInfo as it came, empty where the service recorded none

@@ -32,8 +32,8 @@ mod zone;
 
 pub use about::{About, LedgerHead};
 pub use catalog::{
-    Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue, Report,
-    Severity, SeverityRule, Statement,
+    Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
+    Report, Severity, SeverityRule, Statement,
 };
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};

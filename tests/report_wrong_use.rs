@@ -105,14 +105,14 @@ fn values_are_values_whatever_they_hold() {
         let items: Vec<&str> = hostile.split(',').chain(["b"]).map(str::trim).filter(|item| !item.is_empty()).collect();
         assert_eq!(list, items);
     }
-    let typed = ["many=-7", "span=1h30m", "share=0.25", "on=false", "day=2026-07-02", "clock=24:00"]
+    let typed = ["many=-7", "span=1h30m", "share=0.25", "on=false", "day=2026-07-02", "clock=07:30"]
         .map(|param| ["--param", param]);
     let typed = typed.concat();
     let outcome = place.run_own("params", &[&typed[..], &["--tz", "Europe/Berlin", "--format", "json"]].concat());
     assert_eq!(
         outcome.json()["rows"][0],
         serde_json::json!({"who": null, "many": -7, "span": 5400, "names": "[\"a\",\"b\"]", "share": 0.25, "flag": false,
-                           "day": "2026-07-01T22:00:00", "clock": "24:00:00"})
+                           "day": "2026-07-01T22:00:00", "clock": "07:30:00"})
     );
 }
 

@@ -30,7 +30,7 @@ mod visitor;
 mod write;
 mod zone;
 
-pub use about::{About, LedgerHead};
+pub use about::{About, LedgerHead, gaps_recorded};
 pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
     Report, Severity, SeverityRule, Statement,

@@ -90,7 +90,8 @@ impl ParamKind {
 
 /// Microseconds since midnight. A day ends at 24:00.
 fn time_of_day(text: &str) -> Option<i64> {
-    let mut parts = text.split(':').map(|part| part.parse::<u8>().ok().filter(|_| part.len() == 2));
+    let is_number = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = text.split(':').map(|part| part.parse::<u8>().ok().filter(|_| is_number(part)));
     let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
     let seconds = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
     let is_one = parts.next().is_none() && minute < 60 && second < 60 && seconds <= 86_400;

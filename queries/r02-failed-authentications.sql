@@ -2,11 +2,11 @@
 -- title: Failed authentications
 -- question: Is someone guessing a password?
 -- controls: PCI DSS 10.2.1.4, 8.3.4; NIST 800-53 AC-7; SOC 2 CC7.2; NIS2 3.2.3(d)
--- param: burst_count integer = 10 | failures of one peer within burst_window that make a burst
--- param: burst_window duration = 30m | the window in which they are counted
--- param: spray_devices integer = 5 | computers tried from one address within spread_window that make a spray
--- param: distributed_ips integer = 5 | addresses that try one computer within spread_window and make a distributed attempt
--- param: spread_window duration = 24h | the window in which computers and addresses are counted
+-- param: burst_count integer from 1 to 1000000 = 10 | failures of one peer within burst_window that make a burst
+-- param: burst_window duration from 1s to 366d = 30m | the window in which they are counted
+-- param: spray_devices integer from 1 to 1000000 = 5 | computers tried from one address within spread_window that make a spray
+-- param: distributed_ips integer from 1 to 1000000 = 5 | addresses that try one computer within spread_window and make a distributed attempt
+-- param: spread_window duration from 1s to 366d = 24h | the window in which computers and addresses are counted
 -- chart: columns x=time_local y=failures series=reason | Failed authentications by reason
 -- severity: column
 -- note: authentication events exist for fluid tunnels only: failed sign-ins over rdp, vnc or unknown tunnels are not in the data

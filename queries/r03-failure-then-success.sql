@@ -2,8 +2,8 @@
 -- title: Failure, then success
 -- question: Did a guess work?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC7.2, CC7.3; ISO 27001 A.8.16
--- param: min_failures integer = 3 | failures before the success
--- param: window duration = 15m | how long before the success they may lie
+-- param: min_failures integer from 1 to 1000000 = 3 | failures before the success
+-- param: window duration from 1s to 366d = 15m | how long before the success they may lie
 -- chart: strip x=success_local | Successes after repeated failures
 -- severity: high
 -- note: failures count when they were on the same computer from the same address or for the same peer, and no other such success lies between

@@ -6,7 +6,7 @@
 -- param: left_words list = removed,deleted,left | words that tell of a removal
 -- param: changed_words list = role,access,changed,updated,modified,enabled,disabled | words that tell of a changed person
 -- param: login_words list = logged,login,signin,signedin | words of events that change nobody
--- param: lookback duration = 31d | how long before the period events may lie that explain its first readings
+-- param: lookback duration to 3660d = 31d | how long before the period events may lie that explain its first readings
 -- chart: columns x=day_local y=people series=change | Joiners and leavers a day
 -- severity: column
 -- note: each difference between two readings of the roster is reconciled with the activity events between them that name the person's id or email anywhere in their payload
@@ -24,6 +24,7 @@ WITH word AS (
     FROM inventory_reads
     WHERE part IN ('users', 'memberships') AND visible AND ($team IS NULL OR team_id = $team)
 ), first_reading AS (SELECT team_id, part, min(read_at) AS read_at FROM reading GROUP BY ALL),
+last_reading AS (SELECT team_id, part, max(read_at) AS read_at FROM reading GROUP BY ALL),
 version AS MATERIALIZED (
     SELECT team_id, user_id, valid_from, valid_to, email, role, remote_access, lag(valid_to) OVER one_user AS earlier_to, lead(valid_from) OVER one_user AS later_from,
         lag(role) OVER one_user AS earlier_role, lag(remote_access) OVER one_user AS earlier_access,
@@ -68,12 +69,11 @@ diff AS (
         LEFT JOIN reading r ON r.team_id = d.team_id AND r.read_at = d.seen_at
             AND r.part = CASE d.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
     WHERE d.seen_at < $to + to_seconds($lookback)
-), told AS (
-    SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info,
+), told_event AS (
+    SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info, a.payload,
         CASE WHEN contains(lower(a.event_type), 'group') THEN 'group'
             WHEN list_contains(w.kinds, 'joined') THEN 'joined' WHEN list_contains(w.kinds, 'left') THEN 'left'
-            ELSE 'changed' END AS kind,
-        unnest(coalesce(nullif(list_distinct(regexp_extract_all(a.payload, '"((?:[^"\\]|\\.)*)"', 1)), []), [''])) AS term
+            ELSE 'changed' END AS kind
     FROM activity a
         JOIN (SELECT t.event_type, list(DISTINCT w.kind) AS kinds
               FROM (SELECT DISTINCT event_type FROM activity
@@ -83,13 +83,21 @@ diff AS (
               GROUP BY ALL) w ON w.event_type = a.event_type
     WHERE a.event_time >= $from - to_seconds($lookback) AND a.event_time < $to
         AND ($team IS NULL OR a.team_id = $team) AND NOT list_contains(w.kinds, 'login')
+), told AS (
+    SELECT team_id, event_id, unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    FROM told_event
+), person_told AS (
+    SELECT t.team_id, t.event_id, p.user_id, p.email
+    FROM told t JOIN person p ON p.team_id = t.team_id AND p.user_id = t.term
+    UNION ALL
+    SELECT t.team_id, t.event_id, p.user_id, p.email
+    FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(t.term)
 ), event AS (
-    SELECT t.team_id, t.event_id, t.event_time, t.event_type, t.token_info, t.kind, p.user_id, max(p.email) AS email
-    FROM told t LEFT JOIN person p ON p.team_id = t.team_id AND (t.term = p.user_id OR lower(t.term) = p.peer)
-    GROUP BY t.team_id, t.event_id, t.event_time, t.event_type, t.token_info, t.kind, p.user_id
     -- An event that names known people is theirs alone; one that names none stays, without a person.
-    QUALIFY p.user_id IS NOT NULL
-        OR (count(p.user_id) OVER (PARTITION BY t.team_id, t.event_id) = 0 AND t.kind <> 'group')
+    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email
+    FROM told_event w LEFT JOIN (SELECT team_id, event_id, user_id, max(email) AS email FROM person_told GROUP BY ALL) n
+        ON n.team_id = w.team_id AND n.event_id = w.event_id
+    WHERE n.user_id IS NOT NULL OR w.kind <> 'group'
 ), matched AS (
     SELECT d.nr, e.event_id, e.user_id, e.team_id
     FROM diff d JOIN event e ON e.team_id = d.team_id AND e.user_id = d.user_id AND e.kind = d.kind
@@ -106,7 +114,7 @@ diff AS (
     WHERE d.seen_at >= $from AND d.seen_at < $to
     UNION ALL
     SELECT e.team_id, e.event_time, e.event_id, e.token_info, e.user_id, e.email, e.kind, NULL, NULL, NULL, e.event_type,
-        CASE WHEN EXISTS (SELECT 1 FROM reading r WHERE r.team_id = e.team_id AND r.read_at >= e.event_time
+        CASE WHEN EXISTS (SELECT 1 FROM last_reading r WHERE r.team_id = e.team_id AND r.read_at >= e.event_time
             AND r.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END)
             THEN 'no change seen' ELSE 'not yet read again' END
     FROM event e

@@ -2,7 +2,7 @@
 -- title: Access review
 -- question: Who can reach which computer, and why?
 -- controls: PCI DSS 7.2.4; ISO 27001 A.5.18; SOC 2 CC6.3; NIST 800-53 AC-2; NIS2 11.2.2(e), 11.2.3
--- param: lookback duration = 366d | how far back the last session of a person on a computer is looked for
+-- param: lookback duration to 36500d = 366d | how far back the last session of a person on a computer is looked for
 -- chart: heatmap x=computer y=person value=ways | Who can reach which computer: the number of ways
 -- note: access as the readings of the roster show it at --as-of (the period's end where none is given); the columns decision and reviewer are for signing off
 -- note: via: direct, or a group's name; a group gives access where the person is a member and the computer is in the group or lists it

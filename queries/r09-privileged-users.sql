@@ -6,7 +6,7 @@
 -- param: grant_words list = role,admin,added,joined,created,changed,updated,modified | words in an event's type that may tell of a role given
 -- param: login_words list = logged,login,signin,signedin | words of events that are no administrative action
 -- param: password_words list = password,email | words in a sign-in method that mean a password of this service
--- param: lookback duration = 366d | how far back the event that gave the role is looked for
+-- param: lookback duration to 36500d = 366d | how far back the event that gave the role is looked for
 -- chart: step x=time_local y=people series=role | Privileged users over time
 -- severity: column
 -- note: one row for each span of time in which a person held a privileged role during the period; since 'at or before' the first reading of the roster where it was held at that reading

@@ -2,8 +2,8 @@
 -- title: Dormant users
 -- question: Which accounts has nobody used for a long time, or ever?
 -- controls: PCI DSS 8.2.6; CIS 5.3; NIST 800-53 AC-2(3); NIS2 11.5.4
--- param: dormant_days integer = 90 | days without use after which PCI DSS wants an account removed or disabled
--- param: early_days integer = 45 | days after which CIS does
+-- param: dormant_days integer from 0 to 36500 = 90 | days without use after which PCI DSS wants an account removed or disabled
+-- param: early_days integer from 0 to 36500 = 45 | days after which CIS does
 -- chart: histogram x=days_unused | Days without use, of all users on the roster
 -- severity: column
 -- note: the roster as read up to --as-of (the period's end where none is given); last use is the later of what the service says and the last archived session under the person's address

@@ -2,7 +2,7 @@
 -- title: Ghost computers
 -- question: Which computers are granted to people and never seen, or seen by nobody who may?
 -- controls: ISO 27001 A.5.15, A.5.18; SOC 2 CC6.1
--- param: offline_days integer = 90 | days without a sign of life after which a computer with grants is listed
+-- param: offline_days integer from 0 to 36500 = 90 | days without a sign of life after which a computer with grants is listed
 -- chart: dots x=days_offline y=people series=state | Computers by days offline and people who may reach them
 -- severity: column
 -- note: the computers as read up to --as-of (the period's end where none is given)

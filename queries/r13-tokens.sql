@@ -2,8 +2,8 @@
 -- title: Tokens
 -- question: Which sign-in tokens and API credentials are stale, endless or left behind?
 -- controls: PCI DSS 7.2.5.1; NIST 800-53 AC-2(3); ISO 27001 A.5.17
--- param: expiring_days integer = 30 | a token that ends within so many days is listed
--- param: stale_days integer = 90 | a token not used for so many days is listed
+-- param: expiring_days integer from 0 to 36500 = 30 | a token that ends within so many days is listed
+-- param: stale_days integer from 0 to 36500 = 90 | a token not used for so many days is listed
 -- chart: timeline start=start_local end=end_local lane=token series=state | Tokens: from the first reading that showed them to their end
 -- severity: column
 -- note: tokens as read up to --as-of (the period's end where none is given) from each person's sign-in details; the service gives no token id and never the token itself

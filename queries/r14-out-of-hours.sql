@@ -2,17 +2,17 @@
 -- title: Out-of-hours access
 -- question: Who connected outside working hours?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC7.2; ISO 27001 A.8.16
--- param: opens text = 07:00 | when a working day begins, by the clocks of the zone
--- param: closes text = 19:00 | when it ends; earlier than opens: it ends the next day
--- param: workdays list = mon,tue,wed,thu,fri | the days that have working hours
--- param: holidays list = null | days without working hours: 2026-12-25,2026-12-26
+-- param: opens time = 07:00 | when a working day begins, by the clocks of the zone
+-- param: closes time = 19:00 | when it ends; earlier than opens: it ends the next day
+-- param: workdays list of mon,tue,wed,thu,fri,sat,sun = mon,tue,wed,thu,fri | the days that have working hours
+-- param: holidays list of dates = null | days without working hours: 2026-12-25,2026-12-26
 -- param: reached_only boolean = true | leave out sessions that were only requested or failed to authenticate
 -- chart: punchcard x=hour y=weekday value=sessions | Sessions outside working hours
 -- severity: low
 -- note: hours and weekdays are those of the zone of the report, summer time as the zone has it: give the team's own zone with --tz, and one team with --team where teams live in several
 -- note: a session counts by its beginning; how long it went on into the night is in R18
 WITH hours AS (
-    SELECT $opens::TIME AS opens, $closes::TIME AS closes,
+    SELECT $opens AS opens, $closes AS closes,
         list_transform(from_json($workdays, '["VARCHAR"]'), lambda d: lower(left(d, 3))) AS workdays,
         coalesce(from_json($holidays, '["VARCHAR"]'), []) AS holidays
 ), begun AS (

@@ -2,8 +2,8 @@
 -- title: First seen
 -- question: Did someone connect from a new place, to a new computer, or from two places at once?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC6.6; ISO 27001 A.8.16
--- param: history_days integer = 90 | days before a session in which the same must not have been seen; at least one
--- param: history_min_days integer = 7 | with fewer days of history before it, a first sight is no detection
+-- param: history_days integer from 1 to 36500 = 90 | days before a session in which the same must not have been seen
+-- param: history_min_days integer from 0 to 36500 = 7 | with fewer days of history before it, a first sight is no detection
 -- chart: strip x=seen_local series=what | What was seen for the first time
 -- severity: column
 -- note: what: new peer (no session in the history: its address and computer are not listed again), new network (the address is in a network that the peer was not seen in), new address, new computer, two addresses at once (sessions of one peer overlap)
@@ -33,7 +33,7 @@ WITH seen AS (
     SELECT team_id, first[2] AS connection_id, bool_or(kind = 'peer') AS peer, bool_or(kind = 'ip') AS ip,
         bool_or(kind = 'network') AS network, bool_or(kind = 'device') AS device
     FROM (SELECT *, lag(last_at) OVER (PARTITION BY team_id, peer, kind, thing ORDER BY day) AS before FROM thing)
-    WHERE first[1] >= $from AND coalesce(before < first[1] - to_days(greatest(1, $history_days)::INTEGER), true)
+    WHERE first[1] >= $from AND coalesce(before < first[1] - to_days($history_days::INTEGER), true)
     GROUP BY ALL
 ), fresh AS (
     SELECT s.*, f AS is_new FROM seen s

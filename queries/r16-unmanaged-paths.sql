@@ -2,7 +2,7 @@
 -- title: Unmanaged paths
 -- question: Which connections went past the managed path: by address, rdp, vnc, or in a way nobody knows?
 -- controls: NIST 800-53 AC-17(2), AC-17(3); SOC 2 CC6.6; PCI DSS 8.4.3
--- param: history_days integer = 90 | days before the period in which a combination must not have been seen on the computer to be new
+-- param: history_days integer from 0 to 36500 = 90 | days before the period in which a combination must not have been seen on the computer to be new
 -- chart: area100 x=day_local y=sessions series=path | Paths of all sessions, as shares
 -- severity: column
 -- note: listed are sessions whose source is not cloud or whose tunnel is not fluid; is_new: the computer was not reached in that way in the history_days before the period

@@ -2,8 +2,8 @@
 -- title: Shared identities
 -- question: Is one identity used by several people?
 -- controls: PCI DSS 8.2.2; NIS2 11.5.3; ISO 27001 A.5.16
--- param: ips integer = 2 | addresses at which one peer is at the same time
--- param: peers integer = 3 | peers who use one account of a computer
+-- param: ips integer from 2 to 1000000 = 2 | addresses at which one peer is at the same time
+-- param: peers integer from 2 to 1000000 = 3 | peers who use one account of a computer
 -- chart: heatmap x=other y=identity value=sessions | Identities, and the addresses or people that share them
 -- severity: medium
 -- note: one peer: sessions of one person overlap from that many addresses; a telephone beside a desk computer looks the same

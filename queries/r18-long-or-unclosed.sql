@@ -2,9 +2,9 @@
 -- title: Long or unclosed sessions
 -- question: Which sessions went on for very long, or were never seen to end?
 -- controls: NIST 800-53 AC-12; SOC 2 CC7.2
--- param: long duration = 12h | a session longer than this is listed
--- param: percentile number = 0.99 | so is one longer than this share of the period's closed sessions
--- param: percentile_sessions integer = 100 | with fewer closed sessions the percentile says nothing and is not used
+-- param: long duration from 1s to 36500d = 12h | a session longer than this is listed
+-- param: percentile number from 0 to 1 = 0.99 | so is one longer than this share of the period's closed sessions
+-- param: percentile_sessions integer from 1 to 1000000000 = 100 | with fewer closed sessions the percentile says nothing and is not used
 -- chart: histogram x=hours log | Durations of all closed sessions, in hours
 -- severity: column
 -- note: idle time is not in the data: nothing is claimed about idle sessions or their lock (PCI DSS 8.2.8)

@@ -2,7 +2,7 @@
 -- title: Dossier
 -- question: What is held about one person or one computer?
 -- controls: GDPR 15; NIST 800-53 AU-7; ISO 27001 A.5.28
--- param: subject text = null | an email address or user id, or a computer's id or name; none given: no rows
+-- param: subject text | an email address or user id, or a computer's id or name
 -- param: aliases list = null | further addresses, ids or local user names that mean the same subject
 -- chart: dots x=time_local y=source series=role | What is held, over time
 -- note: one subject: its id, and every email address or name that the readings of the roster ever gave that id, are searched in connections (peer, computer, local user name), in the text of activity, billing and quarantine, in every part of the roster and in the reviews
@@ -10,8 +10,8 @@
 -- note: sessions are derived from the connection events listed here and are not listed again (R01 shows them)
 -- note: in activity, billing and quarantine an address or id counts where it is a whole JSON string
 WITH given AS (
-    SELECT lower(trim($subject)) AS term WHERE trim($subject) <> ''
-    UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]'))) WHERE trim($subject) <> ''
+    SELECT lower(trim($subject)) AS term
+    UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]')))
 ), user_of AS (
     SELECT DISTINCT team_id, user_id FROM inventory_users
     WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
@@ -28,14 +28,14 @@ WITH given AS (
     UNION SELECT lower(device_id) FROM computer_of
 ), texts AS (
     SELECT team_id, event_time, 'activity' AS source, event_type, event_id, raw, token_info FROM activity
-    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
     SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL FROM billing
-    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
     SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL FROM quarantine
     WHERE coalesce(event_time, first_seen_at) >= $from AND coalesce(event_time, first_seen_at) < $to
-        AND ($team IS NULL OR team_id = $team) AND EXISTS (FROM given)
+        AND ($team IS NULL OR team_id = $team)
 ), told AS (
     SELECT *, regexp_extract_all(lower(raw), '"((?:[^"\\]|\\.)*)"', 1) AS strings,
         regexp_extract_all(lower(token_info), '"((?:[^"\\]|\\.)*)"', 1) AS actor_strings

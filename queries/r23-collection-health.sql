@@ -2,10 +2,10 @@
 -- title: Collection health
 -- question: What could we have missed?
 -- controls: PCI DSS 10.7.2, 10.2.1.6; NIST 800-53 AU-5; NIS2 3.2.3(k), 3.2.6
--- param: baseline_days integer = 56 | days before the period from which the usual number of events is learned
--- param: quiet_share number = 0.1 | a day with less than this share of the usual events of its weekday is quiet
--- param: usual_min integer = 20 | weekdays with fewer usual events are never called quiet
--- param: unread_after duration = 48h | a day not read whole so long after its end is a finding
+-- param: baseline_days integer from 0 to 36500 = 56 | days before the period from which the usual number of events is learned
+-- param: quiet_share number from 0 to 1 = 0.1 | a day with less than this share of the usual events of its weekday is quiet
+-- param: usual_min integer from 0 to 1000000000 = 20 | weekdays with fewer usual events are never called quiet
+-- param: unread_after duration to 3660d = 48h | a day not read whole so long after its end is a finding
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition

@@ -2,8 +2,8 @@
 -- title: Retention
 -- question: Is everything kept as long as it must be, and no longer than it may?
 -- controls: PCI DSS 10.5.1; NIST 800-53 AU-11; GDPR 5(1)(e), 17, 30(1)(f); SOC 2 CC C1.2, P4.2, P4.3
--- param: keep_at_least_days integer = 365 | days that must be held (PCI DSS: twelve months)
--- param: keep_at_most_days integer = null | days after which rows are due to go; none given: no such policy
+-- param: keep_at_least_days integer from 0 to 36500 = 365 | days that must be held (PCI DSS: twelve months)
+-- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows are due to go; none given: no such policy
 -- chart: bars x=class y=held_days series=team_id | Days held, by class of data
 -- severity: column
 -- note: classes are the archive's datasets; oldest is the oldest event that a live file holds, as its ledger line says

@@ -2,8 +2,8 @@
 -- title: Review record
 -- question: Did somebody look, how often, and what came of it?
 -- controls: PCI DSS 10.4.1, 10.4.3; HIPAA 164.308(a)(1)(ii)(D), 164.316(b)(2)(i); NIST 800-53 AU-6; CIS 8.11
--- param: cadence duration = 24h | how often somebody must look: 24h for PCI DSS, 7d for CIS
--- param: grace duration = 12h | how much later a review may be before it is overdue
+-- param: cadence duration from 1s to 3660d = 24h | how often somebody must look: 24h for PCI DSS, 7d for CIS
+-- param: grace duration to 3660d = 12h | how much later a review may be before it is overdue
 -- chart: dots x=day_local y=what series=team_id | Reviews, and times without one
 -- severity: column
 -- note: reviews are appended to the ledger by `annals review sign`; a line of the ledger cannot be changed afterwards without R24 showing it

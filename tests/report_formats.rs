@@ -39,7 +39,7 @@ fn check(case: &Case) {
         let format = formats[nth % formats.len()];
         let outcome = ask(case, report, format);
         assert_eq!(outcome.code, case.code, "{} as {format}: {}", report.id, outcome.stderr);
-        let said = if case.gaps > 0 { "gaps are recorded inside the period" } else { "" };
+        let said = if case.gaps > 0 { "recorded inside the period" } else { "" };
         assert!(
             outcome.stderr.contains(said) && outcome.stderr.lines().count() <= 1,
             "{}: {}",

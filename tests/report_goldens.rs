@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use annals::report::{Catalog, Report, SeverityRule, ViewData};
+use annals::report::{Catalog, Param, ParamKind, Report, SeverityRule, ViewData};
 use serde_json::Value;
 
 mod golden;
 
-use golden::answers::{Answer, Question, ask};
+use golden::answers::{Answer, Question, ask, required};
 use golden::expected::{DETECTIONS, MORE};
 use golden::world::World;
 
@@ -25,12 +25,14 @@ fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
 }
 
-/// The usual question to every report, and the others.
+/// The usual question to every report that can be asked it, and the others.
 fn questions(catalog: &Catalog) -> Vec<(&Report, Question)> {
     let mut all = Vec::new();
     for report in catalog.reports() {
         let id: &'static str = report.id.clone().leak();
-        all.push((report, Question::usual(id)));
+        if required(report).next().is_none() {
+            all.push((report, Question::usual(id)));
+        }
         all.extend(MORE.iter().filter(|more| more.report == id).map(|more| (report, *more)));
     }
     all
@@ -149,9 +151,29 @@ fn every_report_tells_what_a_reader_needs() {
         assert!(!chart.title.is_empty(), "{id}: its chart has no title");
         for param in &report.params {
             assert!(!param.about.is_empty(), "{id}: parameter {} is not explained", param.name);
+            let has_order = matches!(param.kind, ParamKind::Integer | ParamKind::Number | ParamKind::Duration);
+            let (_, most) = param.allowed.ends();
+            assert!(!has_order || most.is_some(), "{id}: parameter {} takes what makes no sense", param.name);
         }
         let text = report.text.to_lowercase();
         assert!(!text.contains("complian"), "{id}: a report supports a control, it does not prove compliance");
+    }
+}
+
+#[test]
+fn every_report_answers_at_both_ends_of_its_ranges() {
+    let (catalog, data) = (Box::leak(Box::new(Catalog::embedded())), WORLD.data());
+    for report in catalog.reports() {
+        let ends = |is_least: bool| {
+            let end = |param: &'static Param| match param.allowed.ends() {
+                (least, _) if is_least => Some((param.name.as_str(), least?)),
+                (_, most) => Some((param.name.as_str(), most?)),
+            };
+            report.params.iter().filter_map(end).collect::<Vec<_>>()
+        };
+        for params in [ends(true), ends(false)].into_iter().filter(|params| !params.is_empty()) {
+            let _ = ask(&data, report, &Question { params: params.leak(), ..Question::usual("") });
+        }
     }
 }
 

@@ -105,7 +105,7 @@ fn the_exit_code_tells_gaps_and_detections_apart() {
     let behind = ["--from", "2026-10-14T12:30:00Z", "--to", "2026-10-15"];
     for (scenario, report, period, fail_on, code, said) in [
         ("nothing amiss", "hours", without, None, 0, vec![]),
-        ("a gap", "hours", with_gap, None, 3, vec!["1 gaps are recorded inside the period"]),
+        ("a gap", "hours", with_gap, None, 3, vec!["1 gap is recorded inside the period"]),
         ("behind the gap", "hours", behind, None, 0, vec![]),
         ("detections", "hours", without, Some("low"), 1, vec!["M1 found 3 rows of severity low or graver"]),
         ("milder than asked", "hours", without, Some("medium"), 0, vec![]),
@@ -115,9 +115,9 @@ fn the_exit_code_tells_gaps_and_detections_apart() {
             with_gap,
             Some("info"),
             1,
-            vec!["1 gaps", "M1 found 2 rows of severity info"],
+            vec!["1 gap is", "M1 found 2 rows of severity info"],
         ),
-        ("a gap and milder ones", "hours", with_gap, Some("critical"), 3, vec!["1 gaps"]),
+        ("a gap and milder ones", "hours", with_gap, Some("critical"), 3, vec!["1 gap is"]),
         ("by column", "graded", without, Some("medium"), 1, vec!["M3 found 1 rows of severity medium"]),
         ("by column, milder", "graded", without, Some("high"), 0, vec![]),
     ] {

@@ -8,8 +8,8 @@ use reporting::Place;
 const HEAD: &str = "-- id: M1\n-- title: T\n-- question: Q?\n";
 const PARAMS: &str = "-- id: M2\n-- title: T\n-- question: Q?\n-- param: who text = null\n-- param: many integer = 2\n\
     -- param: span duration = 1h\n-- param: names list = a,b\n-- param: share number = 0.5\n-- param: on boolean = true\n\
-    -- param: day date = 2026-07-01\n\
-    SELECT $who AS who, $many AS many, $span AS span, $names AS names, $share AS share, $on AS flag, $day AS day;\n\
+    -- param: day date = 2026-07-01\n-- param: clock time = 07:00\n\
+    SELECT $who AS who, $many AS many, $span AS span, $names AS names, $share AS share, $on AS flag, $day AS day,\n    $clock AS clock;\n\
     -- chart rows\nSELECT who, $many AS n FROM report;\n";
 
 fn place() -> Place {
@@ -46,6 +46,41 @@ fn parameters_are_checked() {
     place.run_own("needy", &[]).is_wrong_use("report M1: parameter who must be given: --param who=text");
 }
 
+/// None of these is told in the engine's words, and none is taken for something that it is not.
+#[test]
+fn what_makes_no_sense_is_refused_with_its_range() {
+    let place = Place::one_event();
+    for (report, param, expected) in [
+        ("r18", "percentile=1.5", "report R18: parameter percentile: \"1.5\" is outside its range: from 0 to 1"),
+        ("r18", "percentile=-0.1", "\"-0.1\" is outside its range: from 0 to 1"),
+        ("r18", "percentile=NaN", "parameter percentile: \"NaN\" is not a number"),
+        ("r18", "percentile=1e999", "parameter percentile: \"1e999\" is not a number"),
+        ("r18", "percentile_sessions=-5", "\"-5\" is outside its range: from 1 to 1000000000"),
+        ("r18", "long=-12h", "parameter long: \"-12h\" is not a span of time"),
+        ("r18", "long=0s", "parameter long: \"0s\" is outside its range: from 1s to 36500d"),
+        ("r14", "opens=25:00", "report R14: parameter opens: \"25:00\" is not a time of day such as 07:00"),
+        ("r14", "closes=-07:00", "parameter closes: \"-07:00\" is not a time of day"),
+        ("r14", "opens=", "parameter opens: \"\" is not a time of day"),
+        ("r14", "workdays=mon,someday", "parameter workdays: \"someday\" is not one of mon, tue, wed"),
+        ("r14", "holidays=25.12.2026", "parameter holidays: \"25.12.2026\" is not a day such as 2026-12-25"),
+        (
+            "r15",
+            "history_days=9999999999",
+            "parameter history_days: \"9999999999\" is outside its range: from 1 to 36500",
+        ),
+        ("r02", "burst_count=0", "parameter burst_count: \"0\" is outside its range: from 1 to 1000000"),
+        ("r25", "keep_at_most_days=-1", "parameter keep_at_most_days: \"-1\" is outside its range"),
+        ("r21", "aliases=x", "report R21: parameter subject must be given: --param subject=text (an email address"),
+        ("r21", "subject= ", "report R21: parameter subject must be given"),
+    ] {
+        place.run(&["report", "run", report, "--param", param]).is_wrong_use(expected);
+    }
+    place.run(&["report", "run", "dossier"]).is_wrong_use("parameter subject must be given");
+    let shown = place.run(&["report", "show", "r18"]);
+    assert!(shown.text().contains("parameter: percentile (number, from 0 to 1; default: 0.99) "), "{}", shown.text());
+    assert_eq!(place.run(&["report", "run", "r14", "--param", "closes=24:00"]).code, 0, "a day ends then");
+}
+
 #[test]
 fn values_are_values_whatever_they_hold() {
     let place = place();
@@ -70,13 +105,14 @@ fn values_are_values_whatever_they_hold() {
         let items: Vec<&str> = hostile.split(',').chain(["b"]).map(str::trim).filter(|item| !item.is_empty()).collect();
         assert_eq!(list, items);
     }
-    let typed =
-        ["--param=many=-7", "--param=span=1h30m", "--param=share=0.25", "--param=on=false", "--param=day=2026-07-02"];
+    let typed = ["many=-7", "span=1h30m", "share=0.25", "on=false", "day=2026-07-02", "clock=07:30"]
+        .map(|param| ["--param", param]);
+    let typed = typed.concat();
     let outcome = place.run_own("params", &[&typed[..], &["--tz", "Europe/Berlin", "--format", "json"]].concat());
     assert_eq!(
         outcome.json()["rows"][0],
         serde_json::json!({"who": null, "many": -7, "span": 5400, "names": "[\"a\",\"b\"]", "share": 0.25, "flag": false,
-                           "day": "2026-07-01T22:00:00"})
+                           "day": "2026-07-01T22:00:00", "clock": "07:30:00"})
     );
 }
 

@@ -154,3 +154,9 @@ impl GapInside {
 fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
 }
+
+/// `1 gap is recorded inside the period`
+pub fn gaps_recorded(gaps: u64) -> String {
+    let are = if gaps == 1 { "gap is" } else { "gaps are" };
+    format!("{gaps} {are} recorded inside the period")
+}

@@ -30,10 +30,10 @@ mod visitor;
 mod write;
 mod zone;
 
-pub use about::{About, LedgerHead};
+pub use about::{About, LedgerHead, gaps_recorded};
 pub use catalog::{
-    Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue, Report,
-    Severity, SeverityRule, Statement,
+    Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
+    Report, Severity, SeverityRule, Statement,
 };
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};

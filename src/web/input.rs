@@ -92,7 +92,12 @@ impl Input {
             None => Ok(()),
             Some((name, _)) => {
                 let name = printable(name);
-                Err(Problem::bad(format!("unknown parameter {name:?}: it may be {}", known.join(", "))))
+                let known = if known.is_empty() {
+                    "there is none here".to_owned()
+                } else {
+                    format!("it may be {}", known.join(", "))
+                };
+                Err(Problem::bad(format!("unknown parameter {name:?}: {known}")))
             }
         }
     }

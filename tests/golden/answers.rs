@@ -1,7 +1,9 @@
 //! A report run on the golden archive: its rows and those of its chart, as text that can be compared.
 
 use annals::model::{Instant, Range, TeamId};
-use annals::report::{Asked, Engine, Flow, Format, Limits, Look, Report, ReportError, Sink, ViewData, sink_for};
+use annals::report::{
+    Asked, Engine, Flow, Format, Limits, Look, ParamDefault, Report, ReportError, Sink, ViewData, sink_for,
+};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde_json::Value;
@@ -52,12 +54,19 @@ impl Answer {
     }
 }
 
+/// The parameters that must be given.
+pub fn required(report: &Report) -> impl Iterator<Item = &str> {
+    report.params.iter().filter(|param| param.default == ParamDefault::Required).map(|param| param.name.as_str())
+}
+
 pub fn ask(data: &ViewData, report: &Report, question: &Question) -> Answer {
     let mut engine = Engine::open_confined(data.clone(), LIMITS).unwrap();
     let zone: annals::report::Zone = question.zone.parse().unwrap();
     let now: Instant = at(NOW);
-    let given: Vec<(String, String)> =
+    let mut given: Vec<(String, String)> =
         question.params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let lacking: Vec<_> = required(report).filter(|name| given.iter().all(|(held, _)| held != name)).collect();
+    given.extend(lacking.into_iter().map(|name| (name.to_owned(), "nobody".to_owned())));
     let period = Range::new(at(question.period.0), at(question.period.1));
     let asked = Asked {
         period,

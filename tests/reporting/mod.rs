@@ -323,6 +323,7 @@ pub fn required(report: &Report) -> Vec<String> {
             ParamKind::Boolean => "true",
             ParamKind::Duration => "1h",
             ParamKind::Date => "2026-10-05",
+            ParamKind::Time => "07:00",
         };
         format!("--param={}={value}", param.name)
     });

@@ -7,8 +7,11 @@ use parquet::file::properties::{
 };
 use parquet::schema::types::ColumnPath;
 
+use crate::model::SESSION_DETAILS;
+
 use super::super::Dataset;
 use super::column::CONNECTION_ID;
+use super::sessions::{REPEATED, TIMES};
 use super::{TABLE_VERSION, column, schema_of};
 
 /// Rows of one batch in memory.
@@ -116,7 +119,7 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
             .set_column_statistics_enabled(path, EnabledStatistics::Page);
     }
     // A third less than with dictionaries, which are too large to be kept, and faster to read.
-    for name in super::sessions::TIMES {
+    for name in TIMES {
         let path = ColumnPath::from(name);
         builder = builder
             .set_column_dictionary_enabled(path.clone(), false)
@@ -139,8 +142,8 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
         builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
     }
     if dataset == Dataset::Sessions {
-        for name in super::sessions::REPEATED {
-            builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
+        for name in REPEATED.iter().chain(&SESSION_DETAILS) {
+            builder = builder.set_column_compression(ColumnPath::from(*name), Compression::UNCOMPRESSED);
         }
     }
     for name in [column::EVENT_ID, CONNECTION_ID] {

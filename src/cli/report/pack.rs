@@ -11,8 +11,8 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Asked, Catalog, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, printable, write_pack,
-    zip_pack,
+    Asked, Catalog, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, gaps_recorded, printable,
+    write_pack, zip_pack,
 };
 
 use super::super::limits::LimitArgs;
@@ -185,7 +185,7 @@ fn tell(args: &PackArgs, manifest: &Manifest) {
         output::say(&printable(&format!("annals: report {report} is not in the pack: {reason}")));
     }
     if manifest.gaps > 0 {
-        output::say(&format!("annals: {} gaps are recorded inside the period: see the coverage", manifest.gaps));
+        output::say(&format!("annals: {}: see the coverage", gaps_recorded(manifest.gaps)));
     }
     if manifest.faults > 0 {
         output::say(&format!("annals: verify found {} faults: the pack says so", manifest.faults));

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::config::{Config, When};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, printable, write_report};
+use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, gaps_recorded, printable, write_report};
 
 use super::super::limits::LimitArgs;
 use super::super::output::OutputArgs;
@@ -153,7 +153,7 @@ fn answer(
 fn verdict(about: &About, fail_on: Option<Severity>) -> Exit {
     let gaps = about.gaps();
     if gaps > 0 {
-        output::say(&format!("annals: {gaps} gaps are recorded inside the period: see the statement about the report"));
+        output::say(&format!("annals: {}: see the statement about the report", gaps_recorded(gaps as u64)));
     }
     let found = fail_on.map_or(0, |severity| about.detected(severity));
     if let Some(severity) = fail_on.filter(|_| found > 0) {

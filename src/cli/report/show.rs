@@ -50,7 +50,7 @@ fn text(report: &Report) -> String {
             ParamDefault::Null => "default: none".to_owned(),
             ParamDefault::Text(text) => format!("default: {text}"),
         };
-        say("parameter", &format!("{} ({}, {default}) {}", param.name, param.kind, param.about));
+        say("parameter", &format!("{} ({}; {default}) {}", param.name, param.taken(), param.about));
     }
     // The SQL is the file's own text, without what could steer a terminal.
     text.push('\n');

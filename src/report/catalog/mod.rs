@@ -3,6 +3,7 @@
 //! A report is one `.sql` file: a header of `--` lines, a query, and at most one more query over the rows of the first
 //! (as relation `report`) that gives the rows of its chart.
 
+mod allowed;
 mod chart;
 mod error;
 mod header;
@@ -13,6 +14,7 @@ mod statements;
 
 use std::path::{Path, PathBuf};
 
+pub use allowed::Allowed;
 pub use chart::{Chart, ChartKind, ChartRole};
 pub use error::CatalogError;
 pub use param::{Param, ParamDefault, ParamKind, ParamValue};

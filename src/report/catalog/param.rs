@@ -9,6 +9,8 @@ use serde_json::json;
 
 use crate::model::{Instant, When, parse_duration};
 
+use super::Allowed;
+
 /// The types of a header's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
@@ -20,18 +22,21 @@ pub enum ParamKind {
     Duration,
     /// `2026-11-20`, RFC 3339 or `-30d`; in SQL a TIMESTAMP, UTC.
     Date,
+    /// `07:00`, by the clocks of the zone, until `24:00`; in SQL a TIME.
+    Time,
     /// `a,b,c`; in SQL the text of a JSON list of strings.
     List,
 }
 
 impl ParamKind {
-    pub const ALL: [ParamKind; 7] = [
+    pub const ALL: [ParamKind; 8] = [
         ParamKind::Integer,
         ParamKind::Number,
         ParamKind::Text,
         ParamKind::Boolean,
         ParamKind::Duration,
         ParamKind::Date,
+        ParamKind::Time,
         ParamKind::List,
     ];
 
@@ -43,6 +48,7 @@ impl ParamKind {
             ParamKind::Boolean => "boolean",
             ParamKind::Duration => "duration",
             ParamKind::Date => "date",
+            ParamKind::Time => "time",
             ParamKind::List => "list",
         }
     }
@@ -66,12 +72,30 @@ impl ParamKind {
             ParamKind::Boolean => text.parse().map(ParamValue::Boolean).map_err(|_| refused("true or false")),
             ParamKind::Duration => parse_duration(text).map(|span| ParamValue::Seconds(span.as_secs())),
             ParamKind::Date => When::from_str(text).map(|when| ParamValue::At(when.resolve_in(now, zone))),
+            ParamKind::Time => {
+                time_of_day(text).map(ParamValue::Time).ok_or_else(|| refused("a time of day such as 07:00"))
+            }
             ParamKind::List => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 Ok(ParamValue::List(items.map(str::to_owned).collect()))
             }
         }
     }
+
+    /// The value of a text in a header, where there is neither a zone nor a now.
+    pub(super) fn plain(self, text: &str) -> Result<ParamValue, String> {
+        self.value(text, Instant::EARLIEST, &TimeZone::UTC)
+    }
+}
+
+/// Microseconds since midnight. A day ends at 24:00.
+fn time_of_day(text: &str) -> Option<i64> {
+    let is_number = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut parts = text.split(':').map(|part| part.parse::<u8>().ok().filter(|_| is_number(part)));
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
+    let seconds = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
+    let is_one = parts.next().is_none() && minute < 60 && second < 60 && seconds <= 86_400;
+    is_one.then_some(seconds * 1_000_000)
 }
 
 impl fmt::Display for ParamKind {
@@ -100,11 +124,12 @@ pub enum ParamDefault {
     Text(String),
 }
 
-/// A parameter as a header declares it: `burst_count integer = 10 | failures that make a burst`.
+/// A parameter as a header declares it: `burst_count integer from 1 to 1000 = 10 | failures that make a burst`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     pub name: String,
     pub kind: ParamKind,
+    pub allowed: Allowed,
     pub default: ParamDefault,
     pub about: String,
 }
@@ -119,7 +144,7 @@ impl FromStr for Param {
             None => (declared, None),
         };
         let mut words = typed.split_whitespace();
-        let (Some(name), Some(kind), None) = (words.next(), words.next(), words.next()) else {
+        let (Some(name), Some(kind)) = (words.next(), words.next()) else {
             return Err(format!("{:?} is not NAME TYPE = DEFAULT | what it means", text.trim()));
         };
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -128,15 +153,44 @@ impl FromStr for Param {
             return Err(format!("{name:?} is not a parameter's name: lower-case letters, digits and _"));
         }
         let kind: ParamKind = kind.parse()?;
+        let allowed = Allowed::parse(kind, words).map_err(|message| format!("parameter {name}: {message}"))?;
         let default = match default {
             None => ParamDefault::Required,
             Some("null") => ParamDefault::Null,
             Some(text) => ParamDefault::Text(unquoted(text).to_owned()),
         };
         if let ParamDefault::Text(text) = &default {
-            kind.value(text, Instant::EARLIEST, &TimeZone::UTC)?;
+            allowed.check(kind, text, &kind.plain(text)?)?;
         }
-        Ok(Self { name: name.to_owned(), kind, default, about: about.trim().to_owned() })
+        Ok(Self { name: name.to_owned(), kind, allowed, default, about: about.trim().to_owned() })
+    }
+}
+
+impl Param {
+    /// The value that `text` says. Days are those of `zone`, ages are counted from `now`.
+    ///
+    /// # Errors
+    /// A sentence that names the text, when it is no value that this parameter may have.
+    pub fn value(&self, text: &str, now: Instant, zone: &TimeZone) -> Result<ParamValue, String> {
+        let value = self.kind.value(text, now, zone)?;
+        self.allowed.check(self.kind, text, &value)?;
+        Ok(value)
+    }
+
+    /// What to do where it is required and not there.
+    pub(super) fn missing(&self) -> String {
+        let about = if self.about.is_empty() { String::new() } else { format!(" ({})", self.about) };
+        format!("parameter {} must be given: --param {0}={1}{about}", self.name, self.kind)
+    }
+
+    /// Its type and what it takes of it: `integer from 1 to 100`.
+    pub fn taken(&self) -> String {
+        let (kind, allowed) = (self.kind, self.allowed.to_string());
+        match (&self.allowed, kind) {
+            (Allowed::Any, _) => kind.to_string(),
+            (Allowed::Choice(_) | Allowed::Days, ParamKind::List) => format!("list, each {allowed}"),
+            _ => format!("{kind}, {allowed}"),
+        }
     }
 }
 
@@ -155,6 +209,8 @@ pub enum ParamValue {
     Boolean(bool),
     Seconds(u64),
     At(Instant),
+    /// Microseconds since midnight.
+    Time(i64),
     List(Vec<String>),
 }
 
@@ -169,11 +225,12 @@ impl ParamValue {
             ParamValue::Boolean(flag) => Value::Boolean(*flag),
             ParamValue::Seconds(seconds) => Value::BigInt(i64::try_from(*seconds).unwrap_or(i64::MAX)),
             ParamValue::At(at) => Value::Timestamp(TimeUnit::Microsecond, at.micros()),
+            ParamValue::Time(micros) => Value::Time64(TimeUnit::Microsecond, *micros),
             ParamValue::List(items) => Value::Text(json!(items).to_string()),
         }
     }
 
-    /// As the statement about a report shows it: durations in seconds, times in RFC 3339.
+    /// As the statement about a report shows it: durations in seconds, times in RFC 3339, those of a day as `07:00`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             ParamValue::Null => json!(null),
@@ -183,7 +240,15 @@ impl ParamValue {
             ParamValue::Boolean(flag) => json!(flag),
             ParamValue::Seconds(seconds) => json!(seconds),
             ParamValue::At(at) => json!(at),
+            ParamValue::Time(micros) => json!(clock(*micros)),
             ParamValue::List(items) => json!(items),
         }
     }
+}
+
+fn clock(micros: i64) -> String {
+    let seconds = micros / 1_000_000;
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let end = if second == 0 { String::new() } else { format!(":{second:02}") };
+    format!("{hour:02}:{minute:02}{end}")
 }

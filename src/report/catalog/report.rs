@@ -115,7 +115,8 @@ impl Report {
     /// The values of its parameters: those given, as typed, and the defaults of the others.
     ///
     /// # Errors
-    /// [`CatalogError::Param`] for an unknown name, a name given twice, a value of another type, or one that is missing.
+    /// [`CatalogError::Param`] for an unknown name, a name given twice, a value of another type or outside what its parameter
+    /// takes, or one that is missing.
     pub fn values(
         &self,
         given: &[(String, String)],
@@ -133,18 +134,18 @@ impl Report {
         }
         let mut values = BTreeMap::new();
         for param in &self.params {
-            let text = match given.iter().find(|(name, _)| *name == param.name) {
-                Some((_, text)) => Some(text.as_str()),
-                None => match &param.default {
-                    ParamDefault::Text(text) => Some(text.as_str()),
-                    ParamDefault::Null => None,
-                    ParamDefault::Required => {
-                        let message = format!("parameter {} must be given: --param {0}={1}", param.name, param.kind);
-                        return Err(refused(message));
-                    }
-                },
+            let given = given.iter().find(|(name, _)| *name == param.name).map(|(_, text)| text.as_str());
+            let text = match (given, &param.default) {
+                // What must be given is not given by saying nothing.
+                (None, ParamDefault::Required) => return Err(refused(param.missing())),
+                (Some(text), ParamDefault::Required) if text.trim().is_empty() => {
+                    return Err(refused(param.missing()));
+                }
+                (Some(text), _) => Some(text),
+                (None, ParamDefault::Text(text)) => Some(text.as_str()),
+                (None, ParamDefault::Null) => None,
             };
-            let value = text.map_or(Ok(ParamValue::Null), |text| param.kind.value(text, now, zone));
+            let value = text.map_or(Ok(ParamValue::Null), |text| param.value(text, now, zone));
             let value = value.map_err(|message| refused(format!("parameter {}: {message}", param.name)))?;
             values.insert(param.name.clone(), value);
         }

@@ -59,6 +59,22 @@ fn every_fault_is_told_with_its_line() {
         ("n integer = 10", "n int = 10", "sql:5: unknown type \"int\": expected one of integer, number"),
         ("n integer = 10", "N integer = 10", "sql:5: \"N\" is not a parameter's name"),
         ("n integer = 10", "from date", "sql:5: parameter from is always there"),
+        ("n integer = 10", "n integer from 11 = 10", "sql:5: \"10\" is outside its range: 11 or more"),
+        ("n integer = 10", "n integer from 9 to 5 = 9", "sql:5: parameter n: no integer lies from 9 to 5"),
+        ("n integer = 10", "n integer from one = 10", "sql:5: parameter n: from one: that is no integer"),
+        ("n integer = 10", "n integer to = 10", "sql:5: parameter n: nothing follows \"to\""),
+        (
+            "n integer = 10",
+            "n integer up to 9 = 10",
+            "sql:5: parameter n: \"up\" after the type: expected from MIN to MAX",
+        ),
+        ("n integer = 10", "n integer of 1,2 = 1", "sql:5: parameter n: a choice is for text and list alone"),
+        (
+            "who text = null",
+            "who text from a to b = a",
+            "sql:6: parameter who: a range is for integer, number and duration alone",
+        ),
+        ("who text = null", "who text of a,b = c", "sql:6: \"c\" is not one of a, b"),
         ("who text", "n text", "sql:6: parameter n is declared twice"),
         ("columns x=a", "pie x=a", "sql:8: unknown chart \"pie\""),
         ("columns x=a", "columns", "sql:8: chart columns needs x=COLUMN"),
@@ -98,9 +114,52 @@ fn values_are_checked_before_anything_runs() {
         (&[("at", "soon")], "parameter at: \"soon\" is not a date"),
         (&[("at", "-1d"), ("n", "1.5")], "parameter n: \"1.5\" is not a whole number"),
         (&[("at", "-1d"), ("n", "1; DROP")], "is not a whole number"),
+        (&[("at", " ")], "report R77: parameter at must be given: --param at=date (when)"),
     ] {
         let told = values(given).unwrap_err();
         assert!(told.contains(expected), "{given:?}: {told}");
+    }
+}
+
+#[test]
+fn what_a_parameter_takes_is_checked_to_its_ends() {
+    let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
+    for (declared, good, bad, told) in [
+        ("n integer from 1 to 5 = 2", &["1", "5"][..], &["0", "6", "-9223372036854775808"][..], "from 1 to 5"),
+        ("n integer from -3 = 0", &["-3", "9223372036854775807"], &["-4"], "-3 or more"),
+        ("n number from 0 to 1 = 0.5", &["0", "1", "0.999", "-0"], &["-0.001", "1.0001", "1e300"], "from 0 to 1"),
+        ("n duration from 1m to 2h = 1h", &["60s", "2h"], &["59s", "121m", "0s"], "from 1m to 2h"),
+        ("n duration to 2h = 1h", &["0s"], &["3h"], "2h or less"),
+        ("n text of on,off = on", &["OFF"], &["", "of"], "one of on, off"),
+        ("n list of mon,tue = mon", &["", "Tue, MON"], &["mon,wed", "monday"], "one of mon, tue"),
+        (
+            "n list of dates = null",
+            &["", "2026-12-25,2026-12-26"],
+            &["25.12.2026", "2026-02-30", "20261225"],
+            "a day such as",
+        ),
+    ] {
+        let param: Param = declared.parse().unwrap();
+        for good in good {
+            assert!(param.value(good, now, &TimeZone::UTC).is_ok(), "{declared}: {good}");
+        }
+        for bad in bad {
+            let refused = param.value(bad, now, &TimeZone::UTC).unwrap_err();
+            let item = bad.rsplit(',').next().unwrap();
+            assert!(refused.contains(told) && refused.contains(&format!("{item:?}")), "{declared}: {bad}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_time_of_day_is_one_until_its_end() {
+    let value = |text: &str| ParamKind::Time.value(text, Instant::EARLIEST, &TimeZone::UTC).ok();
+    for (text, seconds) in [("00:00", 0), ("07:30", 27_000), ("23:59:59", 86_399), ("24:00", 86_400)] {
+        assert_eq!(value(text), Some(ParamValue::Time(seconds * 1_000_000)), "{text}");
+        assert_eq!(value(text).unwrap().to_json(), text);
+    }
+    for text in ["", "7:30", "25:00", "24:00:01", "07:60", "07", "07:30:61", "07:30:00:00", "-1:00", "+7:30", "noon"] {
+        assert_eq!(value(text), None, "{text}");
     }
 }
 
@@ -113,6 +172,7 @@ fn each_type_takes_its_values_and_no_others() {
         (ParamKind::Boolean, "true", "yes"),
         (ParamKind::Duration, "1h30m", "90"),
         (ParamKind::Date, "-90d", "tomorrow"),
+        (ParamKind::Time, "07:00", "7 o'clock"),
         (ParamKind::Text, "anything 'at' all", "zero\0byte"),
     ] {
         assert!(kind.value(good, now, &TimeZone::UTC).is_ok(), "{kind} {good}");

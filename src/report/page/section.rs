@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::report::chart::{CHART_ROWS_MAX, Drawing, NOTHING_DRAWN, Rows, draw};
 use crate::report::sink::{Flow, Sink};
-use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, printable};
+use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, gaps_recorded, printable};
 
 use super::cells::{Cell, ColumnHead, FirstRows};
 use super::period;
@@ -157,8 +157,7 @@ fn covered(about: &About) -> String {
         (0, 0) if about.coverage.is_empty() => "nothing was read yet".to_owned(),
         (0, 0) => "complete, no gap is recorded".to_owned(),
         (0, open) => format!("no gap is recorded; {open} of {} streams are not complete", about.coverage.len()),
-        (1, _) => "1 gap is recorded inside the period".to_owned(),
-        (gaps, _) => format!("{gaps} gaps are recorded inside the period"),
+        (gaps, _) => gaps_recorded(gaps as u64),
     }
 }
 

@@ -92,7 +92,11 @@ fn described(report: &Report) -> Value {
             ParamDefault::Text(text) => (false, Some(text)),
         };
         let (name, kind, about) = (&param.name, param.kind.as_str(), &param.about);
-        json!({"name": name, "type": kind, "required": required, "default": default, "about": about})
+        let ((min, max), choices) = (param.allowed.ends(), param.allowed.choices());
+        json!({
+            "name": name, "type": kind, "required": required, "default": default, "min": min, "max": max,
+            "choices": choices, "about": about,
+        })
     });
     json!({
         "id": report.id,
@@ -119,6 +123,7 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, u
 
 /// A query's text.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Query {
     query: String,
     team: Option<String>,
@@ -129,9 +134,11 @@ pub async fn sql(
     State(shown): State<Arc<Shown>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
+    uri: Uri,
     body: String,
 ) -> Answer {
     asked::check_allowed(&shown, &headers)?;
+    Input::of(uri.query())?.only(&[])?;
     let wrong = |e: serde_json::Error| Problem::bad(format!("the body is not {{\"query\": …}}: {e}"));
     let Query { query, team } = serde_json::from_str(&body).map_err(wrong)?;
     let team = team.map(|team| vec![("team".to_owned(), team)]).unwrap_or_default();

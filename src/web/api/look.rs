@@ -18,7 +18,8 @@ use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
 /// Where everything is.
-pub async fn index(State(shown): State<Arc<Shown>>) -> Answer {
+pub async fn index(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+    Input::of(uri.query())?.only(&[])?;
     let places =
         ["status", "coverage", "ledger", "sessions", "session", "findings", "quarantine", "reports", "reports/{name}"];
     let sql = shown.settings().sql.then_some("sql");

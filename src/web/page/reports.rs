@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::config::When;
 use crate::model::Instant;
-use crate::report::{About, Format, ParamDefault, ParamKind, Report, Section, Zone, local_time_text, printable};
+use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Section, Zone, local_time_text, printable};
 
 use super::super::Shown;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
@@ -52,7 +52,9 @@ struct Reports {
 
 pub async fn reports(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
     let asker = Asker::of(&shown, &headers, &uri, "Reports").await?;
-    let catalog = catalog(&shown).await.map_err(|problem| Refused::here(&shown, &headers, &uri, problem))?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    asker.input.only(&["team"]).map_err(refused)?;
+    let catalog = catalog(&shown).await.map_err(refused)?;
     let team = query([("team", asker.team_query().as_str())]);
     let listed = catalog.reports().iter().map(|report| Listed {
         id: printable(&report.id),
@@ -75,6 +77,8 @@ struct Field {
     name: String,
     label: String,
     about: String,
+    /// What of its type it takes; empty where that is all.
+    taken: String,
     value: String,
     placeholder: String,
     kind: &'static str,
@@ -97,7 +101,8 @@ struct ReportPage {
     gaps_left: usize,
     gaps_href: String,
     heads: Vec<(String, u64, String)>,
-    asks_first: bool,
+    /// Why it waits for being asked.
+    waits: Option<String>,
     seconds: u64,
 }
 
@@ -107,11 +112,8 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
     let asker = Asker::of(&shown, &headers, &uri, &report.title).await?;
     let is_asked = asker.input.get("run").is_some();
     // What reads the whole archive, or cannot be answered without being told more, waits for the button.
-    let lacks = report.params.iter().any(|param| {
-        param.default == ParamDefault::Required && asker.input.get(&format!("param.{}", param.name)).is_none()
-    });
-    let asks_first = !is_asked && (report.needs_verify || lacks);
-    let answer = if asks_first { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
+    let waits = if is_asked { None } else { waits(&report, &asker.input) };
+    let answer = if waits.is_some() { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
     let (answer, problem, status) = match answer {
         Ok(answer) => (answer, None, StatusCode::OK),
         Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
@@ -136,11 +138,28 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
             .map(|head| (printable(&head.team), head.seq, head.sha256.to_string()))
             .collect(),
         section,
-        asks_first,
+        waits,
         seconds: REPORT_TIME_MAX.as_secs(),
         frame: asker.frame,
     };
     shown_as(status, &document)
+}
+
+/// What a report waits for before it is run for the first time.
+fn waits(report: &Report, input: &Input) -> Option<String> {
+    let is_lacking = |param: &&Param| {
+        param.default == ParamDefault::Required && input.get(&format!("param.{}", param.name)).is_none()
+    };
+    let lacking: Vec<String> = report.params.iter().filter(is_lacking).map(|param| label(&param.name)).collect();
+    match (lacking.is_empty(), report.needs_verify) {
+        (false, _) => Some(printable(&format!("It needs to be told: {}.", lacking.join(", ")))),
+        (true, true) => Some("It reads the whole archive.".to_owned()),
+        (true, false) => None,
+    }
+}
+
+fn label(name: &str) -> String {
+    name.replace('_', " ")
 }
 
 async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Section, About), Problem> {
@@ -190,11 +209,13 @@ fn fields(report: &Report, asker: &Asker) -> Vec<Field> {
                 ParamKind::Duration => "30m",
                 ParamKind::List => "a, b, c",
                 ParamKind::Date => "2026-11-20",
+                ParamKind::Time => "07:00",
                 _ => "",
             }
             .to_owned(),
-            label: param.name.replace('_', " "),
+            label: label(&param.name),
             about: printable(&param.about),
+            taken: printable(&param.allowed.to_string()),
             kind: match param.kind {
                 ParamKind::Boolean => "boolean",
                 ParamKind::Integer => "integer",

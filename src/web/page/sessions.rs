@@ -235,6 +235,7 @@ struct OneSession {
 pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
     let asker = Asker::of(&shown, &headers, &uri, "Session").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    asker.input.only(&["team", "id"]).map_err(refused)?;
     let id = asker.input.get("id").ok_or_else(|| refused(Problem::bad("id: the connection's id is missing")))?;
     let (session, events) = one(&shown, asker.teams.clone(), id).await.map_err(refused)?;
     let (outcome, outcome_class) = words(&session.outcome);

@@ -42,6 +42,7 @@ fn page(shown: &Shown, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: boo
 
 pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
     let input = Input::of(uri.query())?;
+    input.only(&["back"])?;
     let back = input.get("back").unwrap_or("/");
     if shown.admits(&headers) {
         return Ok(Redirect::to(&local_path(back)).into_response());
@@ -50,7 +51,7 @@ pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri)
 }
 
 pub async fn sign_in(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
-    let input = own_form(&headers, &body)?;
+    let input = own_form(&headers, &uri, &body, &["token", "back"])?;
     let back = input.get("back").unwrap_or("/");
     let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
     let session = input.get("token").and_then(|token| shown.guard().session(token, until));
@@ -61,23 +62,27 @@ pub async fn sign_in(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
-pub async fn sign_out(headers: HeaderMap, body: String) -> Page {
-    own_form(&headers, &body)?;
+pub async fn sign_out(headers: HeaderMap, uri: Uri, body: String) -> Page {
+    own_form(&headers, &uri, &body, &[])?;
     Ok(with_cookie(&headers, SESSION_COOKIE, "", 0, "/sign-in"))
 }
 
-pub async fn set_zone(headers: HeaderMap, body: String) -> Page {
-    let input = own_form(&headers, &body)?;
+pub async fn set_zone(headers: HeaderMap, uri: Uri, body: String) -> Page {
+    let input = own_form(&headers, &uri, &body, &["tz", "back"])?;
     let zone = input.parsed::<Zone>("tz")?;
     let zone = zone.map(|zone| zone.name().replace('/', "%2F")).unwrap_or_default();
     Ok(with_cookie(&headers, ZONE_COOKIE, &zone, ZONE_SECONDS, &local_path(input.get("back").unwrap_or("/"))))
 }
 
-fn own_form(headers: &HeaderMap, body: &str) -> Result<Input, Refused> {
+/// The fields of a form of ours, whose address asks nothing.
+fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Result<Input, Refused> {
     if !is_own_form(headers) {
         return Err(Problem::forbidden("this form was not sent by a page of this port").into());
     }
-    Ok(Input::of(Some(body))?)
+    Input::of(uri.query())?.only(&[])?;
+    let input = Input::of(Some(body))?;
+    input.only(fields)?;
+    Ok(input)
 }
 
 /// Goes to `target` with a cookie that no script and no other site sees.

@@ -10,11 +10,12 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse;
 use url::form_urlencoded;
 
-use crate::report::{Cell, ColumnHead, View, counted};
+use crate::report::{Cell, ColumnHead, View, counted, printable};
 
 use super::super::Shown;
 use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
 use super::super::human::plural;
+use super::super::input::Input;
 use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
 use super::{Page, Refused, shown_page, visitor};
@@ -57,8 +58,10 @@ impl Sql {
 }
 
 pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    check_allowed(&shown, &HeaderMap::new()).map_err(|problem| Refused::here(&shown, &headers, &uri, problem))?;
+    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+    check_allowed(&shown, &HeaderMap::new()).map_err(refused)?;
     let asker = Asker::of(&shown, &headers, &uri, "SQL").await?;
+    asker.input.only(&["team"]).map_err(refused)?;
     shown_page(&Sql::new(asker.frame, EXAMPLE, shown.settings().sql_time))
 }
 
@@ -71,11 +74,17 @@ pub async fn answer(
 ) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     check_allowed(&shown, &headers).map_err(refused)?;
+    Input::of(uri.query()).and_then(|input| input.only(&[])).map_err(refused)?;
     let field = |name: &str| {
         let mut pairs = form_urlencoded::parse(body.as_bytes());
         pairs.find(|(held, _)| held == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
     };
     let query = field("query");
+    let other = form_urlencoded::parse(body.as_bytes()).find(|(name, _)| !["query", "team"].contains(&name.as_ref()));
+    if let Some((name, _)) = other {
+        let message = format!("unknown parameter {:?}: it may be query, team", printable(&name));
+        return Err(refused(Problem::bad(message)));
+    }
     // The team stands in the form, not in the address.
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
     let asked: Uri = format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: this is none")))?;

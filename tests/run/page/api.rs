@@ -110,6 +110,9 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ("/api/coverage?stream=none", 400, "bad_request", "stream"),
         ("/api/reports/none", 404, "not_found", "none"),
         ("/api/reports/r02?param.burst_count=many", 400, "bad_request", "burst_count"),
+        ("/api/reports/r18?param.percentile=1.5", 400, "bad_request", "from 0 to 1"),
+        ("/api/reports/r21", 400, "bad_request", "subject must be given"),
+        ("/api/reports/r21?param.subject=%20", 400, "bad_request", "subject must be given"),
         ("/api/reports/r02?param.other=1", 400, "bad_request", "other"),
         ("/api/reports/r02?other=1", 400, "bad_request", "other"),
         ("/api/findings?stream=x", 400, "bad_request", "stream"),
@@ -129,6 +132,19 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
 fn reports_are_listed_and_answered_as_the_program_answers_them() {
     let world = Lonely::new("");
     let listed = world.get("/api/reports").json();
+    let param = |report: &str, name: &str| {
+        let of = |list: &Value, key: &str, is: &str| {
+            list.as_array().unwrap().iter().find(|one| one[key] == is).cloned().unwrap()
+        };
+        of(&of(&listed["reports"], "id", report)["params"], "name", name)
+    };
+    let percentile = param("R18", "percentile");
+    assert_eq!(
+        (&percentile["min"], &percentile["max"], &percentile["choices"]),
+        (&json!("0"), &json!("1"), &Value::Null)
+    );
+    assert_eq!(param("R14", "workdays")["choices"][0], "mon");
+    assert_eq!(param("R21", "subject")["required"], true);
     let listed: BTreeSet<&str> =
         listed["reports"].as_array().unwrap().iter().map(|report| report["id"].as_str().unwrap()).collect();
     assert!(listed.len() >= 26 && listed.contains("R02"), "{listed:?}");

@@ -7,5 +7,6 @@ mod browser;
 mod doors;
 mod http;
 mod pages;
+mod routes;
 mod sql;
 mod world;

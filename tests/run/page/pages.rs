@@ -116,6 +116,8 @@ fn what_is_asked_wrongly_is_told_beside_the_form() {
         ("/findings?seq=first", "seq: &#34;first&#34; is not a whole number"),
         ("/quarantine?stream=x", "stream"),
         ("/reports/r02?run=1&param.burst_count=many", "burst_count"),
+        ("/reports/r18?run=1&param.percentile=1.5", "outside its range: from 0 to 1"),
+        ("/reports/r21?run=1", "subject must be given"),
         ("/day?day=tomorrow", "2026-11-20"),
         ("/day?by=colour", "it may be computer, user"),
         ("/day?usr=ada", "unknown parameter"),
@@ -158,6 +160,10 @@ fn a_report_stands_on_its_page_with_its_chart_and_its_files() {
     let verify = world.page("/reports/r24");
     assert!(verify.contains("This report is run when you ask for it") && !verify.contains("<svg class=\"chart\""));
     assert!(world.page("/reports/r24?run=1").contains("As of ledger line 1"));
+    let dossier = world.page("/reports/r21");
+    assert!(dossier.contains("It needs to be told: subject.") && !dossier.contains("No rows"), "{dossier}");
+    assert!(world.page("/reports/r21?param.subject=d1").contains("As of ledger line 1"));
+    assert!(world.page("/reports/r18").contains("(from 0 to 1)"), "what a threshold takes is said");
     world.daemon.stop();
 }
 

@@ -21,8 +21,9 @@ use std::sync::Mutex;
 
 use futures::FutureExt;
 
+use super::pages::Pages;
 use super::*;
-use crate::api::{Answer, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView};
+use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
 use crate::planted::{Bug, CURRENT};
 
@@ -221,28 +222,9 @@ fn raw(event: Event, ids: bool) -> RawEvent {
 
 struct Source(Mutex<Service>);
 
-impl Directory for Source {}
-
-impl EventSource for Source {
-    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
-        let body = self.0.lock().unwrap().page(query);
-        Box::pin(std::future::ready(Ok(Served { body, at: None })))
-    }
-
-    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
-        unreachable!("reading a range asks for pages alone")
+impl Pages for Source {
+    fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
+        Ok(Served { body: self.0.lock().unwrap().page(query), at: None })
     }
 }
 

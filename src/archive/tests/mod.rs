@@ -3,14 +3,18 @@
 mod busy;
 mod commits;
 mod damage;
+mod drafts;
 mod faults;
 mod flips;
+mod following;
 mod hostile;
 mod inventory;
 mod kills;
 mod properties;
 mod records;
 mod releases;
+mod rules;
+mod selection;
 mod sessions;
 mod signing;
 mod snapshots;
@@ -18,6 +22,7 @@ mod splice;
 mod syncs;
 mod torn;
 mod torn_disk;
+mod worth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -349,6 +349,22 @@ fn two_changes_anywhere_lose_nothing_and_double_nothing() {
     assert!(runs >= 1_000_000, "only {runs} interleavings");
 }
 
+/// The long run: three changes anywhere, to events that have ids. Of twins a third change may double one, and loses none.
+#[test]
+fn three_changes_anywhere_lose_nothing() {
+    if std::env::var_os("ANNALS_LONG").is_none() {
+        return;
+    }
+    let mut runs = 0;
+    for (name, ids) in [("ids", true), ("twins", false)] {
+        let tally = explore_all(run, &with(|case| case.ids = ids), 3, None);
+        println!("exhaustive paging, up to three changes, {name}: {tally:?}");
+        assert_eq!((tally.lost, if ids { tally.doubled } else { 0 }), (0, 0), "{name}");
+        runs += tally.runs;
+    }
+    assert!(runs >= 5_000_000, "only {runs} interleavings");
+}
+
 /// Without anchors, two equal walks still lose where three changes conspire among twins; with them, nothing is lost.
 #[test]
 fn anchors_are_needed_where_three_changes_meet_twins() {

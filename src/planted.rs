@@ -43,6 +43,10 @@ pub enum Bug {
     TornLineKept,
     /// What a commit replaces goes before its line is written.
     RemovesFirst,
+    /// A reader takes a snapshot for the end of a ledger that does not reach as far.
+    SnapshotAhead,
+    /// A reader takes a snapshot as it stands, without its digest.
+    SnapshotUnchecked,
 }
 
 #[cfg(test)]

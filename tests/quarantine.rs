@@ -12,6 +12,7 @@ use awkward::{DAY, HOUR, Kind, Program, SINCE, Service, World, events, hold, sce
 use serde_json::{Value, json};
 
 const BUSY: i64 = DAY + 13 * HOUR;
+const DAY_SECONDS: i64 = 86_400;
 const DEVICE: &str = "team-one-computer-1";
 const NEVER: &str = "{\"header\":{\"eventTimestampUnixNano\":\"soon\"},\"teamOddEvent\":{}}";
 const FIRST_SEEN: &str = "2026-11-11T05:06:07Z";
@@ -137,6 +138,28 @@ fn what_is_no_single_event_stays_where_it_is() {
     assert_eq!(retry(&program), json!([outcome("connections", 0, 4)]));
     let kept = program.sql("select raw from quarantine order by raw");
     assert_eq!(kept.len(), forged.len(), "{kept:?}");
+}
+
+/// An event that is a row already, beside one of another day that can be one now.
+#[test]
+fn a_window_that_gains_nothing_is_not_recorded_again() {
+    let (service, program) = scene();
+    let known = events::connection(9_001, BUSY * 1_000, DEVICE);
+    service.world().fill(DAY, 0..3);
+    service.world().add(Kind::Connections, nanos(BUSY), Some(DEVICE), known.clone());
+    program.sync(&SINCE).ended(0);
+    let fresh = events::connection(9_002, (BUSY + DAY_SECONDS) * 1_000, DEVICE);
+    quarantine(&program, &[(Stream::Connections, known), (Stream::Connections, fresh)]);
+    assert_eq!(retry(&program), json!([outcome("connections", 1, 1)]));
+    let lines: Vec<Value> = program.ledger().iter().flat_map(|(_, bytes)| lines_of(bytes)).collect();
+    let released = lines.iter().find(|line| !line["body"]["released"].is_null()).unwrap();
+    let windows = released["body"]["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), 1, "{windows:?}");
+    assert_eq!(windows[0]["start"], "2026-11-11T00:00:00Z");
+}
+
+fn lines_of(bytes: &[u8]) -> Vec<Value> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::archive::Store;
 use simulation::faults::Coverage;
-use simulation::faults::Fault;
+use simulation::faults::{Fault, Rare};
 use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
@@ -124,6 +124,23 @@ fn the_same_seed_twice_gives_the_same_archive_byte_for_byte() {
         let (once, twice) = (content(), content());
         assert!(once.len() > 3 && once == twice, "seed {seed}");
     }
+}
+
+/// In few days of a world that loses power around its snapshots, readers meet all that can become of them.
+#[test]
+fn readers_go_on_from_snapshots_and_pass_over_those_that_do_not_fit() {
+    let mut met = Coverage::default();
+    for seed in [0, 1, 2] {
+        match run_with(seed, 12, false, Some(&[Fault::PowerLoss])) {
+            Ok(outcome) => met.add(&outcome.coverage),
+            Err(broken) => panic!("seed {seed}: {:#?}", broken.laws),
+        }
+    }
+    println!("{met:?}");
+    for state in [Rare::SnapshotRead, Rare::SnapshotTorn, Rare::SnapshotUnfit] {
+        assert!(met.rare.contains_key(&state), "never: {}", state.what());
+    }
+    assert!(met.faults.contains_key(&Fault::StaleList));
 }
 
 #[test]

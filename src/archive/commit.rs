@@ -61,8 +61,9 @@ pub struct TeamWriter {
     signer: SignerInForce,
     recovery: Recovery,
     lookup: Lookup,
-    /// The line of the newest snapshot.
+    /// The line of the newest snapshot, and how many lines later the next one is kept.
     snapshot: LedgerSeq,
+    snapshot_lines: u64,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
     /// An earlier commit failed and may have left files in staging.
@@ -76,6 +77,7 @@ impl TeamWriter {
         archive_id: &str,
         team: &TeamId,
         signer: SignerInForce,
+        snapshot_lines: u64,
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
@@ -102,6 +104,7 @@ impl TeamWriter {
             recovery,
             lookup: Lookup::default(),
             snapshot,
+            snapshot_lines,
             is_poisoned: false,
             is_littered: false,
             _guard: guard,
@@ -348,7 +351,7 @@ impl TeamWriter {
 
     /// Best effort: without it readers replay more.
     fn keep_snapshot(&mut self) {
-        if self.state.seq.0 < self.snapshot.0 + snapshot::SNAPSHOT_LINES {
+        if self.state.seq.0 < self.snapshot.0 + self.snapshot_lines {
             return;
         }
         self.snapshot = self.state.seq;

@@ -325,6 +325,21 @@ mod tests {
         assert!(line.ends_with('\n') && note.lines().count() == 5);
     }
 
+    /// A key that took another's name over is another key.
+    #[test]
+    fn a_signature_is_of_a_key_by_its_name_and_its_id() {
+        let named = |name: &str, seed| SecretKey::of_seed(Some(name), [seed; 32]).unwrap();
+        let (one, namesake, renamed) = (named("one", 1), named("one", 2), named("two", 1));
+        let signature = one.sign("text");
+        assert!(signature.is_of(one.public()) && one.public().verifies("text", &signature));
+        for other in [&namesake, &renamed] {
+            assert!(!signature.is_of(other.public()) && !other.public().verifies("text", &signature));
+        }
+        let same_id = NoteSignature { name: "two".to_owned(), ..signature.clone() };
+        let same_name = NoteSignature { id: signature.id + 1, ..signature };
+        assert!(!same_id.is_of(one.public()) && !same_name.is_of(one.public()));
+    }
+
     #[test]
     fn keys_and_heads_are_read_back_and_check() {
         let (one, two) = (key(1), key(2));

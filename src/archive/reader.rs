@@ -7,7 +7,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 
 use crate::model::{
-    ConnectionId, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, Stream,
+    ConnectionId, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream,
 };
 
 use super::path::month_of;
@@ -44,11 +44,12 @@ pub struct TeamReader {
     store: Arc<dyn Store>,
     state: TeamState,
     is_pending: bool,
+    snapshot: Option<LedgerSeq>,
 }
 
 impl TeamReader {
-    pub(super) fn new(store: Arc<dyn Store>, state: TeamState, is_pending: bool) -> Self {
-        Self { store, state, is_pending }
+    pub(super) fn new(store: Arc<dyn Store>, state: TeamState, is_pending: bool, snapshot: Option<LedgerSeq>) -> Self {
+        Self { store, state, is_pending, snapshot }
     }
 
     pub fn state(&self) -> &TeamState {
@@ -58,6 +59,11 @@ impl TeamReader {
     /// Whether a later commit stands in the ledger whose files are not all in place yet.
     pub fn is_pending(&self) -> bool {
         self.is_pending
+    }
+
+    /// The line of the snapshot that reading went on from; the whole ledger was read where there is none.
+    pub fn snapshot(&self) -> Option<LedgerSeq> {
+        self.snapshot
     }
 
     /// See [`events_in`].

@@ -14,6 +14,7 @@ use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TeamKey, ledger_of};
 use super::publish::is_in_place;
 use super::reader::TeamReader;
 use super::replay::replay_for_reading;
+use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Store, StoreError, Verb};
 use super::{ArchiveError, Signer, TeamWriter};
 
@@ -44,6 +45,7 @@ pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
     signer: SignerInForce,
+    snapshot_lines: u64,
 }
 
 impl fmt::Debug for Archive {
@@ -59,7 +61,7 @@ impl Archive {
     /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or the store's.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
         match read_manifest(store.as_ref())? {
-            Some(manifest) => Ok(Self { store, id: manifest.id, signer: SignerInForce::default() }),
+            Some(manifest) => Ok(Self::of(store, manifest)),
             None => Err(ArchiveError::NotAnArchive),
         }
     }
@@ -71,12 +73,12 @@ impl Archive {
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         if let Some(manifest) = read_manifest(store.as_ref())? {
             clear_staged_manifest(store.as_ref())?;
-            return Ok(Self { store, id: manifest.id, signer: SignerInForce::default() });
+            return Ok(Self::of(store, manifest));
         }
         let _guard = store.lock("archive")?;
         if let Some(manifest) = read_manifest(store.as_ref())? {
             drop(_guard);
-            return Ok(Self { store, id: manifest.id, signer: SignerInForce::default() });
+            return Ok(Self::of(store, manifest));
         }
         for directory in [LEDGER, "data", "recent"] {
             if let Some(found) = store.list(directory)?.into_iter().next() {
@@ -86,7 +88,17 @@ impl Archive {
         let manifest = Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() };
         write_manifest(store.as_ref(), &manifest)?;
         drop(_guard);
-        Ok(Self { store, id: manifest.id, signer: SignerInForce::default() })
+        Ok(Self::of(store, manifest))
+    }
+
+    fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
+        Self { store, id: manifest.id, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
+    }
+
+    /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
+    #[must_use]
+    pub fn snapshots_every(self, lines: u64) -> Self {
+        Self { snapshot_lines: lines, ..self }
     }
 
     /// Writers of this archive sign the heads of what they commit.
@@ -133,7 +145,7 @@ impl Archive {
             None => false,
         };
         let state = if is_pending { replay.before } else { after };
-        Ok(TeamReader::new(Arc::clone(&self.store), state, is_pending))
+        Ok(TeamReader::new(Arc::clone(&self.store), state, is_pending, replay.snapshot))
     }
 
     /// How far the team's ledger reaches. Opens no file.
@@ -155,7 +167,8 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone())
+        let snapshot_lines = self.snapshot_lines;
+        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone(), snapshot_lines)
     }
 }
 

@@ -7,6 +7,7 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
+use crate::planted::{self, Bug};
 
 use super::ledger::LINE_VERSION;
 use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
@@ -15,7 +16,8 @@ use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, Verb};
 use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
 
-/// Lines from one snapshot to the next: about as long as it takes to read one, so long it takes to replay them.
+/// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise:
+/// about as long as it takes to read one, so long it takes to replay them.
 pub const SNAPSHOT_LINES: u64 = 1_000;
 /// A snapshot is of use where lines follow it: the last but one is kept for when none do.
 const KEPT: usize = 2;
@@ -120,7 +122,8 @@ impl Snapshot {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (digest, rest) = bytes.split_at_checked(DIGITS)?;
         let text = rest.strip_prefix(b"\n")?;
-        let is_whole = digest == Digest::with_domain(DIGEST_DOMAIN, &[text]).to_string().as_bytes();
+        let is_whole = digest == Digest::with_domain(DIGEST_DOMAIN, &[text]).to_string().as_bytes()
+            || planted::is(Bug::SnapshotUnchecked);
         let snapshot: Self = serde_json::from_slice(text).ok().filter(|_| is_whole)?;
         Some(snapshot).filter(|snapshot| snapshot.program == program() && snapshot.line_version == LINE_VERSION)
     }
@@ -172,8 +175,10 @@ pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Opt
         let snapshot = Snapshot::decode(&bytes)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
-        let fits = is_of_it && bytes_before(&lengths, snapshot.day) == snapshot.bytes_before;
-        (fits && goes_on(&lengths, snapshot.day, snapshot.len)).then(|| (snapshot.into_state(), end))
+        let fits = bytes_before(&lengths, snapshot.day) == snapshot.bytes_before
+            && goes_on(&lengths, snapshot.day, snapshot.len)
+            || planted::is(Bug::SnapshotAhead);
+        (is_of_it && fits).then(|| (snapshot.into_state(), end))
     })
 }
 

@@ -2,13 +2,11 @@
 
 use std::sync::Mutex;
 
-use bytes::Bytes;
 use futures::FutureExt;
 
+use super::pages::Pages;
 use super::*;
-use crate::api::{
-    Again, Answer, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-};
+use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 
 const START: i64 = 1_700_000_000;
@@ -41,37 +39,13 @@ impl Dense {
     }
 }
 
-impl Directory for Dense {}
-
-impl EventSource for Dense {
-    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        unreachable!("reading a range asks for pages alone")
+impl Pages for Dense {
+    fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
+        Ok(Served { body: self.answer(query), at: None })
     }
 
-    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
-        Box::pin(std::future::ready(Ok(Served { body: self.answer(query), at: None })))
-    }
-
-    fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
-        let page = self.answer(query);
-        let is_same = page.body == *former;
+    fn came_again(&self, is_same: bool) {
         self.asked.lock().unwrap().1 += u32::from(is_same);
-        Box::pin(std::future::ready(Ok(Served {
-            body: if is_same { Again::Same } else { Again::Changed(page) },
-            at: None,
-        })))
-    }
-
-    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
-        unreachable!("reading a range asks for pages alone")
     }
 }
 

@@ -17,6 +17,8 @@ mod dense;
 #[cfg(test)]
 mod exhaustive;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod tests;
 
 pub use joined::{Counted, Joined};

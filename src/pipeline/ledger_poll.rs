@@ -76,7 +76,7 @@ impl Poll<'_> {
     fn window_of(&self, at: Instant) -> Range {
         let before = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
         let next = self.windows.range(at..).next().map(|(next, _)| *next);
-        before.filter(|held| held.owns(at)).unwrap_or_else(|| beside(self.ctx.settings.grid, before, next, at))
+        beside(self.ctx.settings.grid, before, next, at)
     }
 
     fn add_events(&self, batch: &mut Batch) {

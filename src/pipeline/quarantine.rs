@@ -115,6 +115,10 @@ impl<'a> Reading<'a> {
             return None;
         }
         for ((stream, start), Place { window, mut added, .. }) in places {
+            // Looked at for an event that stays where it is.
+            if added.rows.is_empty() {
+                continue;
+            }
             // They were counted when they came.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice_kinds(stream, &added);

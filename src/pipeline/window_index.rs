@@ -34,9 +34,6 @@ impl WindowIndex {
     /// The window that owns `at`.
     pub fn of(&self, at: Instant) -> Range {
         let before = self.windows.range(..=at).next_back().map(|(_, window)| *window);
-        if let Some(window) = before.filter(|window| window.owns(at)) {
-            return window;
-        }
         let next = self.windows.range(at..).next().map(|(next, _)| *next);
         beside(self.grid, before, next, at)
     }
@@ -64,12 +61,15 @@ pub fn owner(
     let of_stream = |(_, record): &(&(Stream, Instant), &WindowRecord)| record.stream == stream;
     let before = windows.range(..=(stream, at)).next_back().filter(of_stream).map(|(_, record)| record.range);
     let next = windows.range((stream, at)..).next().filter(of_stream).map(|((_, next), _)| *next);
-    before.filter(|held| held.owns(at)).unwrap_or_else(|| beside(grid, before, next, at))
+    beside(grid, before, next, at)
 }
 
-/// The window of the grid that owns `at`, less what the known windows before and after it own: windows made under
-/// another length stay as they are.
+/// The window that owns `at`: the known one `before`, or that of the grid, less what the known windows before and after it
+/// own. Windows made under another length stay as they are.
 pub fn beside(grid: WindowGrid, before: Option<Range>, next: Option<Instant>, at: Instant) -> Range {
+    if let Some(held) = before.filter(|held| held.owns(at)) {
+        return held;
+    }
     let fresh = grid.window_of(at);
     let start = before.map_or(fresh.start, |before| fresh.start.max(before.end));
     Range::new(start, next.map_or(fresh.end, |next| fresh.end.min(next)))

@@ -8,7 +8,7 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 20] = [
+const CAUGHT: [(Bug, &[Fault]); 22] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
@@ -29,6 +29,8 @@ const CAUGHT: [(Bug, &[Fault]); 20] = [
     (Bug::NoRollForward, &[Fault::CrashInPublish]),
     (Bug::TornLineKept, &[Fault::PowerLoss]),
     (Bug::RemovesFirst, &[Fault::PowerLoss, Fault::CompactionCrash]),
+    (Bug::SnapshotAhead, &[]),
+    (Bug::SnapshotUnchecked, &[Fault::BitFlip]),
 ];
 
 /// The laws that a bug breaks first, and in which world.

@@ -71,6 +71,7 @@ named! {
         Skew "F57" "the service's clock is five minutes beside",
         SecondPoller "F58" "another process polls the same archive",
         AppendButDone "F59" "an append answers that it failed, and is done",
+        StaleList "F62" "lists lag behind what was written and taken away, as readers see them",
         TokenRotated "F66" "the token is rotated while the daemon runs",
         WriteFails "F67" "a file's write fails in the middle",
         BitFlip "F68" "a bit flips between memory and file",
@@ -112,6 +113,16 @@ named! {
         Silence "silence" "an empty answer that is not believed",
         NewType "new event type" "an event type met for the first time",
         NoConnection "no connection" "a connection event of no connection",
+        SnapshotRead "snapshot read" "a reader goes on from a snapshot of the ledger",
+        SnapshotTorn "torn snapshot" "a snapshot that is not as it was written is passed over",
+        SnapshotUnfit "unfit snapshot" "a snapshot that is ahead of its ledger, or another team's, is passed over",
+    }
+}
+
+impl Fault {
+    /// Those that are a world's own. Lists that lag are shown to the readers of every world.
+    pub fn drawn() -> Vec<Fault> {
+        Self::ALL.iter().copied().filter(|fault| *fault != Fault::StaleList).collect()
     }
 }
 

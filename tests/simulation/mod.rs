@@ -23,6 +23,7 @@ pub mod habits;
 pub mod naive_sessions;
 pub mod oracle;
 pub mod plan;
+pub mod readers;
 pub mod report;
 pub mod run;
 pub mod seen;

@@ -49,6 +49,8 @@ pub enum Deadly {
     Any,
     Publish,
     Remove,
+    /// Whatever is done to a snapshot.
+    Snapshot,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +87,8 @@ pub struct Plan {
     pub pollers: Vec<i64>,
     /// When the daemon is told that the token is another one.
     pub rotations: Vec<i64>,
+    /// Ledger lines from one snapshot to the next.
+    pub snapshot_lines: u64,
 }
 
 impl Plan {
@@ -115,6 +119,7 @@ impl Plan {
             clock_steps: Vec::new(),
             pollers: Vec::new(),
             rotations: Vec::new(),
+            snapshot_lines: Draw::of(seed, "snapshots").pick(&[1, 2, 3, 5, 8, 13, 40]),
         };
         if let Some(only) = only {
             plan.faults = only.iter().copied().collect();
@@ -186,8 +191,9 @@ fn partitions(seed: u64) -> [Partition; 2] {
 
 /// In one of eight worlds nothing goes wrong.
 fn faults(draw: &mut Draw) -> BTreeSet<Fault> {
+    let drawn = Fault::drawn();
     let count = if draw.below(8) == 0 { 0 } else { draw.count(1, 9) };
-    (0..count).map(|_| draw.pick(Fault::ALL)).collect()
+    (0..count).map(|_| draw.pick(&drawn)).collect()
 }
 
 fn schedule(poll: i64) -> Schedule {

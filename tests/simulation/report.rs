@@ -68,7 +68,7 @@ const LAWS: &str = "\
 | I3 | every archived event has bytes that were served |
 | I4 | no event stands there more often than it existed at one time |
 | I5 | a world without faults records no gap; a removal's gap is no longer than the outage before it and two polls |
-| I6 | an acknowledged line survives every crash, and the chain goes on from it |
+| I6 | an acknowledged line survives every crash, and the chain goes on from it; who reads on from a snapshot sees what the whole ledger says |
 | I7 | settled windows stay settled, sealed files never change |
 | I8 | the same seed twice gives the same archive, byte for byte |
 | I9 | nothing stays open, and nothing that can be final is not |
@@ -86,6 +86,15 @@ const ASSUMED: &str = "\
 - An event keeps its own time; it appears at the latest 72 hours after the end of its window.
 - Nothing but the removal of a computer, the plan's span and the ten billing entries takes history away.
 - `Date` is the service's clock, within minutes; where there is none, the machine's is.
+
+## What is assumed of the disk
+
+- What was synced stays, and what was written, moved or taken away is seen at once by every process, in lists too: true of
+  local file systems (`src/archive/store/conformance.rs` holds both stores to it), not of network file systems that keep lists
+  of directories for a while.
+- A reader whose lists lag (F62) sees a whole earlier commit; the simulation's readers do so in every world. A writer's lists
+  must not lag: it finds the end of its ledger by them, would take a shorter ledger for the whole, and clear what a
+  commit that it does not see has staged.
 
 ## What may be lost all the same
 

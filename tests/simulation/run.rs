@@ -156,7 +156,7 @@ impl Run {
             let is_dead = self.disk.inner().is_dead;
             return is_dead;
         };
-        let archive = Arc::new(archive);
+        let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines));
         let edges = Edges::new(
             self.source(self.service.clone()),
             self.clock.clone(),
@@ -251,6 +251,7 @@ impl Run {
         if std::mem::replace(&mut self.ledgers, ledgers) == self.ledgers {
             return;
         }
+        self.disk.look(&self.files, None);
         let Ok(archive) = Archive::open(Arc::new(self.files.clone())) else { return };
         for team in archive.teams().unwrap_or_default() {
             let reader = match archive.read(&team) {

@@ -99,4 +99,12 @@ fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
             plan.lives.push(Life { until: until + 1, end: again, fault, down: 0 });
         }
     }
+    if fault == Fault::PowerLoss {
+        let mut draw = Draw::of(plan.seed, "power is lost around a snapshot");
+        for _ in 0..draw.count(1, 4) {
+            let until = plan.stretch(&mut draw, 0, HOUR).0;
+            let end = power(Deadly::Snapshot, draw.below(5), true);
+            plan.lives.push(Life { until, end, fault: Some(fault), down: draw.pick(&[0, 30, HOUR]) });
+        }
+    }
 }

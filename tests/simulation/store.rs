@@ -12,6 +12,7 @@ use super::clock::SimClock;
 use super::draw::Draw;
 use super::faults::{Coverage, Fault, Rare};
 use super::plan::{Deadly, Plan};
+use super::readers::{Notes, Readers, SNAPSHOTS};
 use super::trace::Trace;
 
 /// What the disk remembers beyond the life of a process.
@@ -38,6 +39,7 @@ pub struct Remembered {
     pub is_dead: bool,
     /// The last append found its bytes there already: a writer is being opened.
     is_recovering: bool,
+    readers: Readers,
 }
 
 impl Disk {
@@ -52,6 +54,7 @@ impl Disk {
             deadly: None,
             is_dead: false,
             is_recovering: false,
+            readers: Readers::default(),
         };
         Arc::new(Self { plan, clock, trace, inner: Mutex::new(inner) })
     }
@@ -76,6 +79,15 @@ impl Disk {
             }
         }
         broken
+    }
+}
+
+impl Disk {
+    /// Readers beside the writer: of the team that a path is of, or of all.
+    pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
+        let mut inner = self.inner();
+        let Remembered { readers, coverage, broken, .. } = &mut *inner;
+        readers.look(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
     }
 }
 
@@ -122,20 +134,24 @@ impl SimStore {
         if inner.is_dead {
             return Fate::Dead;
         }
-        let fate = self.drawn(&mut inner, act);
+        let fate = self.drawn(&mut inner, act, path);
         if fate != Fate::Done {
             inner.failures.push(now.nanos());
+            if path.starts_with(SNAPSHOTS) {
+                inner.readers.expect();
+            }
             self.disk.trace.note(now, || format!("store: {act:?} {path}: {fate:?}"));
         }
         fate
     }
 
-    fn drawn(&self, inner: &mut Remembered, act: Act) -> Fate {
+    fn drawn(&self, inner: &mut Remembered, act: Act, path: &str) -> Fate {
         if let Some((deadly, after, is_torn)) = inner.deadly {
             let is_it = match deadly {
                 Deadly::Any => true,
                 Deadly::Publish => act == Act::Publish,
                 Deadly::Remove => act == Act::Remove,
+                Deadly::Snapshot => path.starts_with(SNAPSHOTS),
             };
             if is_it && after == 0 {
                 inner.is_dead = true;
@@ -311,7 +327,12 @@ impl Write for SimWriter {
                 flipped.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 4);
                 inner.write_all(&flipped)?;
             }
-            _ => return Err(error()),
+            fate => {
+                if matches!(fate, Fate::Dies(_)) {
+                    self.content.extend_from_slice(buffer);
+                }
+                return Err(error());
+            }
         }
         self.content.extend_from_slice(buffer);
         Ok(buffer.len())
@@ -326,7 +347,19 @@ impl FileWriter for SimWriter {
     fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
         let inner = self.inner.take().expect("a file is finished once");
         let (store, path) = (self.store.clone(), self.path.clone());
-        store.run(Act::Sync, &path, || inner.finish())
+        let done = match store.fate(Act::Sync, &path) {
+            Fate::Dies(how) => {
+                store.tear(&path, &[], &self.content, how);
+                Err(failed(&path, false))
+            }
+            Fate::Failed | Fate::Refused | Fate::Dead => Err(failed(&path, false)),
+            Fate::FailedButDone => inner.finish().and_then(|()| Err(failed(&path, false))),
+            Fate::Done | Fate::Flipped => inner.finish(),
+        };
+        if path.starts_with(SNAPSHOTS) && store.disk.inner().readers.is_due() {
+            store.disk.look(&store.files, Some(&path));
+        }
+        done
     }
 }
 
@@ -336,7 +369,9 @@ impl Drop for SimWriter {
         if self.inner.is_some() && self.store.disk.inner().is_dead {
             let how = self.store.disk.inner().chance.below(4);
             self.store.tear(&self.path, &[], &self.content, how);
-            self.store.rare(Rare::Litter);
+            if self.path.starts_with("staging/") {
+                self.store.rare(Rare::Litter);
+            }
         }
     }
 }

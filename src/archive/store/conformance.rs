@@ -89,6 +89,32 @@ fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
 }
 
+/// Lists are of this moment, for whoever asks: the ledger's end is found by them. `other` is another process's hand.
+fn a_list_is_never_behind(store: &dyn Store, other: &dyn Store) {
+    let told = |lengths: &[(&str, u64)]| {
+        for hand in [store, other] {
+            let listed: Vec<(String, u64)> =
+                hand.list("l").unwrap().into_iter().map(|entry| (entry.path, entry.bytes)).collect();
+            assert_eq!(listed, lengths.iter().map(|(path, bytes)| ((*path).to_owned(), *bytes)).collect::<Vec<_>>());
+        }
+    };
+    told(&[]);
+    put(store, "s/1", b"12345");
+    store.publish("s/1", "l/t=1/b").unwrap();
+    told(&[("l/t=1/b", 5)]);
+    store.append("l/t=1/a", Tail::default(), b"one\n").unwrap();
+    told(&[("l/t=1/a", 4), ("l/t=1/b", 5)]);
+    other.append("l/t=1/a", Tail { keep: 4, torn: 0 }, b"two\n").unwrap();
+    told(&[("l/t=1/a", 8), ("l/t=1/b", 5)]);
+    put(other, "l/t=2/c", b"1");
+    store.append("l/t=1/a", Tail { keep: 4, torn: 4 }, b"").unwrap();
+    told(&[("l/t=1/a", 4), ("l/t=1/b", 5), ("l/t=2/c", 1)]);
+    for path in ["l/t=1/b", "l/t=1/a", "l/t=2/c"] {
+        other.remove(path).unwrap();
+    }
+    told(&[]);
+}
+
 fn a_lock_has_one_holder(store: &dyn Store) {
     let guard = store.lock("team=a").unwrap();
     assert!(matches!(store.lock("team=a").err(), Some(StoreError::Locked { .. })));
@@ -98,7 +124,8 @@ fn a_lock_has_one_holder(store: &dyn Store) {
     drop(other);
 }
 
-fn conforms(make: impl Fn() -> Box<dyn Store>) {
+/// `make` gives two hands on one new store, as two processes have them.
+fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
         files_are_written_once_and_read_anywhere,
         listing_is_deep_sorted_and_by_directory,
@@ -106,13 +133,18 @@ fn conforms(make: impl Fn() -> Box<dyn Store>) {
         appending_knows_the_end_it_appends_to,
         a_lock_has_one_holder,
     ] {
-        check(make().as_ref());
+        check(make()[0].as_ref());
     }
+    let [store, other] = make();
+    a_list_is_never_behind(store.as_ref(), other.as_ref());
 }
 
 #[test]
 fn the_store_in_memory_conforms() {
-    conforms(|| Box::new(MemoryStore::new()));
+    conforms(|| {
+        let store = MemoryStore::new();
+        [Box::new(store.clone()), Box::new(store)]
+    });
 }
 
 #[test]
@@ -121,7 +153,8 @@ fn the_store_on_disk_conforms() {
     let number = std::cell::Cell::new(0);
     conforms(|| {
         number.set(number.get() + 1);
-        Box::new(LocalStore::new(directory.path().join(number.get().to_string()).join("archive")))
+        let root = directory.path().join(number.get().to_string()).join("archive");
+        [Box::new(LocalStore::new(&root)), Box::new(LocalStore::new(&root))]
     });
 }
 
@@ -129,7 +162,8 @@ fn the_store_on_disk_conforms() {
 fn a_faulty_store_that_never_fails_conforms() {
     conforms(|| {
         let inner = std::sync::Arc::new(MemoryStore::new());
-        Box::new(FaultyStore::new(inner, u64::MAX, false, Fault::Failed))
+        let hand = || FaultyStore::new(inner.clone(), u64::MAX, false, Fault::Failed);
+        [Box::new(hand()), Box::new(hand())]
     });
 }
 

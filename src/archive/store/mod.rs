@@ -21,6 +21,7 @@ pub use memory::MemoryStore;
 ///
 /// Contract, checked for every implementation by one conformance suite:
 /// - What a verb has answered `Ok` for survives a loss of power.
+/// - What a verb has answered `Ok` for is seen at once by every later verb of every process; `list` is no exception.
 /// - Verbs never follow symbolic links, and name the verb and the path in every error.
 /// - `publish`, `remove` and `append` may be repeated: doing again what is done already is success, and makes it durable
 ///   again. So recovery is the code of success, run again.
@@ -39,7 +40,8 @@ pub trait Store: Send + Sync {
     fn read(&self, path: &str) -> Result<Blob, StoreError>;
 
     /// Every file under a directory (`""`: the whole archive), at any depth, in the order of paths. A directory that is
-    /// not there is empty. Locks are not listed.
+    /// not there is empty. Locks are not listed. A list is never behind: a writer finds the end of its ledger by it, and
+    /// one that was shown an earlier end would fork the ledger.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -275,3 +275,32 @@ pub fn chunk_rows(rows: &[EventRow]) -> usize {
 fn bad(detail: String) -> ArchiveError {
     ArchiveError::Table { path: "merged rows".to_owned(), detail }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::super::tests::{event, now};
+    use super::*;
+
+    /// Of events whose texts have so many bytes, how many make a batch.
+    #[test]
+    fn a_batch_holds_what_fits_and_one_event_at_least() {
+        let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
+        let row = |bytes: usize| EventRow { raw: text.slice(..bytes), ..event("e", now()) };
+        let half = BATCH_BYTES_MAX / 2;
+        for (bytes, expected) in [
+            (vec![], 0),
+            (vec![1], 1),
+            (vec![half, half, 1], 2),
+            (vec![half, half + 1], 1),
+            (vec![BATCH_BYTES_MAX + 1, 1], 1),
+            (vec![0, BATCH_BYTES_MAX], 1),
+            (vec![1; BATCH_ROWS_MAX + 1], BATCH_ROWS_MAX),
+        ] {
+            let rows: Vec<EventRow> = bytes.iter().map(|bytes| row(*bytes)).collect();
+            let told: Vec<usize> = bytes.into_iter().take(3).collect();
+            assert_eq!(chunk_rows(&rows), expected, "{told:?}");
+        }
+    }
+}

@@ -183,3 +183,69 @@ fn with_blooms(mut builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64
 fn zstd(level: i32) -> Compression {
     Compression::ZSTD(ZstdLevel::try_new(level).expect("BUG: a level that zstd has"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> ColumnPath {
+        ColumnPath::from(name)
+    }
+
+    #[test]
+    fn a_file_is_compressed_where_it_is_large_for_the_time_that_it_lives() {
+        let dataset = Dataset::Connections;
+        for (tier, rows, is_compressed) in [
+            (Tier::Brief, BRIEF_COMPRESSED_ROWS_MIN - 1, false),
+            (Tier::Brief, BRIEF_COMPRESSED_ROWS_MIN, true),
+            (Tier::Recent, RECENT_COMPRESSED_ROWS_MIN - 1, false),
+            (Tier::Recent, RECENT_COMPRESSED_ROWS_MIN, true),
+            (Tier::Sealed, 1, true),
+        ] {
+            let properties = properties(dataset, tier, rows);
+            for name in [column::RAW, column::EVENT_ID, CONNECTION_ID, "peer_ip"] {
+                let found = properties.compression(&path(name)) != Compression::UNCOMPRESSED;
+                assert_eq!(found, is_compressed, "{tier:?}, {rows} rows, {name}");
+            }
+            for name in [column::TEAM_ID, column::REDACTED] {
+                assert_eq!(properties.compression(&path(name)), Compression::UNCOMPRESSED, "{tier:?}, {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_looked_up_by_filters_where_a_file_is_too_large_to_be_read_whole() {
+        let filters = |dataset, rows| {
+            let properties = properties(dataset, Tier::Recent, rows);
+            let found =
+                BLOOM_COLUMNS.map(|name| properties.bloom_filter_properties(&path(name)).map(|f| (f.fpp, f.ndv)));
+            assert!(properties.bloom_filter_properties(&path(column::RAW)).is_none());
+            found.into_iter().flatten().collect::<Vec<_>>()
+        };
+        let most = GROUP_ROWS_MAX as u64;
+        for (dataset, rows, expected) in [
+            (Dataset::Connections, BLOOM_ROWS_MIN - 1, vec![]),
+            (Dataset::Connections, BLOOM_ROWS_MIN, vec![(BLOOM_FALSE_POSITIVES, BLOOM_ROWS_MIN); 4]),
+            (Dataset::Connections, most + 1, vec![(BLOOM_FALSE_POSITIVES, most); 4]),
+            (Dataset::Activity, BLOOM_ROWS_MIN, vec![]),
+            (Dataset::Sessions, 0, vec![(SESSION_FALSE_POSITIVES, 1)]),
+            (Dataset::Sessions, 7, vec![(SESSION_FALSE_POSITIVES, 7)]),
+            (Dataset::Sessions, most + 1, vec![(SESSION_FALSE_POSITIVES, most)]),
+        ] {
+            assert_eq!(filters(dataset, rows), expected, "{dataset}, {rows} rows");
+        }
+    }
+
+    #[test]
+    fn every_dataset_says_by_what_it_is_sorted() {
+        for dataset in Dataset::ALL {
+            let properties = properties(dataset, Tier::Sealed, 1);
+            let by = &properties.sorting_columns().unwrap()[0];
+            let name = schema_of(dataset).field(usize::try_from(by.column_idx).unwrap()).name().clone();
+            assert_eq!((name.as_str(), by.descending, by.nulls_first), (sorted_by(dataset), false, false), "{dataset}");
+        }
+        let by = [Dataset::Activity, Dataset::Quarantine, Dataset::Sessions].map(sorted_by);
+        assert_eq!(by, [column::EVENT_TIME_NS, column::EVENT_TIME_NS, column::FIRST_EVENT_AT]);
+        assert_eq!(sorted_by(Dataset::Inventory(crate::model::InventoryPart::Users)), column::SEEN_AT);
+    }
+}

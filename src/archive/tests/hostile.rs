@@ -87,6 +87,26 @@ fn what_the_ledger_itself_says_is_a_notice_and_no_fault() {
 }
 
 #[test]
+fn what_is_said_of_time_is_said_beyond_its_bound() {
+    let disk = MemoryStore::new();
+    let mut writer = writer(&open(&disk.store()));
+    let mut steps = history().into_iter();
+    for _ in 0..2 {
+        let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
+    }
+    let told = |now: Instant| {
+        let report = verify(&disk, &VerifyOptions { now: Some(now), ..VerifyOptions::default() }).unwrap();
+        report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
+    };
+    let moment = |seconds: i64, nanos: i64| Instant::from_nanos(now().nanos() + seconds * 1_000_000_000 + nanos);
+    assert!(told(now()).is_empty(), "two lines of one moment");
+    assert!(told(moment(-300, 0)).is_empty());
+    assert_eq!(told(moment(-300, -1)), [FaultCode::TimeFuture; 2]);
+    assert!(told(moment(3 * 86_400, 0)).is_empty());
+    assert_eq!(told(moment(3 * 86_400, 1)), [FaultCode::StaleHead]);
+}
+
+#[test]
 fn how_far_the_damage_reaches_is_said() {
     let disk = MemoryStore::new();
     let _ = committed(&disk.store());

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::SessionsDraft;
 use super::super::plan::{draft_digest, row_digests};
 use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
+use super::super::{DeviceDelta, ReviewOutcome, ReviewRecord, SessionsDraft};
 use super::*;
 use crate::model::Digest;
 
@@ -25,12 +25,31 @@ fn finding(kind: FindingKind) -> Finding {
     }
 }
 
-fn point(minutes: u64) -> ReadPoint {
+pub fn point(minutes: u64) -> ReadPoint {
     ReadPoint { at: now().plus(Duration::from_secs(60 * minutes)), read_to: now() }
 }
 
 fn release(path: &str, raw: &[u8], kept: usize) -> Release {
     Release { path: path.to_owned(), released: vec![reject("r", raw)], kept: vec![reject("k", b"kept"); kept] }
+}
+
+fn devices(added: &[&str], removed: &[&str]) -> DeviceDelta {
+    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).into()).collect();
+    DeviceDelta { added: ids(added), removed: ids(removed) }
+}
+
+fn review(reviewer: &str) -> ReviewRecord {
+    ReviewRecord {
+        reviewed_at: now(),
+        reviewer: reviewer.to_owned(),
+        pack_sha256: Digest::of(b"pack"),
+        period_from: november().start,
+        period_to: november().end,
+        reports: Vec::new(),
+        findings: 0,
+        outcome: ReviewOutcome::Accepted,
+        ticket: None,
+    }
 }
 
 /// Whatever a draft holds makes it another draft: were a part left out, the archive would take news for what it has.
@@ -71,6 +90,11 @@ fn every_part_of_a_draft_tells_it_from_others() {
         Draft { sessions: Some(sessions(true, None)), ..Draft::default() },
         Draft { sessions: Some(sessions(true, Some("2026-11-02T00:00:00Z"))), ..Draft::default() },
         Draft { inventory: vec![(Computers, Vec::new())], ..Draft::default() },
+        Draft { inventory_reads: vec![inventory::look(Computers, "2026-11-02T00:00:00Z", 1)], ..Draft::default() },
+        Draft { devices: devices(&["d"], &[]), ..Draft::default() },
+        Draft { devices: devices(&[], &["d"]), ..Draft::default() },
+        Draft { reviews: vec![review("one")], ..Draft::default() },
+        Draft { reviews: vec![review("two")], ..Draft::default() },
     ];
     let digests: BTreeSet<Digest> = drafts.iter().map(digest).collect();
     assert_eq!(digests.len(), drafts.len());

@@ -103,6 +103,7 @@ fn an_open_writer_follows_the_key_that_is_in_force() {
     // Nobody signs, and then somebody again.
     archive.sign_by(None);
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    assert_eq!(check(&store, &[2]).teams[0].signed.as_ref().unwrap().seq.0, 2);
     archive.sign_by(Some(Arc::new(signer(2))));
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     for known in [1, 2] {

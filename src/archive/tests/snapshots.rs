@@ -170,12 +170,8 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     assert!(faults.iter().any(|fault| fault.code == FaultCode::ChainBreak), "{faults:?}");
 }
 
-#[test]
-fn a_writer_keeps_one_each_thousand_lines_and_goes_on_where_it_cannot() {
-    let disk = MemoryStore::new();
-    let store: Arc<dyn Store> = Arc::new(disk.clone());
-    let mut writer = writer(&open(&store));
-    let said = |n: u64| Finding {
+fn said(n: u64) -> Finding {
+    Finding {
         stream: Some(Stream::Activity),
         kind: FindingKind::NewEventType,
         subject: format!("type {n}"),
@@ -184,7 +180,30 @@ fn a_writer_keeps_one_each_thousand_lines_and_goes_on_where_it_cannot() {
         reason: String::new(),
         count: 1,
         found_at: now(),
-    };
+    }
+}
+
+#[test]
+fn the_lines_between_are_the_archives_to_say_and_count_on_when_it_is_opened_again() {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let archive = open(&store).snapshots_every(3);
+    let mut kept = Vec::new();
+    for n in 1..=8 {
+        let mut writer = writer(&archive);
+        let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
+        kept.push((files_under(&store, SNAPSHOTS).len(), archive.read(&team()).unwrap().snapshot().map(|seq| seq.0)));
+    }
+    let none = (0, None);
+    let expected = [none, none, (1, None), (1, Some(3)), (1, Some(3)), (2, Some(3)), (2, Some(6)), (2, Some(6))];
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn a_writer_keeps_one_each_thousand_lines_and_goes_on_where_it_cannot() {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let mut writer = writer(&open(&store));
     for n in 1..=2 * SNAPSHOT_LINES + 1 {
         let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
     }

@@ -11,10 +11,9 @@ use std::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::FutureExt;
 
+use super::pages::Pages;
 use super::*;
-use crate::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-};
+use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 
 /// Seconds of these tests are counted from here, so that times are believable.
@@ -60,8 +59,10 @@ impl Service {
     fn state(&self) -> MutexGuard<'_, Script> {
         self.0.lock().unwrap()
     }
+}
 
-    fn answer(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
+impl Pages for Service {
+    fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
         let mut state = self.state();
         let number = state.asked.len();
         assert!(number < REQUESTS_MAX, "an endless reading");
@@ -90,30 +91,6 @@ impl Service {
         state.lists.insert(query.device.clone(), list);
         let page = Page { events, body: body.into(), has_more: state.claim, ..Page::default() };
         Ok(Served { body: page, at: Some(clock(number)) })
-    }
-}
-
-impl Directory for Service {}
-
-impl EventSource for Service {
-    fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
-        unreachable!("reading a range asks for pages alone")
-    }
-
-    fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
-        Box::pin(std::future::ready(self.answer(query)))
-    }
-
-    fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
-        unreachable!("reading a range asks for pages alone")
     }
 }
 

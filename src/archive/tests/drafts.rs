@@ -1,0 +1,115 @@
+//! Drafts that put something where it does not belong: refused with a sentence, and nothing is changed.
+
+use super::super::MemoryStore;
+use super::*;
+
+/// A writer whose archive holds two events in quarantine, a window of two files and one of one.
+fn held() -> (Arc<dyn Store>, TeamWriter) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    for draft in history().into_iter().take(2) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    (store, writer)
+}
+
+fn of_rows(rows: Vec<WindowRows>) -> Draft {
+    Draft { rows, ..Draft::default() }
+}
+
+#[test]
+fn rows_belong_to_their_window_and_their_team() {
+    let (store, mut writer) = held();
+    let (before, files) = (writer.state().clone(), files_under(&store, ""));
+    let (date, window) = ("2026-11-03", day("2026-11-03"));
+    let last_moment = Instant::from_nanos(window.end.nanos() - 1);
+    let one = |time| of_rows(vec![rows(date, vec![event("e", time)], false)]);
+    let stranger = EventRow { team_id: "other".into(), ..event("e", window.start) };
+    let (half, _) = window.halves().unwrap();
+    let other_end = WindowRows { stream: Stream::Connections, window: half, rows: Vec::new(), compact: false };
+    let twice = [events(date, 0, 1), events(date, 0, 1)];
+    let again = EventRow { revision: 2, ..events(date, 0, 1).remove(0) };
+    let foreign = RejectRow { team_id: "other".into(), ..reject("r", b"{}") };
+    for (draft, reason) in [
+        (one(window.end), "event e of 2026-11-04T00:00:00Z is not owned by window connections[2026-11-03"),
+        (one(Instant::from_nanos(window.start.nanos() - 1)), "event e of 2026-11-02T23:59:59.999999999Z is not owned"),
+        (of_rows(vec![rows(date, vec![stranger], false)]), "event e belongs to team other"),
+        (of_rows(vec![rows(date, events(date, 0, 1), false), other_end]), "in one draft"),
+        (of_rows(vec![rows(date, twice.concat(), false)]), "event 2026-11-03-0000 revision 1 stands twice"),
+        (
+            of_rows(twice.map(|twice| rows(date, twice, false)).to_vec()),
+            "event 2026-11-03-0000 revision 1 stands twice",
+        ),
+        (Draft { rejects: vec![foreign], ..Draft::default() }, "event r belongs to team other"),
+    ] {
+        let error = commit(&mut writer, draft).unwrap_err();
+        assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");
+        assert_eq!((writer.state(), &files_under(&store, "")), (&before, &files), "{reason}");
+    }
+    let fine = [event("e", window.start), event("f", last_moment), again, events(date, 0, 1).remove(0)];
+    let _ = commit(&mut writer, of_rows(vec![rows(date, fine.to_vec(), false)])).unwrap();
+}
+
+#[test]
+fn what_leaves_quarantine_is_all_that_its_file_holds() {
+    let (_store, mut writer) = held();
+    let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
+    let data = writer.state().files_of(Dataset::Connections).next().unwrap().path.clone();
+    let all = writer.rejects_of(&path).unwrap();
+    let release = |path: &str, released: &[RejectRow], kept: &[RejectRow]| Draft {
+        releases: vec![Release { path: path.to_owned(), released: released.to_vec(), kept: kept.to_vec() }],
+        ..of_rows(vec![rows("2026-11-03", events("2026-11-03", 0, 2), false)])
+    };
+    let before = writer.state().clone();
+    for (draft, reason) in [
+        (release("recent/none.parquet", &all[..1], &all[1..]), "recent/none.parquet: no live file of quarantine"),
+        (release(&data, &all[..1], &all[1..]), "no live file of quarantine"),
+        (release(&path, &[], &all), "0 rows leave quarantine and 2 stay, of 2"),
+        (release(&path, &all[..1], &[]), "1 rows leave quarantine and 0 stay, of 2"),
+        (release(&path, &all, &all[..1]), "2 rows leave quarantine and 1 stay, of 2"),
+    ] {
+        let error = commit(&mut writer, draft).unwrap_err();
+        assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");
+        assert_eq!(writer.state(), &before, "{reason}");
+    }
+    let _ = commit(&mut writer, release(&path, &all[..1], &all[1..])).unwrap();
+    assert_eq!(writer.rejects(Stream::Connections).unwrap().len(), 1);
+    let rest = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
+    let last = release(&rest, &all[1..], &[]);
+    let last = Draft { rows: vec![rows("2026-11-04", events("2026-11-04", 0, 1), false)], ..last };
+    let _ = commit(&mut writer, last).unwrap();
+    assert_eq!(writer.state().files_of(Dataset::Quarantine).count(), 0, "an empty file is none");
+}
+
+/// Which files a window has after rows come, settled or not, alone or with what is there.
+#[test]
+fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
+    let files_after = |settle: &[bool], rows_each: u64| {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut writer = writer(&open(&store));
+        let mut counts = Vec::new();
+        for (n, compact) in (0..).zip(settle) {
+            let rows = vec![rows("2026-11-03", events("2026-11-03", n * rows_each, rows_each), *compact)];
+            let _ = commit(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
+            counts.push(writer.state().files_of(Dataset::Connections).count());
+        }
+        (counts, writer.state().seq.0)
+    };
+    for (settle, rows_each, expected) in [
+        (&[false, false, true][..], 1, (vec![1, 2, 1], 3)),
+        (&[true, true, false, true], 1, (vec![1, 1, 2, 1], 4)),
+        (&[false, true], 0, (vec![0, 0], 0)),
+    ] {
+        assert_eq!(files_after(settle, rows_each), expected, "{settle:?}, {rows_each}");
+    }
+    // A part alone becomes a window's file without a new row; a window's file alone stays as it is.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let date = "2026-11-03";
+    let _ = commit(&mut writer, of_rows(vec![rows(date, events(date, 0, 2), false)])).unwrap();
+    let settle = || of_rows(vec![rows(date, Vec::new(), true)]);
+    assert!(matches!(commit(&mut writer, settle()).unwrap(), Committed::Committed { files: 1, rows: 2, .. }));
+    let findings = |n| Draft { read_points: vec![(Stream::Activity, records::point(n))], ..settle() };
+    assert!(matches!(commit(&mut writer, findings(1)).unwrap(), Committed::Committed { files: 0, rows: 0, .. }));
+    assert_eq!(writer.state().files_of(Dataset::Connections).count(), 1);
+}

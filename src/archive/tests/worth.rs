@@ -1,0 +1,135 @@
+//! What `verify` says beside faults and what it takes for no fault, where a word too many or too few would mislead.
+
+use super::super::store::Tail;
+use super::super::{
+    FaultCode, Finding, FindingKind, Head, HeadGiven, MemoryStore, TeamKey, VerifyOptions, VerifyReport, verify,
+};
+use super::signing::key;
+use super::*;
+
+fn check(disk: &MemoryStore) -> VerifyReport {
+    verify(disk, &VerifyOptions::default()).unwrap()
+}
+
+fn codes(report: &VerifyReport) -> Vec<FaultCode> {
+    report.faults.iter().map(|fault| fault.code).collect()
+}
+
+fn disk() -> (MemoryStore, Arc<dyn Store>) {
+    let disk = MemoryStore::new();
+    (disk.clone(), Arc::new(disk))
+}
+
+fn content(disk: &MemoryStore, path: &str) -> Bytes {
+    disk.read(path).unwrap().to_bytes().unwrap()
+}
+
+#[test]
+fn a_gap_is_noticed_and_no_other_finding() {
+    let (disk, store) = disk();
+    let found = |kind, subject: &str| Finding {
+        stream: Some(Stream::Billing),
+        kind,
+        subject: subject.to_owned(),
+        from: None,
+        to: Some(now()),
+        reason: "why".to_owned(),
+        count: 1,
+        found_at: now(),
+    };
+    let findings = vec![found(FindingKind::Late, "late"), found(FindingKind::Gap, "gap")];
+    let _ = commit(&mut writer(&open(&store)), Draft { findings, ..Draft::default() }).unwrap();
+    let notices = check(&disk).notices;
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert_eq!((notices[0].code, notices[0].object.as_str()), (FaultCode::CoverageGap, "ledger/team=acme seq 1"));
+    assert_eq!(notices[0].detail, "billing [?..2026-11-20T12:00:00Z), gap: why");
+}
+
+/// The manifest is the one that is wrong where every line of every team says another archive, the same.
+#[test]
+fn a_manifest_that_every_line_contradicts_is_named() {
+    let (disk, store) = disk();
+    let archive = committed(&store);
+    let one = Draft { rows: vec![rows("2026-11-03", Vec::new(), false)], ..history().remove(3) };
+    let _ = archive.writer(&TeamId::from("other")).unwrap().commit(one.clone(), now()).unwrap();
+    let lies = |disk: &MemoryStore| {
+        let manifest = String::from_utf8(content(disk, "archive.json").to_vec()).unwrap();
+        disk.tamper("archive.json", Some(manifest.replace("archive-1", "archive-9").into()));
+        check(disk).faults.iter().filter(|fault| fault.code == FaultCode::Manifest).map(|f| f.detail.clone()).collect()
+    };
+    let told: Vec<String> = lies(&disk.snapshot());
+    assert_eq!(told, ["says archive archive-9, every ledger line says archive-1"]);
+    // The lines of two teams that name two archives tell nothing of the manifest.
+    let (strange, _) = self::disk();
+    let second = Archive::open_or_create(Arc::new(strange.clone()), || "archive-2".to_owned()).unwrap();
+    let _ = second.writer(&TeamId::from("third")).unwrap().commit(one, now()).unwrap();
+    let path = "ledger/team=third/2026-11-20.jsonl";
+    disk.tamper(path, Some(content(&strange, path)));
+    let told: Vec<String> = lies(&disk);
+    assert_eq!(told, Vec::<String>::new());
+}
+
+#[test]
+fn what_the_last_line_removes_may_still_be_there() {
+    let (disk, store) = disk();
+    let mut writer = writer(&open(&store));
+    let mut steps = history().into_iter();
+    for draft in steps.by_ref().take(2) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    let before = disk.snapshot();
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    let gone: Vec<String> =
+        before.list("recent").unwrap().into_iter().map(|f| f.path).filter(|path| disk.read(path).is_err()).collect();
+    assert!(gone.len() > 1, "{gone:?}");
+    gone.iter().for_each(|path| disk.tamper(path, Some(content(&before, path))));
+    let report = check(&disk);
+    assert_eq!((codes(&report), report.pending), (vec![], gone.len() as u64));
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    assert_eq!(codes(&check(&disk)), vec![FaultCode::OrphanFile; gone.len()], "a line later they are strays");
+}
+
+#[test]
+fn a_signed_head_without_a_key_to_check_it_with_is_noticed() {
+    let (disk, store) = disk();
+    let archive = committed(&store);
+    let state = archive.read(&team()).unwrap().state().clone();
+    let head = Head::new(archive.id(), &TeamKey::of(&team()), state.seq, state.head);
+    let told = |head: &Head| {
+        let options = VerifyOptions { heads: vec![HeadGiven::Note(head.clone())], ..VerifyOptions::default() };
+        let report = verify(&disk, &options).unwrap();
+        assert_eq!(codes(&report), []);
+        report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
+    };
+    assert!(told(&head).is_empty());
+    assert_eq!(told(&head.signed(&key(1))), [FaultCode::UnknownKey]);
+}
+
+/// Half a line is an interruption at the ledger's very end, and damage anywhere else.
+#[test]
+fn half_a_line_before_other_lines_is_damage() {
+    let (disk, store) = disk();
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    let first = "ledger/team=acme/2026-11-20.jsonl";
+    let len = content(&disk, first).len() as u64;
+    let _ = writer.commit(steps.next().unwrap(), at("2026-11-21T00:00:00Z")).unwrap();
+    drop(writer);
+    let half = |path: &str, len: u64| {
+        let disk = disk.snapshot();
+        disk.append(path, Tail { keep: len, torn: 0 }, b"{\"v\":1,\"archive_id\":\"archive-1\"").unwrap();
+        disk
+    };
+    let second = "ledger/team=acme/2026-11-21.jsonl";
+    let torn = half(second, content(&disk, second).len() as u64);
+    let reopened = Archive::open(Arc::new(torn)).unwrap().writer(&team()).unwrap();
+    assert_eq!((reopened.state().seq.0, reopened.recovery().torn_bytes), (2, 31));
+    let damaged = half(first, len);
+    assert!(codes(&check(&damaged)).contains(&FaultCode::ChainBreak));
+    let archive = Archive::open(Arc::new(damaged)).unwrap();
+    for error in [archive.writer(&team()).err().unwrap(), archive.read(&team()).err().unwrap()] {
+        assert!(error.to_string().contains("ends in the middle of a line"), "{error}");
+    }
+}

@@ -1,0 +1,225 @@
+//! Readers beside the writer. One that goes on from a snapshot sees what the whole ledger says, whatever became of snapshots;
+//! one whose lists lag sees a whole commit, the last or an earlier one.
+
+use std::sync::Arc;
+
+use annals::archive::{
+    Archive, ArchivePath, Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, TeamKey, TeamState,
+};
+use annals::model::{Digest, LedgerSeq, TeamId};
+
+use super::faults::{Coverage, Fault, Rare};
+
+pub const SNAPSHOTS: &str = "snapshots/";
+const LEDGER: &str = "ledger/";
+/// After so many looks the disk as it stands is what is remembered of it.
+const LOOKS_REMEMBERED: u64 = 4;
+/// Of so many snapshots that are written, readers look at one: a look costs as much as reading the ledger some times.
+const SNAPSHOTS_LOOKED_AT: u64 = 128;
+/// What stands before a snapshot's text in what its digest is of.
+const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
+
+/// Where it is written down what was met.
+pub struct Notes<'a> {
+    pub seed: u64,
+    pub coverage: &'a mut Coverage,
+    pub broken: &'a mut Vec<String>,
+}
+
+#[derive(Default)]
+pub struct Readers {
+    looks: u64,
+    /// The disk as it was some looks ago.
+    earlier: Option<MemoryStore>,
+    written: u64,
+    /// Something happened to a snapshot: so many are looked at that are written next.
+    expected: u64,
+}
+
+/// What a reader sees of a team, and the snapshot that it went on from.
+type Seen = Result<(TeamState, bool, Option<LedgerSeq>), String>;
+
+fn seen(store: impl Store + 'static, team: &TeamId) -> Seen {
+    let reader = Archive::open(Arc::new(store)).and_then(|archive| archive.read(team)).map_err(|e| e.to_string())?;
+    Ok((reader.state().clone(), reader.is_pending(), reader.snapshot()))
+}
+
+impl Readers {
+    /// A snapshot will not be what it should.
+    pub fn expect(&mut self) {
+        self.expected = 2;
+    }
+
+    /// A snapshot was written; whether readers look now.
+    pub fn is_due(&mut self) -> bool {
+        self.written += 1;
+        let is_expected = self.expected > 0;
+        self.expected = self.expected.saturating_sub(1);
+        is_expected || self.written.is_power_of_two() || self.written.is_multiple_of(SNAPSHOTS_LOOKED_AT)
+    }
+
+    /// Looks at the team whose file `of` is, or at all: as things stand, and in one of the other ways.
+    pub fn look(&mut self, files: &MemoryStore, of: Option<&str>, notes: &mut Notes<'_>) {
+        let teams = Archive::open(Arc::new(files.clone())).and_then(|archive| archive.teams()).unwrap_or_default();
+        let is_asked = |team: &&TeamId| of.is_none_or(|path| path.starts_with(&format!("{}/", snapshots_of(team))));
+        for team in teams.iter().filter(is_asked) {
+            as_it_stands(files, team, notes);
+            let Some(earlier) = &self.earlier else { continue };
+            match self.looks % 3 {
+                0 => restored(files, earlier, team, notes),
+                1 => lagging(files, earlier, team, notes),
+                _ => {
+                    let other = teams.iter().find(|other| *other != team);
+                    other.into_iter().for_each(|other| of_another_team(files, team, other, notes));
+                }
+            }
+        }
+        if self.looks.is_multiple_of(LOOKS_REMEMBERED) {
+            self.earlier = Some(files.snapshot());
+        }
+        self.looks += 1;
+    }
+}
+
+/// The directory of a team's snapshots.
+fn snapshots_of(team: &TeamId) -> String {
+    format!("{SNAPSHOTS}team={}", TeamKey::of(team))
+}
+
+/// The numbers of a team's snapshots, and whether each is as it was written.
+fn held(files: &MemoryStore, team: &TeamId) -> Vec<(LedgerSeq, bool)> {
+    let listed = files.list(&snapshots_of(team)).unwrap();
+    let held = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Snapshot { seq, .. }) => Some((seq, is_whole(files, &entry.path))),
+        _ => None,
+    });
+    held.collect()
+}
+
+fn is_whole(files: &MemoryStore, path: &str) -> bool {
+    let content = files.read(path).unwrap().to_bytes().unwrap();
+    let Some((digest, text)) = content.split_at_checked(65) else { return false };
+    digest == format!("{}\n", Digest::with_domain(DIGEST_DOMAIN, &[text])).as_bytes()
+}
+
+/// The files without some.
+fn without(files: &MemoryStore, is_left_out: impl Fn(&str) -> bool) -> MemoryStore {
+    let bare = files.snapshot();
+    for entry in bare.list("").unwrap().iter().filter(|entry| is_left_out(&entry.path)) {
+        bare.tamper(&entry.path, None);
+    }
+    bare
+}
+
+/// What a reader sees is what one sees who has the whole ledger alone.
+fn agree(what: &str, team: &TeamId, seen: &Seen, whole: &Seen, notes: &mut Notes<'_>) {
+    match (seen, whole) {
+        (Ok(seen), Ok(whole)) if (&seen.0, seen.1) == (&whole.0, whole.1) => {
+            if seen.2.is_some() {
+                notes.coverage.rare(Rare::SnapshotRead, notes.seed);
+            }
+        }
+        (Ok(seen), Ok(whole)) => notes.broken.push(format!(
+            "I6: {what}: a reader of {team} that goes on from {:?} stands at {}, the whole ledger at {}",
+            seen.2, seen.0.seq, whole.0.seq
+        )),
+        (seen, whole) => {
+            let told = |seen: &Seen| seen.as_ref().err().cloned();
+            notes.broken.push(format!("I6: {what}: {team} cannot be read: {:?}, {:?}", told(seen), told(whole)));
+        }
+    }
+}
+
+fn as_it_stands(files: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
+    let found = seen(files.clone(), team);
+    let whole = seen(without(files, |path| path.starts_with(SNAPSHOTS)), team);
+    agree("as it stands", team, &found, &whole, notes);
+    let used = found.ok().and_then(|(_, _, used)| used);
+    let newer = held(files, team).into_iter().filter(|(seq, _)| used.is_none_or(|used| *seq > used));
+    if newer.into_iter().any(|(_, is_whole)| !is_whole) {
+        notes.coverage.rare(Rare::SnapshotTorn, notes.seed);
+    }
+}
+
+/// The archive as a copy has it that is older than the snapshots beside it.
+fn restored(files: &MemoryStore, earlier: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
+    let bare = without(earlier, |path| path.starts_with(SNAPSHOTS));
+    let whole = seen(bare.clone(), team);
+    let Ok((state, ..)) = &whole else { return };
+    let is_ahead = held(files, team).iter().any(|(seq, is_whole)| *is_whole && *seq > state.seq);
+    if !is_ahead {
+        return;
+    }
+    let copy = bare.snapshot();
+    for entry in files.list(&snapshots_of(team)).unwrap() {
+        copy.tamper(&entry.path, Some(files.read(&entry.path).unwrap().to_bytes().unwrap()));
+    }
+    agree("an older copy beside newer snapshots", team, &seen(copy, team), &whole, notes);
+    notes.coverage.rare(Rare::SnapshotUnfit, notes.seed);
+}
+
+/// Another team's snapshots where this team's should be.
+fn of_another_team(files: &MemoryStore, team: &TeamId, other: &TeamId, notes: &mut Notes<'_>) {
+    let mixed = without(files, |path| path.starts_with(SNAPSHOTS));
+    let whole = seen(mixed.snapshot(), team);
+    let others = files.list(&snapshots_of(other)).unwrap();
+    if others.is_empty() {
+        return;
+    }
+    for entry in others {
+        let path = entry.path.replacen(&snapshots_of(other), &snapshots_of(team), 1);
+        mixed.tamper(&path, Some(files.read(&entry.path).unwrap().to_bytes().unwrap()));
+    }
+    agree("another team's snapshots", team, &seen(mixed, team), &whole, notes);
+    notes.coverage.rare(Rare::SnapshotUnfit, notes.seed);
+}
+
+/// F62: lists tell of the disk as it was.
+fn lagging(files: &MemoryStore, earlier: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
+    let ledger = format!("{LEDGER}team={}", TeamKey::of(team));
+    let listed = earlier.list(&ledger).unwrap();
+    if listed.is_empty() || listed == files.list(&ledger).unwrap() {
+        return;
+    }
+    let is_hidden = |path: &str| path.starts_with(&ledger) && listed.iter().all(|entry| entry.path != path);
+    let whole = seen(without(files, |path| path.starts_with(SNAPSHOTS) || is_hidden(path)), team);
+    let found = seen(Lagging { listed: earlier.snapshot(), files: files.clone() }, team);
+    agree("a list that lags", team, &found, &whole, notes);
+    notes.coverage.fault(Fault::StaleList, notes.seed);
+}
+
+/// A disk whose lists are those of another time.
+struct Lagging {
+    listed: MemoryStore,
+    files: MemoryStore,
+}
+
+impl Store for Lagging {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.files.create(path)
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.files.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.listed.list(directory)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.files.publish(from, to)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.files.remove(path)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        self.files.append(path, tail, bytes)
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        self.files.lock(name)
+    }
+}

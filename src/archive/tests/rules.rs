@@ -1,6 +1,7 @@
 //! The rules of a team's state, each broken by the least that breaks it, and kept by the next best.
 
 use super::super::path::{ArchivePath, DataPath, TeamKey};
+use super::super::seals::SealUnit;
 use super::super::{
     Body, FileEntry, FileRole, InventoryRead, ReleasedRecord, SessionsRecord, StateError, TeamState, WindowState::*,
 };
@@ -274,9 +275,9 @@ fn a_month_is_sealed_once_whole_and_with_all_its_files() {
     let both = || vec![record(day("2026-11-01"), Sealed, 5), record(day("2026-11-03"), Sealed, 3)];
     let month = || file(stream, FileRole::Month, FIRST, 8, 9);
     let all = [part(), window_file()];
-    let open = |date, state| Some(StateError::MonthOpen { stream, month: november(), window: day(date), state });
+    let open = |date, state| Some(StateError::Open { stream, range: november(), window: day(date), state });
     let outside =
-        |file: &FileEntry| Some(StateError::LeftOutside { stream, month: november(), path: file.path.clone() });
+        |file: &FileEntry| Some(StateError::LeftOutside { stream, range: november(), path: file.path.clone() });
     let half = Range::new(november().start, day("2026-11-15").start);
     let no_month = Body { sealed_months: vec![(stream, half)], ..Body::default() };
     let first_of_december = record(day("2026-12-01"), Provisional, 0);
@@ -293,7 +294,7 @@ fn a_month_is_sealed_once_whole_and_with_all_its_files() {
                 sealing([both(), vec![first_of_december, of_activity]].concat(), vec![month()], &all),
                 None,
             ),
-            ("no month", no_month, Some(StateError::NotAMonth { stream, month: half })),
+            ("no month", no_month, Some(StateError::NotAUnit { stream, range: half, unit: SealUnit::Month })),
             ("held open", sealing(Vec::new(), vec![month()], &all), open("2026-11-01", Settled)),
             ("one held open", sealing(only_first, vec![month()], &all), open("2026-11-03", Provisional)),
             (
@@ -316,11 +317,7 @@ fn a_month_is_sealed_once_whole_and_with_all_its_files() {
     told(
         &sealed,
         vec![
-            (
-                "again",
-                sealing(Vec::new(), Vec::new(), &[]),
-                Some(StateError::MonthSealed { stream, month: november() }),
-            ),
+            ("again", sealing(Vec::new(), Vec::new(), &[]), Some(StateError::Sealed { stream, range: november() })),
             ("a part of it", files(vec![late.clone()], &[]), outside(&late)),
             ("an amendment", add(stream.into(), FileRole::Amendment, FIRST), None),
             ("the next month", add(stream.into(), FileRole::Part, "2026-12-01T00:00:00Z"), None),

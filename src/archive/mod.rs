@@ -27,9 +27,9 @@
 //! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1; 2 where the body has
 //! `sealed_days`, and there alone), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`,
 //! `sha256`. `sha256` is the SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact
-//! bytes of the line before `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line stands in the file of the
-//! day of its `at`, or of the line before it where that is later. What an interrupted append left behind the last newline
-//! of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
+//! bytes of the line before `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
+//! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
+//! behind the last newline of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
 //!
 //! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's

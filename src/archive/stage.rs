@@ -340,3 +340,52 @@ fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) ->
         |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", crate::model::Digest::from(digest));
     Err(ArchiveError::ReadBack { path: path.to_owned(), found: say(found), expected: say(expected) })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::store::MemoryStore;
+    use super::super::table::Tier;
+    use super::super::tests::{event, now, team};
+    use super::*;
+
+    const STREAM: Stream = Stream::Connections;
+
+    fn batches(rows: &[EventRow]) -> Vec<RecordBatch> {
+        rows.chunks(BATCH_ROWS_MAX).map(|some| event_batch(STREAM, some).unwrap()).collect()
+    }
+
+    /// On one thread, and with the text and the other columns on a thread each.
+    #[test]
+    fn a_file_that_does_not_hold_the_rows_of_the_draft_is_refused_whatever_differs() {
+        for count in [10, ROWS_A_THREAD_MIN + 1_000] {
+            let rows: Vec<EventRow> =
+                (0..count).map(|n| event(&n.to_string(), now().plus(Duration::from_millis(n)))).collect();
+            let store = MemoryStore::new();
+            let mut table = TableWriter::create(&store, "file", STREAM.into(), Tier::Recent, count).unwrap();
+            batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
+            let written = table.finish().unwrap();
+            let read = |rows: &[EventRow]| {
+                let meant = Meant { rows: Some(batches(rows)), ..Meant::default() };
+                read_back(&store, "file", STREAM.into(), &written, &meant)
+            };
+            assert_eq!(read(&rows).unwrap(), (count, RowsDigest::default()));
+            let last = |change: &dyn Fn(&mut EventRow)| {
+                let mut rows = rows.clone();
+                change(rows.last_mut().unwrap());
+                rows
+            };
+            for (what, rows) in [
+                ("a text", last(&|row| row.raw = "{}".into())),
+                ("a type", last(&|row| row.event_type.push('!'))),
+                ("a team", last(&|row| row.team_id = format!("{}!", team()).as_str().into())),
+                ("one row less", rows[1..].to_vec()),
+                ("one row more", [rows.as_slice(), &rows[..1]].concat()),
+            ] {
+                let refused = read(&rows);
+                assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{count}, {what}: {refused:?}");
+            }
+        }
+    }
+}

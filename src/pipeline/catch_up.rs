@@ -64,26 +64,13 @@ pub fn catch_up_by(
     writer.commit(draft, now)
 }
 
-/// Makes the next part of the sessions that a backfill put off, where it has left that part of time behind. Whether it did.
-///
-/// # Errors
-/// When the archive cannot be read or written.
-pub fn follow(
-    writer: &mut TeamWriter,
-    remembered: &mut Remembered,
-    service_now: Instant,
-    now: Instant,
-) -> Result<bool, ArchiveError> {
-    let Some(SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) }) = writer.state().sessions
-    else {
-        return Ok(false);
+/// The next part of the sessions that a backfill put off, where it has left that part of time behind.
+pub fn left_behind(state: &TeamState) -> Option<Part> {
+    let Some(SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) }) = state.sessions else {
+        return None;
     };
-    let part = Part::next(writer.state(), EVENTS_TARGET);
-    if part.to.is_none_or(|to| !is_left_behind(writer.state(), Range::new(through, to))) {
-        return Ok(false);
-    }
-    let draft = part.make(writer, remembered, service_now)?;
-    Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
+    let part = Part::next(state, EVENTS_TARGET);
+    part.to.is_some_and(|to| is_left_behind(state, Range::new(through, to))).then_some(part)
 }
 
 /// Whether all windows of a range are read whole.
@@ -101,7 +88,7 @@ fn is_left_behind(state: &TeamState, range: Range) -> bool {
 }
 
 /// A part of event time whose events are made sessions of.
-struct Part {
+pub struct Part {
     from: Instant,
     /// None where it reaches to the last event that sessions are behind with.
     to: Option<Instant>,
@@ -117,6 +104,21 @@ impl Part {
         let from = through.unwrap_or(Instant::from_nanos(i64::MIN));
         let to = part_end(state, from, events).filter(|to| until.is_none_or(|until| *to < until));
         Self { from, to, until, is_anew: through.is_none() }
+    }
+
+    /// Makes its sessions, in one commit. Whether there were any.
+    ///
+    /// # Errors
+    /// When the archive cannot be read or written.
+    pub fn commit(
+        &self,
+        writer: &mut TeamWriter,
+        remembered: &mut Remembered,
+        service_now: Instant,
+        now: Instant,
+    ) -> Result<bool, ArchiveError> {
+        let draft = self.make(writer, remembered, service_now)?;
+        Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
     }
 
     /// The commit that makes it.

@@ -1,8 +1,10 @@
 //! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use crate::api::{Computers, EventSource};
 use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
@@ -11,7 +13,7 @@ use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
 
 use super::batch::Batch;
-use super::catch_up::follow;
+use super::catch_up::left_behind;
 use super::change::StreamChange;
 use super::flush::{Flushed, flush};
 use super::memory::TeamMemory;
@@ -59,8 +61,8 @@ struct Waiting {
 
 /// A commit under way, and after it the sessions that it left to be made.
 struct UnderWay {
-    /// Its events, until they are committed.
-    events: Arc<AtomicUsize>,
+    /// Its events; none of them while sessions are made after it.
+    events: watch::Receiver<usize>,
     end: tokio::task::JoinHandle<Committed>,
 }
 
@@ -269,9 +271,12 @@ impl TeamContext {
             return Ok(());
         }
         let held = waiting.batch.held_events();
-        let is_room = |under_way: &UnderWay| held + under_way.events.load(Ordering::Relaxed) < HELD_EVENTS_MAX;
-        if holds_back && waiting.under_way.as_ref().is_some_and(is_room) {
-            return Ok(());
+        if let Some(under_way) = waiting.under_way.as_mut().filter(|_| holds_back) {
+            let is_room = |events: &usize| held + events < HELD_EVENTS_MAX;
+            // Of a commit that has ended nothing more is heard.
+            if under_way.events.wait_for(is_room).await.is_ok() {
+                return Ok(());
+            }
         }
         self.finish(waiting).await?;
         self.check_whole()?;
@@ -291,8 +296,7 @@ impl TeamContext {
         if waiting.batch.is_idle() {
             waiting.emptied_at = self.clock.monotonic();
         }
-        let events = Arc::new(AtomicUsize::new(taken.held_events()));
-        let left = events.clone();
+        let (left, events) = watch::channel(taken.held_events());
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
@@ -300,8 +304,10 @@ impl TeamContext {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let mut remembered = lock(&remembered);
             let mut flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
-            left.store(0, Ordering::Relaxed);
-            flushed.commits += u64::from(follow(&mut writer, &mut remembered, seen_at, now)?);
+            if let Some(part) = left_behind(writer.state()) {
+                left.send_replace(0);
+                flushed.commits += u64::from(part.commit(&mut writer, &mut remembered, seen_at, now)?);
+            }
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {

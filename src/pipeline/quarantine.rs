@@ -9,7 +9,7 @@ use crate::collect::Counted;
 use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
 
 use super::batch::Batch;
-use super::catch_up::follow;
+use super::catch_up::left_behind;
 use super::flush::Flush;
 use super::join::{Added, Held, join};
 use super::sessions::{Remembered, correlate};
@@ -50,7 +50,9 @@ pub fn retry_quarantine(
         let Some(mut draft) = reading.into_draft() else { continue };
         correlate(&mut draft, writer, &mut remembered, now)?;
         let _ = writer.commit(draft, now)?;
-        while follow(writer, &mut remembered, now, now)? {}
+        while let Some(part) = left_behind(writer.state())
+            && part.commit(writer, &mut remembered, now, now)?
+        {}
     }
     Ok(retried)
 }

@@ -64,8 +64,8 @@ fn look_ups(out: &mut dyn Write, whole: &Engine) -> Result<(), Box<dyn Error>> {
     let values = [
         ("connection_id", known.connection_id.map(|id| id.to_string())),
         ("device_id", known.device_id.map(|id| id.to_string())),
-        ("peer_email", known.peer_email),
-        ("peer_ip", known.peer_ip),
+        ("peer_email", known.peer_email.map(String::from)),
+        ("peer_ip", known.peer_ip.map(String::from)),
     ];
     for (column, value) in values {
         let value = value.ok_or("the event has it")?;
@@ -166,9 +166,9 @@ fn event(time: Instant) -> EventRow {
         detail: Detail::Connections(Box::new(ConnectionDetail {
             connection_id: Some(connection.as_str().into()),
             device_id: Some(device.as_str().into()),
-            computer_host_name: Some(format!("office-{device}.example")),
-            peer_email: Some(format!("person-{}@team.example", digest.0[2])),
-            peer_ip: Some(format!("192.0.2.{}", digest.0[3])),
+            computer_host_name: Some(format!("office-{device}.example").into()),
+            peer_email: Some(format!("person-{}@team.example", digest.0[2]).into()),
+            peer_ip: Some(format!("192.0.2.{}", digest.0[3]).into()),
             ..ConnectionDetail::default()
         })),
     }

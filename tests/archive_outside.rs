@@ -13,14 +13,14 @@ const EVENTS: u64 = 6_000;
 fn event(number: u64, start: Instant) -> EventRow {
     let detail = ConnectionDetail {
         connection_id: Some(format!("connection-{}", number / 3).as_str().into()),
-        peer_email: number.is_multiple_of(2).then(|| "someone@example.com".to_owned()),
+        peer_email: number.is_multiple_of(2).then(|| "someone@example.com".into()),
         ..ConnectionDetail::default()
     };
     EventRow {
         team_id: TeamId::from("acme"),
         event_id: format!("event-{number:05}").as_str().into(),
         time: start.plus(Duration::from_nanos(number * 10_000_000_001)),
-        event_type: "connectionClosedEvent".to_owned(),
+        event_type: "connectionClosedEvent".into(),
         revision: 1,
         first_seen_at: start,
         redacted: false,

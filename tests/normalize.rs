@@ -41,7 +41,7 @@ fn detail(fields: &str) -> ConnectionDetail {
 
 /// The type, or the reason of the reject.
 fn outcome(row: Result<EventRow, Box<RejectRow>>) -> Result<String, String> {
-    row.map(|row| row.event_type).map_err(|reject| {
+    row.map(|row| row.event_type.to_string()).map_err(|reject| {
         assert!(!reject.detail.is_empty());
         reject.reason
     })
@@ -129,7 +129,7 @@ const DETAILS: &str = r#"{"connectionID":"c","tunnelID":"fluid","sourceType":"cl
 
 #[test]
 fn details_are_found_wherever_the_event_carries_them() {
-    let text = |text: &str| Some(text.to_owned());
+    let text = |text: &str| Some(text.into());
     let expected = ConnectionDetail {
         connection_id: Some(annals::model::ConnectionId::new("c")),
         device_id: Some(DeviceId::from("d")),

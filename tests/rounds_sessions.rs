@@ -33,16 +33,16 @@ const NOW: &str = "2026-11-20T12:00:00Z";
 fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
     let detail = ConnectionDetail {
         connection_id: (connection > 0).then(|| format!("c{connection}").as_str().into()),
-        computer_host_name: Some(format!("host-{}", connection % 7)),
-        peer_email: (kind != 2).then(|| format!("p{}@x", id.len() % 3)),
-        failure_reason: (kind == 3).then(|| format!("reason {}", id.len() % 2)),
+        computer_host_name: Some(format!("host-{}", connection % 7).into()),
+        peer_email: (kind != 2).then(|| format!("p{}@x", id.len() % 3).into()),
+        failure_reason: (kind == 3).then(|| format!("reason {}", id.len() % 2).into()),
         ..ConnectionDetail::default()
     };
     EventRow {
         team_id: "t".into(),
         event_id: id.into(),
         time,
-        event_type: KINDS[kind].to_owned(),
+        event_type: KINDS[kind].into(),
         revision: 1,
         first_seen_at: at(NOW),
         redacted: false,

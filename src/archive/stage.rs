@@ -378,7 +378,7 @@ mod tests {
             };
             for (what, rows) in [
                 ("a text", last(&|row| row.raw = "{}".into())),
-                ("a type", last(&|row| row.event_type.push('!'))),
+                ("a type", last(&|row| row.event_type = format!("{}!", row.event_type).into())),
                 ("a team", last(&|row| row.team_id = format!("{}!", team()).as_str().into())),
                 ("one row less", rows[1..].to_vec()),
                 ("one row more", [rows.as_slice(), &rows[..1]].concat()),

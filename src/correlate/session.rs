@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{ConnectionEvent, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow};
+use crate::model::{
+    ConnectionEvent, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, Text,
+};
 
 const REQUESTED: &str = "incomingConnectionRequest";
 const ESTABLISHED: &str = "incomingConnectionEvent";
@@ -103,7 +105,7 @@ fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
     latest
 }
 
-fn details(events: &[ConnectionEvent<'_>]) -> ([Option<String>; 8], Option<String>) {
+fn details(events: &[ConnectionEvent<'_>]) -> ([Option<Text>; 8], Option<String>) {
     let mut found: [Option<&str>; 8] = [None; 8];
     let mut conflicts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in events {
@@ -119,7 +121,7 @@ fn details(events: &[ConnectionEvent<'_>]) -> ([Option<String>; 8], Option<Strin
         }
     }
     let conflicts = (!conflicts.is_empty()).then(|| json(&conflicts));
-    (found.map(|value| value.map(str::to_owned)), conflicts)
+    (found.map(|value| value.map(Text::new)), conflicts)
 }
 
 fn reasons(events: &[ConnectionEvent<'_>]) -> Option<String> {

@@ -25,14 +25,14 @@ fn event(letter: char, at: i64) -> EventRow {
     };
     let detail = ConnectionDetail {
         connection_id: Some("c1".into()),
-        failure_reason: (letter == 'f').then(|| "wrong password".to_owned()),
+        failure_reason: (letter == 'f').then(|| "wrong password".into()),
         ..ConnectionDetail::default()
     };
     EventRow {
         team_id: "t".into(),
         event_id: format!("{letter}{at}").as_str().into(),
         time: second(at),
-        event_type: event_type.to_owned(),
+        event_type: event_type.into(),
         revision: 1,
         first_seen_at: second(100_000),
         redacted: false,
@@ -93,7 +93,7 @@ fn the_first_of_each_kind_counts_and_the_last_close() {
 
 #[test]
 fn details_are_those_of_the_earliest_event_that_has_them_and_conflicts_are_named() {
-    let peer = |row: EventRow, email: &str| with(row, |detail| detail.peer_email = Some(email.to_owned()));
+    let peer = |row: EventRow, email: &str| with(row, |detail| detail.peer_email = Some(email.into()));
     let rows = [
         with(peer(event('c', 9), "eve@x"), |detail| detail.device_id = Some("d1".into())),
         peer(event('e', 2), "bob@x"),
@@ -116,7 +116,7 @@ fn details_are_those_of_the_earliest_event_that_has_them_and_conflicts_are_named
 
 #[test]
 fn reasons_are_distinct_and_sorted() {
-    let reason = |row: EventRow, text: &str| with(row, |detail| detail.failure_reason = Some(text.to_owned()));
+    let reason = |row: EventRow, text: &str| with(row, |detail| detail.failure_reason = Some(text.into()));
     let rows = [
         reason(event('f', 1), "wrong \"password\""),
         reason(event('f', 2), "locked"),
@@ -182,9 +182,9 @@ fn any_event() -> impl Strategy<Value = EventRow> {
     (letter, 0..6i64, 0..8u8, 1..3u32, 0..3i64, [text(), text(), text(), text()]).prop_map(
         |(letter, at, id, revision, seen, [host, email, device, reason])| {
             let row = with(event(letter, at), |detail| {
-                (detail.computer_host_name, detail.peer_email) = (host, email);
+                (detail.computer_host_name, detail.peer_email) = (host.map(Into::into), email.map(Into::into));
                 detail.device_id = device.map(|id| id.as_str().into());
-                detail.failure_reason = reason;
+                detail.failure_reason = reason.map(Into::into);
             });
             EventRow { event_id: id.to_string().as_str().into(), revision, first_seen_at: second(seen), ..row }
         },

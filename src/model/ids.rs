@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Text;
+
 macro_rules! opaque_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($text:ty)) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name($text);
 
         impl $name {
-            pub fn new(text: impl Into<Arc<str>>) -> Self {
+            pub fn new(text: impl Into<$text>) -> Self {
                 Self(text.into())
             }
 
@@ -46,19 +48,19 @@ macro_rules! opaque_id {
 
 opaque_id!(
     /// A team of the service: the scope of every operation.
-    TeamId
+    TeamId(Arc<str>)
 );
 opaque_id!(
     /// A computer of a team.
-    DeviceId
+    DeviceId(Text)
 );
 opaque_id!(
     /// The `connectionID` that ties together the events of one connection.
-    ConnectionId
+    ConnectionId(Text)
 );
 opaque_id!(
     /// The service's id of an event, or, where it gives none, a content hash and occurrence number.
-    EventId
+    EventId(Text)
 );
 
 /// The number of a ledger line, counted from 1 within a team.

@@ -11,6 +11,7 @@ mod row;
 mod session;
 mod severity;
 mod stream;
+mod text;
 mod when;
 mod window;
 
@@ -25,5 +26,6 @@ pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
 pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
 pub use severity::Severity;
 pub use stream::Stream;
+pub use text::Text;
 pub use when::When;
 pub use window::{Range, WindowGrid};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId};
+use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId, Text};
 
 /// One archived event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct EventRow {
     pub event_id: EventId,
     pub time: Instant,
     /// The event field's own name, as served.
-    pub event_type: String,
+    pub event_type: Text,
     /// 1 for the first content seen under an id, 2 for the next, and so on.
     pub revision: u32,
     pub first_seen_at: Instant,
@@ -33,14 +33,14 @@ pub enum Detail {
 pub struct ConnectionDetail {
     pub connection_id: Option<ConnectionId>,
     pub device_id: Option<DeviceId>,
-    pub computer_host_name: Option<String>,
-    pub tunnel_id: Option<String>,
-    pub source_type: Option<String>,
-    pub peer_email: Option<String>,
-    pub peer_ip: Option<String>,
-    pub direct_ip: Option<String>,
-    pub local_user_name: Option<String>,
-    pub failure_reason: Option<String>,
+    pub computer_host_name: Option<Text>,
+    pub tunnel_id: Option<Text>,
+    pub source_type: Option<Text>,
+    pub peer_email: Option<Text>,
+    pub peer_ip: Option<Text>,
+    pub direct_ip: Option<Text>,
+    pub local_user_name: Option<Text>,
+    pub failure_reason: Option<Text>,
 }
 
 /// One event that could not be made a row: kept, counted, and read again by a later version.

@@ -1,6 +1,6 @@
 //! One connection as a whole: what `correlate` makes of its events and `archive` keeps.
 
-use super::{ConnectionDetail, ConnectionId, DeviceId, EventRow, Instant, TeamId, row::Detail};
+use super::{ConnectionDetail, ConnectionId, DeviceId, EventRow, Instant, TeamId, Text, row::Detail};
 
 /// How a connection stands, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct SessionRow {
     /// JSON: the distinct reasons, sorted.
     pub failure_reasons: Option<String>,
     /// In the order of [`SESSION_DETAILS`]: of each, the value of the earliest event that has one.
-    pub details: [Option<String>; 8],
+    pub details: [Option<Text>; 8],
     pub event_count: i64,
     /// JSON: of each detail with several values, all of them, sorted.
     pub conflicts: Option<String>,
@@ -145,7 +145,7 @@ impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
 impl From<ConnectionEvent<'_>> for EventRow {
     /// Without the text.
     fn from(event: ConnectionEvent<'_>) -> Self {
-        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let owned = |text: Option<&str>| text.map(Text::new);
         let [device_id, others @ ..] = event.details;
         let [computer_host_name, tunnel_id, source_type, peer_email, peer_ip, direct_ip, local_user_name] =
             others.map(owned);
@@ -165,7 +165,7 @@ impl From<ConnectionEvent<'_>> for EventRow {
             team_id: event.team_id.clone(),
             event_id: event.event_id.into(),
             time: event.time,
-            event_type: event.event_type.to_owned(),
+            event_type: event.event_type.into(),
             revision: event.revision,
             first_seen_at: event.first_seen_at,
             redacted: false,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::outline::Inside;
-use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId};
+use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId, Text};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
 
@@ -19,18 +19,18 @@ const ASSOCIATED: &str = "associatedIncomingConnectionEvent";
 const NOT_TYPES: [&str; 7] =
     ["id", "timestamp", "deviceID", "computerHostName", ASSOCIATED, "peerInfo", "directConnectionInfo"];
 
-pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(String, Detail), Reject> {
+pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(Text, Detail), Reject> {
     let event_type = event_type(event)?;
     let Found { texts, objects } = Found::in_places(event, event_type);
-    let [connection_id, tunnel_id, source_type, local_user_name] = texts.map(|text| text.map(Cow::into_owned));
+    let [connection_id, tunnel_id, source_type, local_user_name] = texts.map(|text| text.map(Text::from));
     let [peer, direct] = objects;
     let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
-    let inner = |object: Option<Inside<'_, '_>>, key: &str| object?.string(key).map(Cow::into_owned);
+    let inner = |object: Option<Inside<'_, '_>>, key: &str| object?.string(key).map(Text::from);
     let device_id = event.string("deviceID").map(|id| DeviceId::new(id.as_ref()));
     let detail = ConnectionDetail {
         connection_id: connection_id.map(ConnectionId::new),
         device_id: device_id.or_else(|| asked.cloned()),
-        computer_host_name: event.string("computerHostName").map(Cow::into_owned),
+        computer_host_name: event.string("computerHostName").map(Text::from),
         tunnel_id,
         source_type,
         peer_email: inner(peer, "email"),
@@ -39,7 +39,7 @@ pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(S
         local_user_name,
         failure_reason: inner(failed, "reason"),
     };
-    Ok((event_type.to_owned(), Detail::Connections(Box::new(detail))))
+    Ok((event_type.into(), Detail::Connections(Box::new(detail))))
 }
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.

@@ -8,7 +8,7 @@ mod reject;
 
 use crate::api::json::Object;
 use crate::api::outline::Outline;
-use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId};
+use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId, Text};
 
 use reject::Reject;
 
@@ -65,7 +65,7 @@ pub fn normalize(
     }
 }
 
-fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, String, Detail), Reject> {
+fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, Text, Detail), Reject> {
     let text = std::str::from_utf8(&event.text).map_err(|error| reject::not_utf8(&error))?;
     let time = match &event.time {
         ServedTime::At(at) => *at,

@@ -109,7 +109,7 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
             outcome: named.ok_or_else(|| format!("an unknown outcome {:?}", outcome.value(at)))?,
             failed_attempts: failed.value(at),
             failure_reasons: owned(reasons, at),
-            details: std::array::from_fn(|place| owned(details[place], at)),
+            details: std::array::from_fn(|place| details[place].is_valid(at).then(|| details[place].value(at).into())),
             event_count: count.value(at),
             conflicts: owned(conflicts, at),
         })

@@ -67,16 +67,16 @@ pub fn event(id: &str, time: Instant) -> EventRow {
     let detail = ConnectionDetail {
         connection_id: Some(format!("c-{id}").as_str().into()),
         device_id: Some("device-1".into()),
-        computer_host_name: Some("büro-pc".to_owned()),
-        peer_email: Some("someone@example.com".to_owned()),
-        peer_ip: Some("192.0.2.7".to_owned()),
+        computer_host_name: Some("büro-pc".into()),
+        peer_email: Some("someone@example.com".into()),
+        peer_ip: Some("192.0.2.7".into()),
         ..ConnectionDetail::default()
     };
     EventRow {
         team_id: team(),
         event_id: id.into(),
         time,
-        event_type: "incomingConnectionRequestedEvent".to_owned(),
+        event_type: "incomingConnectionRequestedEvent".into(),
         revision: 1,
         first_seen_at: at("2026-11-20T11:59:00Z"),
         redacted: false,
@@ -235,7 +235,7 @@ pub fn session(row: &EventRow) -> SessionRow {
         outcome: Outcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
-        details: detail.of_session().map(|value| value.map(str::to_owned)),
+        details: detail.of_session().map(|value| value.map(Into::into)),
         event_count: 1,
         conflicts: None,
     }

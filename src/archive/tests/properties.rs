@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::MemoryStore;
 use super::super::table::{digest_events, digest_rows, event_batch, event_rows, reject_batch, reject_rows};
 use super::*;
-use crate::model::Digest;
+use crate::model::{Digest, Text};
 
 fn time() -> impl Strategy<Value = Instant> {
     (Instant::EARLIEST.nanos()..Instant::LATEST.nanos()).prop_map(Instant::from_nanos)
@@ -23,7 +23,7 @@ fn detail(stream: Stream) -> BoxedStrategy<Detail> {
         Stream::Connections => vec(maybe(), 10)
             .prop_map(|texts| {
                 let mut texts = texts.into_iter();
-                let mut next = || texts.next().flatten();
+                let mut next = || texts.next().flatten().map(Text::from);
                 Detail::Connections(Box::new(ConnectionDetail {
                     connection_id: next().map(|t| t.as_str().into()),
                     device_id: next().map(|t| t.as_str().into()),
@@ -48,7 +48,7 @@ fn row(stream: Stream) -> impl Strategy<Value = EventRow> {
             team_id: team(),
             event_id: id.as_str().into(),
             time,
-            event_type: kind,
+            event_type: kind.into(),
             revision: revision.unsigned_abs(),
             first_seen_at: Instant::from_nanos(seen.micros() * 1_000),
             redacted,
@@ -90,7 +90,7 @@ proptest! {
         let many: Vec<EventRow> = rows.iter().cycle().take(rows.len() * 300).cloned().collect();
         prop_assert_eq!(digest(&many), Digest::from(digest_events(&many)));
         if let Some(row) = other.len().checked_sub(1).map(|last| &mut other[at % (last + 1)]) {
-            row.event_type.push('x');
+            row.event_type = format!("{}x", row.event_type).into();
             prop_assert_ne!(digest(&rows), digest(&other));
         }
     }

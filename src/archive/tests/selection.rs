@@ -11,7 +11,7 @@ fn held() -> (TeamWriter, Vec<EventRow>) {
     let mut writer = writer(&open(&store));
     let (first, second) = (day("2026-11-01"), day("2026-11-02"));
     let edge = Instant::from_nanos(first.end.nanos() - 1);
-    let typed = |id: &str, time: Instant| EventRow { event_type: format!("type of {id}"), ..event(id, time) };
+    let typed = |id: &str, time: Instant| EventRow { event_type: format!("type of {id}").into(), ..event(id, time) };
     let early = vec![typed("a", first.start), typed("b", first.start.plus(Duration::from_secs(60)))];
     let late = vec![typed("c", first.start.plus(Duration::from_secs(60))), typed("d", edge)];
     let next = vec![typed("e", second.start), typed("f", second.start.plus(Duration::from_secs(1)))];
@@ -49,7 +49,7 @@ fn every_question_about_a_stretch_finds_what_it_owns() {
             .unwrap();
         assert_eq!(sorted(found), names(), "{range}");
         let types = writer.event_types_in(Stream::Connections, range).unwrap();
-        assert_eq!(types, expected.iter().map(|row| row.event_type.clone()).collect(), "{range}");
+        assert_eq!(types, expected.iter().map(|row| row.event_type.to_string()).collect(), "{range}");
         let columns = writer.connection_columns(range).unwrap();
         assert_eq!(columns.iter().map(super::super::ConnectionColumns::len).sum::<usize>(), expected.len(), "{range}");
     }

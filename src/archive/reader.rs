@@ -133,20 +133,26 @@ pub fn connection_rows(
     let schema = schema_of(Dataset::Connections);
     let columns: Vec<&str> =
         schema.fields().iter().map(|field| field.name().as_str()).filter(|name| *name != column::RAW).collect();
-    let mut found = Vec::new();
-    for file in state.files_of(Dataset::Connections) {
-        let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
-        let ids: HashSet<ConnectionId> = here.clone().map(|(id, _)| id.clone()).collect();
-        let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.map(|(_, range)| range.end));
-        let Some(range) = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end)) else { continue };
-        let ids = Arc::new(ids);
-        let selection =
-            Selection { columns: &columns, range: Some(range), connections: Some(&ids), ..Selection::default() };
-        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-            found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
+    let asked: Vec<_> = (state.files_of(Dataset::Connections))
+        .filter_map(|file| {
+            let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
+            let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.clone().map(|(_, range)| range.end));
+            let range = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end))?;
+            Some((file, range, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
+        })
+        .collect();
+    let of_files = |asked: &[(&FileEntry, Range, Arc<HashSet<ConnectionId>>)]| -> Result<Vec<EventRow>, ArchiveError> {
+        let mut found = Vec::new();
+        for (file, range, ids) in asked {
+            let selection =
+                Selection { columns: &columns, range: Some(*range), connections: Some(ids), ..Selection::default() };
+            for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
+                found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
+            }
         }
-    }
-    Ok(found)
+        Ok(found)
+    };
+    Ok(by_parts(&asked, 1, of_files)?.into_iter().flatten().collect())
 }
 
 /// The archived events of connections whose time lies in `range`, without their text, file by file.

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{DeviceDelta, Finding, FindingKind, TeamState, WindowState};
-use crate::collect::Counted;
 use crate::model::{Range, Stream};
 
 use super::change::{StreamChange, WindowChange};
+use super::join::Fetched;
 use super::ranges::{missing, union};
 use super::settings::COMMIT_EVENTS_MIN;
 
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub events: BTreeMap<(Stream, Range), Vec<Counted>>,
+    pub events: BTreeMap<(Stream, Range), Vec<Fetched>>,
     /// Events whose time is unusable: no window owns them.
-    pub untimed: BTreeMap<Stream, Vec<Counted>>,
+    pub untimed: BTreeMap<Stream, Vec<Fetched>>,
     pub changes: Vec<WindowChange>,
     /// Written with the next commit, but no reason for one.
     pub notes: BTreeMap<Stream, StreamChange>,
@@ -28,7 +28,7 @@ pub struct Batch {
 
 impl Batch {
     /// Adds events of one window; without a window, events that none owns.
-    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: impl Iterator<Item = Counted>) {
+    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: impl Iterator<Item = Fetched>) {
         let held = match window {
             Some(window) => self.events.entry((stream, window)).or_default(),
             None => self.untimed.entry(stream).or_default(),
@@ -117,7 +117,7 @@ impl Batch {
             stays(&(change.stream, change.window), &|part| change.confirmed.is_some_and(|c| c.overlaps(part)))
         });
         for (place, events) in std::mem::take(&mut ready.events) {
-            let waits = |held: &Counted| stays(&place, &|part| held.event.at().is_some_and(|at| part.owns(at)));
+            let waits = |held: &Fetched| stays(&place, &|part| held.at().is_some_and(|at| part.owns(at)));
             let (waiting, leaving): (Vec<_>, Vec<_>) = events.into_iter().partition(waits);
             rest.held_events += waiting.len();
             for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {

@@ -147,7 +147,8 @@ async fn removals_told(
 
 fn removals_waiting(batch: &Batch, team: &TeamId) -> Vec<(Instant, String)> {
     let events = batch.events.iter().filter(|((stream, _), _)| *stream == Stream::Activity).flat_map(|(_, held)| held);
-    let rows = events.filter_map(|held| normalize(team, Stream::Activity, &held.event, 1, 1, Instant::EARLIEST).ok());
+    let rows =
+        events.filter_map(|held| normalize(team, Stream::Activity, &held.counted.event, 1, 1, Instant::EARLIEST).ok());
     let removals = rows.filter(|row| tells_of_removal(&row.event_type));
     removals.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned())).collect()
 }

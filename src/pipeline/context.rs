@@ -272,9 +272,8 @@ impl TeamContext {
         }
         let held = waiting.batch.held_events();
         if let Some(under_way) = waiting.under_way.as_mut().filter(|_| holds_back) {
-            let is_room = |events: &usize| held + events < HELD_EVENTS_MAX;
             // Of a commit that has ended nothing more is heard.
-            if under_way.events.wait_for(is_room).await.is_ok() {
+            if under_way.events.wait_for(|events| held + events < HELD_EVENTS_MAX).await.is_ok() {
                 return Ok(());
             }
         }

@@ -6,14 +6,13 @@ use crate::archive::{
     ArchiveError, Committed, Draft, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter,
     WindowRecord, WindowRows, WindowState,
 };
-use crate::collect::Counted;
 use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
 use super::change::{StreamChange, WindowChange, fresh};
-use super::join::{Added, Held, join, no_longer_served};
+use super::join::{Added, Fetched, Held, join, no_longer_served};
 use super::ranges::missing;
 use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
 use super::settings::{LAG_SECONDS_MAX, Settings};
@@ -42,7 +41,7 @@ pub struct Flushed {
 /// # Errors
 /// When the archive cannot be read or written; nothing of the batch is then committed.
 pub fn flush(
-    batch: Batch,
+    mut batch: Batch,
     writer: &mut TeamWriter,
     remembered: &mut Remembered,
     settings: &Settings,
@@ -52,7 +51,7 @@ pub fn flush(
     let mut flush = Flush::new(writer, settings, seen_at);
     flush.draft.devices = batch.devices.clone();
     flush.draft.findings.clone_from(&batch.findings);
-    flush.windows(&batch)?;
+    flush.windows(&mut batch)?;
     flush.noted(&batch);
     flush.count_kinds();
     flush.streams(&batch);
@@ -96,17 +95,17 @@ impl<'a> Flush<'a> {
         Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, flushed }
     }
 
-    fn windows(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
+    fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<(Stream, Range)> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
         for (stream, window) in places {
-            let events = batch.events.get(&(stream, window)).map_or(&[][..], Vec::as_slice);
+            let events = batch.events.get_mut(&(stream, window)).map_or(&mut [][..], Vec::as_mut_slice);
             let changes: Vec<&WindowChange> =
                 batch.changes.iter().filter(|change| (change.stream, change.window) == (stream, window)).collect();
             self.window(stream, window, events, &changes, &mut rejects)?;
         }
-        for (stream, events) in &batch.untimed {
+        for (stream, events) in &mut batch.untimed {
             self.rows_of(*stream, events, &mut Held::default(), &mut rejects)?;
         }
         Ok(())
@@ -116,7 +115,7 @@ impl<'a> Flush<'a> {
         &mut self,
         stream: Stream,
         window: Range,
-        events: &[Counted],
+        events: &mut [Fetched],
         changes: &[&WindowChange],
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<(), ArchiveError> {
@@ -167,10 +166,10 @@ impl<'a> Flush<'a> {
     fn stored(
         &self,
         stream: Stream,
-        events: &[Counted],
+        events: &[Fetched],
         changes: &[&WindowChange],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
-        let times = || events.iter().filter_map(|held| held.event.at());
+        let times = || events.iter().filter_map(Fetched::at);
         let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
@@ -183,7 +182,7 @@ impl<'a> Flush<'a> {
     fn rows_of(
         &mut self,
         stream: Stream,
-        events: &[Counted],
+        events: &mut [Fetched],
         held: &mut Held,
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<Added, ArchiveError> {
@@ -203,7 +202,7 @@ impl<'a> Flush<'a> {
         join(&team, stream, events, held, rejects, self.seen_at, &mut added);
         self.flushed.rows += added.rows.len() as u64;
         self.flushed.rejects += added.rejects.len() as u64;
-        let served: u64 = events.iter().map(|event| u64::from(event.count)).sum();
+        let served: u64 = events.iter().map(|event| u64::from(event.counted.count)).sum();
         self.flushed.repeated += served.saturating_sub((added.rows.len() + added.rejects.len()) as u64);
         self.notice_kinds(stream, &added);
         if !planted::is(Bug::RejectsDropped) {
@@ -262,7 +261,7 @@ impl<'a> Flush<'a> {
         stream: Stream,
         window: Range,
         stored: &[StoredEvent],
-        events: &[Counted],
+        events: &[Fetched],
         changes: &[&WindowChange],
     ) {
         for range in changes.iter().filter_map(|change| change.confirmed) {

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rayon::prelude::*;
-
 use crate::archive::{StoredEvent, StoredReject};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
@@ -42,11 +40,31 @@ impl Held {
     }
 }
 
-/// An event that was read.
-type Read = Result<EventRow, Box<RejectRow>>;
+/// An event that waits to be joined.
+#[derive(Debug)]
+pub struct Fetched {
+    pub counted: Counted,
+    /// What it becomes, should it be the first of its id and content.
+    row: Option<EventRow>,
+}
 
-/// Fewer events are not worth a thread.
-const READ_AHEAD_EVENTS_MIN: usize = 2_000;
+impl From<Counted> for Fetched {
+    fn from(counted: Counted) -> Self {
+        Self { counted, row: None }
+    }
+}
+
+impl Fetched {
+    /// The event with its row, where that is worth making before it is known to be new.
+    pub fn with_row(counted: Counted, team: &TeamId, stream: Stream) -> Self {
+        let row = normalize(team, stream, &counted.event, 1, 1, Instant::EARLIEST).ok();
+        Self { counted, row }
+    }
+
+    pub fn at(&self) -> Option<Instant> {
+        self.counted.event.at()
+    }
+}
 
 /// The rows that a reading adds.
 #[derive(Debug, Default)]
@@ -59,11 +77,11 @@ pub struct Added {
     pub types: BTreeSet<String>,
 }
 
-/// Joins `events` of one stream into `held`, which learns them.
+/// Joins `events` of one stream into `held`, which learns them. Rows that were made before are taken.
 pub fn join(
     team: &TeamId,
     stream: Stream,
-    events: &[Counted],
+    events: &mut [Fetched],
     held: &mut Held,
     rejects: &mut Held,
     seen_at: Instant,
@@ -72,9 +90,8 @@ pub fn join(
     added.rows.reserve(events.len());
     held.occurrences.reserve(events.len());
     held.revisions.reserve(events.len());
-    let mut ahead = read_ahead(team, stream, events, held, seen_at).into_iter();
-    for Counted { event, count } in events {
-        let mut ahead = ahead.next();
+    for Fetched { counted: Counted { event, count }, row } in events {
+        let mut ahead = row.take().map(|row| EventRow { first_seen_at: seen_at, ..row });
         let occurrences = held.occurrences.entry(event.digest).or_default();
         // Each is a row or in quarantine: of twins, an earlier program may have quarantined the first.
         let known = *occurrences + rejects.occurrences(&event.digest);
@@ -90,7 +107,7 @@ pub fn join(
             }
             added.redacted += u64::from(event.redacted);
             let is_first = (occurrence, revision) == (1, 1);
-            let read = ahead.take().filter(|_| is_first);
+            let read = ahead.take().filter(|_| is_first).map(Ok);
             match read.unwrap_or_else(|| normalize(team, stream, event, occurrence, revision, seen_at)) {
                 Ok(row) => {
                     if revision > 1 {
@@ -100,8 +117,8 @@ pub fn join(
                     if let Some(held) = &mut held_revision {
                         **held = revision;
                     }
-                    if !added.types.contains(&row.event_type) {
-                        added.types.insert(row.event_type.clone());
+                    if !added.types.contains(row.event_type.as_str()) {
+                        added.types.insert(row.event_type.to_string());
                     }
                     added.rows.push(row);
                 }
@@ -114,24 +131,14 @@ pub fn join(
     }
 }
 
-/// The events as what most of them are where nothing is held yet: the first of their id and content. Read by several
-/// threads; empty where that is not worth it.
-fn read_ahead(team: &TeamId, stream: Stream, events: &[Counted], held: &Held, seen_at: Instant) -> Vec<Read> {
-    if events.len() < READ_AHEAD_EVENTS_MIN || !held.occurrences.is_empty() {
-        return Vec::new();
-    }
-    let events = events.par_iter().with_min_len(READ_AHEAD_EVENTS_MIN / 2);
-    events.map(|Counted { event, .. }| normalize(team, stream, event, 1, 1, seen_at)).collect()
-}
-
 /// How many archived events of a range that was read whole are no longer served.
-pub fn no_longer_served(stored: &[StoredEvent], served: &[Counted]) -> u64 {
+pub fn no_longer_served(stored: &[StoredEvent], served: &[Fetched]) -> u64 {
     if stored.is_empty() {
         return 0;
     }
     let mut left: DigestMap<u32> = DigestMap::default();
     let mut ids: HashSet<&EventId> = HashSet::new();
-    for Counted { event, count } in served {
+    for Fetched { counted: Counted { event, count }, .. } in served {
         *left.entry(event.digest).or_default() += count;
         ids.extend(&event.id);
     }
@@ -168,9 +175,13 @@ mod tests {
         Counted { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
     }
 
+    fn fetched(events: &[Counted]) -> Vec<Fetched> {
+        events.iter().cloned().map(Fetched::from).collect()
+    }
+
     fn add(stream: Stream, events: &[Counted], held: &mut Held) -> Added {
         let mut added = Added::default();
-        join(&TeamId::from("t"), stream, events, held, &mut Held::default(), at(), &mut added);
+        join(&TeamId::from("t"), stream, &mut fetched(events), held, &mut Held::default(), at(), &mut added);
         added
     }
 
@@ -208,7 +219,8 @@ mod tests {
         for expected in [1, 0] {
             let mut added = Added::default();
             let team = TeamId::from("t");
-            join(&team, Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects, at(), &mut added);
+            let mut bad = fetched(std::slice::from_ref(&bad));
+            join(&team, Stream::Activity, &mut bad, &mut held, &mut rejects, at(), &mut added);
             assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
         }
     }
@@ -226,13 +238,14 @@ mod tests {
         let (mut held, mut rejects) = (Held::default(), Held::of_rejects(&[stored]));
         for expected in [2, 0, 0] {
             let mut added = Added::default();
-            join(&TeamId::from("t"), Stream::Activity, &twins, &mut held, &mut rejects, at(), &mut added);
+            let team = TeamId::from("t");
+            join(&team, Stream::Activity, &mut fetched(&twins), &mut held, &mut rejects, at(), &mut added);
             assert_eq!((added.rows.len(), added.rejects.len()), (expected, 0));
         }
     }
 
     #[test]
-    fn many_events_at_once_become_what_they_become_one_by_one() {
+    fn events_with_rows_made_before_become_what_they_become_without() {
         let unusable = |n: u32| {
             let time = ServedTime::Unusable("time_missing: none".into());
             Counted { event: RawEvent::new(format!("{{\"n\":{n}}}").into(), false, None, time), count: 1 }
@@ -249,16 +262,17 @@ mod tests {
             (0..5_000).map(|n| activity(&format!("n{}Event", n % 3_000), 1 + n % 3)).collect();
         for (stream, events) in [(Stream::Connections, connections), (Stream::Activity, activities)] {
             let (mut held, mut rejects) = (Held::default(), Held::default());
-            let mut together = Added::default();
-            join(&TeamId::from("t"), stream, &events, &mut held, &mut rejects, at(), &mut together);
+            let team = TeamId::from("t");
+            let mut with = Added::default();
+            let mut rows: Vec<Fetched> =
+                events.iter().map(|event| Fetched::with_row(event.clone(), &team, stream)).collect();
+            join(&team, stream, &mut rows, &mut held, &mut rejects, at(), &mut with);
             let (mut held, mut rejects) = (Held::default(), Held::default());
-            let mut apart = Added::default();
-            for event in events.chunks(1) {
-                join(&TeamId::from("t"), stream, event, &mut held, &mut rejects, at(), &mut apart);
-            }
-            assert!(!together.rows.is_empty() && together.rows == apart.rows, "{stream}");
-            assert_eq!((together.rejects, together.changed), (apart.rejects, apart.changed), "{stream}");
-            assert_eq!((together.redacted, together.types), (apart.redacted, apart.types), "{stream}");
+            let mut without = Added::default();
+            join(&team, stream, &mut fetched(&events), &mut held, &mut rejects, at(), &mut without);
+            assert!(!with.rows.is_empty() && with.rows == without.rows, "{stream}");
+            assert_eq!((with.rejects, with.changed), (without.rejects, without.changed), "{stream}");
+            assert_eq!((with.redacted, with.types), (without.redacted, without.types), "{stream}");
         }
     }
 
@@ -271,7 +285,7 @@ mod tests {
             revision: 1,
         };
         let (a, b) = (connection("a", "x"), connection("b", "x"));
-        assert_eq!(no_longer_served(&[stored(&a), stored(&b)], std::slice::from_ref(&a)), 1);
-        assert_eq!(no_longer_served(&[stored(&a)], &[connection("a", "edited")]), 0);
+        assert_eq!(no_longer_served(&[stored(&a), stored(&b)], &fetched(std::slice::from_ref(&a))), 1);
+        assert_eq!(no_longer_served(&[stored(&a)], &fetched(&[connection("a", "edited")])), 0);
     }
 }

@@ -104,9 +104,9 @@ impl<'a> Reading<'a> {
             return Ok(false);
         }
         let before = place.added.rows.len();
-        let again = [Counted { event, count }];
+        let mut again = [Counted { event, count }.into()];
         let (held, added) = (&mut place.held, &mut place.added);
-        join(&row.team_id, row.stream, &again, held, &mut Held::default(), row.first_seen_at, added);
+        join(&row.team_id, row.stream, &mut again, held, &mut Held::default(), row.first_seen_at, added);
         Ok(added.rows.len() > before)
     }
 

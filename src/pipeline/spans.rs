@@ -15,6 +15,7 @@ use crate::planted::{self, Bug};
 use super::RoundError;
 use super::batch::UNSTABLE;
 use super::change::WindowChange;
+use super::join::Fetched;
 use super::plan::SpanPlanner;
 use super::ranges::{clip, missing, union};
 use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
@@ -115,6 +116,7 @@ impl Round<'_> {
                 Err(error) => {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {
+                        let events = events.into_iter().map(Fetched::from).collect();
                         self.ctx.add(|batch| self.sort_in(batch, events)).await?;
                     }
                     return Err(error.into());
@@ -183,6 +185,7 @@ impl Round<'_> {
             }
             changes.push(change);
         }
+        let events = self.fetched(leaf.range, leaf.events).await;
         self.ctx
             .add(|batch| {
                 self.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
@@ -190,7 +193,7 @@ impl Round<'_> {
                 batch.findings.extend(findings);
                 notes.into_iter().for_each(|finding| batch.note_finding(finding));
                 if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
-                    self.sort_in(batch, leaf.events);
+                    self.sort_in(batch, events);
                 }
             })
             .await?;

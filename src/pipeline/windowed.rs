@@ -12,12 +12,15 @@ use super::RoundError;
 use super::batch::Batch;
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
+use super::join::Fetched;
 use super::plan::{SpanPlanner, Windows, lag, plan};
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
 
 /// Events of an open window after which a chunk is handed on.
 const TAIL_EVENTS_MAX: usize = 10_000;
+/// So many events are worth a thread that makes rows of them.
+const ROWS_AHEAD_MIN: usize = 2_000;
 /// How far into the future events are looked for.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 /// Seconds of padding of a first reading.
@@ -153,11 +156,12 @@ impl Round<'_> {
             }
             let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
+            let events = self.fetched(window, chunk.events).await;
             self.ctx
                 .add(|batch| {
                     self.note_anomalies(batch, window, chunk.stats.anomalies);
                     batch.add_change(change);
-                    self.sort_in(batch, chunk.events);
+                    self.sort_in(batch, events);
                 })
                 .await?;
         }
@@ -177,7 +181,10 @@ impl Round<'_> {
             match reader.next().await {
                 Ok(None) => return Ok(()),
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
-                Ok(Some(chunk)) => self.ctx.add(|batch| self.sort_in(batch, chunk.events)).await?,
+                Ok(Some(chunk)) => {
+                    let events = chunk.events.into_iter().map(Fetched::from).collect();
+                    self.ctx.add(|batch| self.sort_in(batch, events)).await?;
+                }
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");
                     return Ok(());
@@ -186,11 +193,23 @@ impl Round<'_> {
         }
     }
 
-    pub fn sort_in(&self, batch: &mut Batch, events: Vec<Counted>) {
+    /// Events of a range, with their rows where they are many and none of its windows holds any: a commit then has less to
+    /// do while others wait for it.
+    pub async fn fetched(&self, range: Range, events: Vec<Counted>) -> Vec<Fetched> {
+        let holds_none = |window: Range| self.windows.get(&window.start).is_none_or(|held| held.events == 0);
+        if events.len() < ROWS_AHEAD_MIN || !self.index.overlapping(range).into_iter().all(holds_none) {
+            return events.into_iter().map(Fetched::from).collect();
+        }
+        let (team, stream) = (self.ctx.team.clone(), self.stream);
+        let make = move || events.into_iter().map(|event| Fetched::with_row(event, &team, stream)).collect();
+        self.ctx.workers.run(make).await
+    }
+
+    pub fn sort_in(&self, batch: &mut Batch, events: Vec<Fetched>) {
         let mut rest = events.into_iter().peekable();
         while let Some(event) = rest.next() {
-            let window = event.event.at().map(|at| self.index.of(at));
-            let is_with = |other: &Counted| window.is_some_and(|w| other.event.at().is_some_and(|at| w.owns(at)));
+            let window = event.at().map(|at| self.index.of(at));
+            let is_with = |other: &Fetched| window.is_some_and(|w| other.at().is_some_and(|at| w.owns(at)));
             let with = std::iter::from_fn(|| rest.next_if(is_with));
             batch.add_events(self.stream, window, std::iter::once(event).chain(with));
         }

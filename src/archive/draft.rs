@@ -59,6 +59,8 @@ pub struct Draft {
     pub seal_months: Vec<(Stream, Range)>,
     /// Days whose windows are all sealed, of months that are not: their files become one in `data/` as well.
     pub seal_days: Vec<(Stream, Range)>,
+    /// Calendar years whose files of sessions become one: see [`TeamState::years_to_join`](super::TeamState::years_to_join).
+    pub join_years: Vec<Range>,
     /// Sessions that the rows touch, as they are with these.
     pub sessions: Option<SessionsDraft>,
     /// New rows of the inventory, each later than every row of its part that the archive holds; a part once.

@@ -11,6 +11,7 @@
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-d-<hash>.parquet       all rows of a sealed day
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month, less those of its sealed days
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month or day gained later
+//! data/sessions/team=<T>/month=<YYYY>-01/<time>-m-<hash>.parquet        sessions of a year that is over: see below
 //! recent/sessions/team=<T>/date=<YYYY-MM-DD>/<time>-o-<hash>.parquet    sessions to which more events are waited for
 //! recent/inventory_<part>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   what looks of a day changed
 //! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
@@ -21,7 +22,7 @@
 //! ```
 //! `<T>` is the team's id with every byte outside `[a-z0-9_-]` as `.` and two hexadecimal digits (an empty id: `.`); over
 //! 120 bytes, the first 80 of that, `..` and the first 32 digits of the id's SHA-256. `<time>` is the start of the window
-//! (of the month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
+//! (of the year, month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
 //! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
 //!
 //! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1; 2 where the body has
@@ -55,7 +56,11 @@
 //! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
 //! made sessions of; a line without `through` says that they have caught up.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
-//! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them.
+//! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them. When a
+//! calendar year's last month is sealed, the files of its sealed months become one, in a line that adds that file, removes
+//! those, and says nothing else. It stands where the file of the year's January would, with its role and time, and holds what
+//! `first` and `last` say; what the year gains later stands beside it as an amendment. Files of 131,072 rows and more are
+//! not put together. So the path of a file of sessions does not bound the times of its rows.
 //!
 //! **Quarantine** holds events that could not be made rows. When they can be, a line says in `released` how many, with the
 //! sum of their digests: the rows of removed files of quarantine, less these, stand in added ones, and the events stand among

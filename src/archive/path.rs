@@ -65,7 +65,7 @@ pub struct DataPath {
     pub dataset: Dataset,
     pub team: TeamKey,
     pub role: FileRole,
-    /// The start of the window (parts, windows), of the month or day (sealed ones, and amendments to them), or of the day
+    /// The start of the window (parts, windows), of the year, month or day (sealed ones, and amendments to them), or of the day
     /// first seen (quarantine).
     pub start: Instant,
     /// The first 16 hexadecimal digits of the file's SHA-256.
@@ -218,6 +218,14 @@ pub fn month_of(at: Instant) -> Range {
     // 32 days after the first of a month lies within the first days of the next.
     let next = Instant::from_seconds(start.seconds() + 32 * 86_400);
     Range::new(start, next.first_of_month())
+}
+
+/// The calendar year, in UTC, that holds `at`.
+pub fn year_of(at: Instant) -> Range {
+    let start = at.first_of_year();
+    // 366 days after the first of a year is the first of the next, or the second.
+    let next = Instant::from_seconds(start.seconds() + 366 * DAY_SECONDS);
+    Range::new(start, next.first_of_year())
 }
 
 /// The UTC day that holds `at`.

@@ -157,7 +157,7 @@ pub fn plan(
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
     }
-    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &months)?;
+    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &draft.join_years, &months)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
         outputs.extend(inventory_outputs(state, part, rows)?);
@@ -355,6 +355,9 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     }
     if !draft.seal_days.is_empty() {
         parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));
+    }
+    if !draft.join_years.is_empty() {
+        parts.push(serde_json::to_vec(&("years", &draft.join_years)).expect("BUG: ranges have no map"));
     }
     let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
     if let Some(sessions) = &draft.sessions {

@@ -229,9 +229,9 @@ pub enum FileRole {
     Window,
     /// All rows of a sealed day.
     Day,
-    /// All rows of a sealed month, but for those of days that were sealed before it.
+    /// All rows of a sealed month, but for those of days that were sealed before it. Of sessions, also those of a year.
     Month,
-    /// Rows that a sealed month or day gained later.
+    /// Rows that a sealed year, month or day gained later.
     Amendment,
     /// Sessions to which more events are waited for: in one file, whatever their time, so that replacing them is cheap.
     Open,

@@ -13,8 +13,8 @@ use super::path::{ArchivePath, DataPath, TeamKey};
 use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::store::{Store, StoreError, Verb};
 use super::table::{
-    BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, by_parts, chunk_rows,
-    column, digest_rows, event_batch, inventory_batch, merge, reject_batch, schema_of,
+    BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
+    chunk_rows, column, digest_rows, event_batch, inventory_batch, merge, reject_batch, schema_of,
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
@@ -111,14 +111,6 @@ struct Meant {
     spliced: Vec<Spliced>,
 }
 
-/// A file whose row groups stand in the new one from the row group `at` on.
-struct Spliced {
-    at: usize,
-    groups: Groups,
-    rows: u64,
-    digest: RowsDigest,
-}
-
 /// Writes the rows.
 fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Content) -> Result<Meant, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
@@ -171,7 +163,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
             meant.digest =
                 held.fold(meant.digest, RowsDigest::plus).less(change.dropped.digest).plus(change.added.digest);
             meant.rows = change.only_new();
-            merge(store, change.into_inputs(), &mut |batch| table.write(batch))?;
+            meant.spliced = change.write(store, table)?;
         }
     }
     Ok(meant)

@@ -113,6 +113,12 @@ impl Instant {
         Self::from_seconds((self.seconds().div_euclid(86_400) - days) * 86_400)
     }
 
+    /// The start of the UTC year that holds this moment.
+    pub fn first_of_year(self) -> Self {
+        let days = i64::from(Offset::UTC.to_datetime(self.timestamp()).day_of_year()) - 1;
+        Self::from_seconds((self.seconds().div_euclid(86_400) - days) * 86_400)
+    }
+
     /// `2026-11`, the UTC month.
     pub fn month(self) -> String {
         self.timestamp().strftime("%Y-%m").to_string()

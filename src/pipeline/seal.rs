@@ -5,6 +5,7 @@ use crate::config::Partition;
 use crate::model::{Range, Stream};
 
 use super::context::TeamContext;
+use super::sessions::are_behind;
 use super::team::windows_in_a_row;
 
 /// Months that one commit seals: written side by side.
@@ -16,7 +17,7 @@ const DAYS_SEALED_AT_ONCE: usize = 31;
 const DAYS_EVENTS_MAX: u64 = 1_000_000;
 
 /// Seals what is final: days where they are asked for, then months. A month takes what its days have left, so that the
-/// setting may change at any time.
+/// setting may change at any time. Of years that are over, the sessions become one file.
 pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
         if ctx.settings.partition == Partition::Day {
@@ -31,14 +32,19 @@ pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
             commit(ctx, Draft { seal_months, ..Draft::default() }).await?;
         }
     }
+    // Sessions that are behind are going to come in files of months.
+    let years = ctx.with_state(|state| if are_behind(state) { Vec::new() } else { state.years_to_join() });
+    for year in years {
+        commit(ctx, Draft { join_years: vec![year], ..Draft::default() }).await?;
+    }
     Ok(())
 }
 
 async fn commit(ctx: &TeamContext, draft: Draft) -> Result<(), ArchiveError> {
     let now = ctx.clock.now();
-    let (days, months) = (draft.seal_days.clone(), draft.seal_months.clone());
+    let (days, months, years) = (draft.seal_days.clone(), draft.seal_months.clone(), draft.join_years.clone());
     let done = ctx.with_writer(move |writer| writer.commit(draft, now)).await?;
-    tracing::debug!(team = %ctx.team, ?days, ?months, ?done, "sealed");
+    tracing::debug!(team = %ctx.team, ?days, ?months, ?years, ?done, "sealed");
     Ok(())
 }
 

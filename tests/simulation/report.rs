@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and what it tries.
-const OTHERS: [(&str, &str); 32] = [
+const OTHERS: [(&str, &str); 33] = [
     (
         "src/collect/exhaustive.rs",
         "every interleaving of small lists with up to three changes between any two requests",
@@ -54,6 +54,7 @@ const OTHERS: [(&str, &str); 32] = [
     ("tests/sync_crash.rs", "the program killed at any moment"),
     ("tests/sync_chaos.rs", "the program against a service that fails at random"),
     ("tests/sync_days.rs", "months sealed day by day: late events, kills, and the setting changed back and forth"),
+    ("tests/sync_years.rs", "sessions of years that are over: read at once or as the years end, and what comes late"),
     ("tests/sync_secrets.rs", "planted secrets, looked for in everything that is written or printed"),
     ("tests/sessions.rs", "sessions against a naive recomputation"),
     ("tests/report_goldens.rs", "every report, on a small archive in which what it looks for was planted"),

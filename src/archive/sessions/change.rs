@@ -1,24 +1,21 @@
 //! Which files a change of sessions becomes: decided from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 
-use crate::model::{ConnectionId, Instant, SessionRow, Stream};
+use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
-use super::super::path::{ArchivePath, day_start, month_of};
+use super::super::path::{day_start, year_of};
 use super::super::plan::{Content, Output};
 use super::super::state::TeamState;
-use super::super::table::{BATCH_ROWS_MAX, MergeInput, RowsDigest, by_parts, column, digest_rows, session_batch};
+use super::super::table::{BATCH_ROWS_MAX, RowsDigest, by_parts, column, digest_rows, session_batch};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
+use super::place::{LARGE_ROWS, Place, Places, is_joined};
 
 /// Smaller files of a month go up in the next one that the month gains.
 const SMALL_ROWS: u64 = 4096;
-/// Larger files stay what they are when their month is sealed: a question takes longer to read one than to open it, and
-/// making one of them would encode every session of a backfill twice.
-const LARGE_ROWS: u64 = 8_192;
 
 /// Some rows, counted and digested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,10 +42,12 @@ impl Sum {
 pub struct SessionsChange {
     pub inputs: Vec<FileEntry>,
     /// Each stands in one of the inputs.
-    drop_ids: HashSet<ConnectionId>,
+    pub(super) drop_ids: HashSet<ConnectionId>,
     pub dropped: Sum,
-    batches: Vec<RecordBatch>,
+    pub(super) batches: Vec<RecordBatch>,
     pub added: Sum,
+    /// Times of the rows that are dropped or new, in microseconds.
+    pub(super) changed: Vec<i64>,
 }
 
 impl SessionsChange {
@@ -61,18 +60,7 @@ impl SessionsChange {
     pub fn only_new(&self) -> Option<Vec<RecordBatch>> {
         self.inputs.is_empty().then(|| self.batches.clone())
     }
-
-    /// What is merged into the new file.
-    pub fn into_inputs(self) -> Vec<MergeInput> {
-        let drop_ids = self.drop_ids;
-        let keep = Arc::new(move |batch: &RecordBatch| without(batch, &drop_ids));
-        let files = self.inputs.into_iter().map(|file| MergeInput::Some(file, keep.clone()));
-        files.chain([MergeInput::Batches(self.batches)]).collect()
-    }
 }
-
-/// Where sessions stand: none is the file of the open ones, else a month by its start.
-type Place = Option<Instant>;
 
 #[derive(Default)]
 struct Changes<'a> {
@@ -83,33 +71,39 @@ struct Changes<'a> {
 }
 
 /// The files that a change becomes, what the ledger says of it, and files that go without another in their place.
-/// `sealing` are the months that the same commit seals.
+/// `joining` are the years whose files become one, `sealing` the months that the same commit seals.
 ///
 /// # Errors
 /// A sentence about what does not fit the archive.
 pub fn plan(
     state: &TeamState,
     draft: Option<&SessionsDraft>,
+    joining: &[Range],
     sealing: &BTreeSet<(Stream, Instant)>,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
+    if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
+        return Err(format!("{odd} is no calendar year"));
+    }
     let is_anew = draft.is_some_and(|draft| draft.is_anew);
-    let live: Vec<(Place, &FileEntry)> =
-        state.files_of(Dataset::Sessions).filter(|_| !is_anew).map(|file| (place_of(file), file)).collect();
+    let held = || state.files_of(Dataset::Sessions).filter(|_| !is_anew);
+    let placed = Places::of(held(), joining);
+    let live: Vec<(Place, &FileEntry)> = held().map(|file| (placed.of_file(file), file)).collect();
     let mut places: BTreeMap<Place, Changes<'_>> = BTreeMap::new();
     for row in draft.iter().flat_map(|draft| &draft.open) {
-        places.entry(None).or_default().added.push(row);
+        places.entry(Place::Open).or_default().added.push(row);
     }
     for row in draft.iter().flat_map(|draft| &draft.resting) {
-        places.entry(Some(month_of(row.first_event_at).start)).or_default().added.push(row);
+        places.entry(placed.of_time(row.first_event_at)).or_default().added.push(row);
     }
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
         let file = file.ok_or_else(|| format!("{path}: no live file of sessions"))?;
-        let changes = places.entry(place_of(file)).or_default();
+        let changes = places.entry(placed.of_file(file)).or_default();
         changes.inputs.insert(path, file);
         changes.dropped.extend(rows);
     }
     seal(state, sealing, &live, &mut places);
+    join(state, joining, &live, &mut places);
     let mut record = draft.map(|draft| SessionsRecord::none(draft.mark));
     let mut outputs = Vec::new();
     for (place, mut changes) in places {
@@ -142,12 +136,18 @@ impl SessionsRecord {
     }
 }
 
-fn place_of(file: &FileEntry) -> Place {
-    match (file.role, ArchivePath::parse(&file.path)) {
-        (FileRole::Open, _) | (_, None) => None,
-        (_, Some(ArchivePath::Data(data))) => Some(month_of(data.start).start),
-        (_, Some(_)) => None,
+/// Whether what stands there is sealed already.
+fn is_sealed(state: &TeamState, place: Place) -> bool {
+    match place {
+        Place::Open => false,
+        Place::Month(start) => state.is_month_sealed(Stream::Connections, start),
+        Place::Year(_) => true,
     }
+}
+
+/// Whether it is a month that is sealed now.
+fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, place: Place) -> bool {
+    matches!(place, Place::Month(start) if sealing.contains(&(Stream::Connections, start)))
 }
 
 /// A month that is sealed becomes one file beside its large ones, and what the months before it have gained goes up in
@@ -158,25 +158,40 @@ fn seal<'a>(
     live: &[(Place, &'a FileEntry)],
     places: &mut BTreeMap<Place, Changes<'a>>,
 ) {
-    let sealed_now = |start: &Instant| sealing.contains(&(Stream::Connections, *start));
     if !sealing.iter().any(|(stream, _)| *stream == Stream::Connections) {
         return;
     }
-    let gained = |month: &Instant| {
-        let here = || live.iter().filter(|(place, _)| *place == Some(*month));
-        state.is_month_sealed(Stream::Connections, *month) && here().any(|(_, file)| file.role == FileRole::Amendment)
+    let gained = |at: &Place| {
+        let here = || live.iter().filter(|(place, _)| place == at);
+        is_sealed(state, *at) && here().any(|(_, file)| file.role == FileRole::Amendment)
     };
-    let months: BTreeSet<Instant> = live.iter().filter_map(|(place, _)| *place).collect();
-    for month in months.iter().filter(|month| sealed_now(month) || gained(month)) {
-        let here = live.iter().filter(|(place, file)| *place == Some(*month) && file.rows < LARGE_ROWS);
+    let held: BTreeSet<Place> = live.iter().map(|(place, _)| *place).collect();
+    for at in held.iter().filter(|at| is_sealed_now(sealing, **at) || gained(at)) {
+        let here = live.iter().filter(|(place, file)| place == at && file.rows < LARGE_ROWS);
         let small: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
         // One that is sealed already would become itself again.
         if small.len() < 2 && small.iter().all(|(_, file)| file.role != FileRole::Part) {
             continue;
         }
-        let changes = places.entry(Some(*month)).or_default();
+        let changes = places.entry(*at).or_default();
         changes.is_sealing = true;
         changes.inputs.extend(small);
+    }
+}
+
+/// The files of a year become one.
+fn join<'a>(
+    state: &TeamState,
+    joining: &[Range],
+    live: &[(Place, &'a FileEntry)],
+    places: &mut BTreeMap<Place, Changes<'a>>,
+) {
+    for year in joining.iter().map(|year| Place::Year(year.start)) {
+        let here = live.iter().filter(|(place, file)| *place == year && is_joined(state, file));
+        let files: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
+        if files.len() > 1 {
+            places.entry(year).or_default().inputs.extend(files);
+        }
     }
 }
 
@@ -189,11 +204,14 @@ fn absorb<'a>(
     changes: &mut Changes<'a>,
 ) -> FileRole {
     let here = || live.iter().filter(move |(held, _)| *held == place).map(|(_, file)| *file);
-    let Some(month) = place else {
+    if place == Place::Open {
         changes.inputs.extend(here().map(|file| (file.path.as_str(), file)));
         return FileRole::Open;
-    };
-    let mut small: Vec<&FileEntry> = here().filter(|file| file.rows < SMALL_ROWS).collect();
+    }
+    // What a year gained lies all over it: with it, row groups of a large file would change that otherwise stay.
+    let is_whole = |file: &&&FileEntry| file.rows >= LARGE_ROWS;
+    let stays = matches!(place, Place::Year(_)) && changes.inputs.values().any(|file| is_whole(&file));
+    let mut small: Vec<&FileEntry> = here().filter(|file| !stays && file.rows < SMALL_ROWS).collect();
     small.sort_by_key(|file| (file.rows, &file.path));
     let mut rows = changes.added.len() as u64 + changes.inputs.values().map(|file| file.rows).sum::<u64>();
     for file in small {
@@ -201,9 +219,7 @@ fn absorb<'a>(
             rows += file.rows;
         }
     }
-    let is_sealed = changes.is_sealing
-        || state.is_month_sealed(Stream::Connections, month)
-        || sealing.contains(&(Stream::Connections, month));
+    let is_sealed = changes.is_sealing || is_sealed(state, place) || is_sealed_now(sealing, place);
     let holds_month = changes.inputs.values().any(|file| file.role == FileRole::Month);
     let has_month = here().any(|file| file.role == FileRole::Month);
     match is_sealed {
@@ -217,18 +233,20 @@ fn output(place: Place, role: FileRole, changes: Changes<'_>) -> Result<Output, 
     let Changes { inputs, dropped, mut added, .. } = changes;
     let times = inputs.values().filter_map(|file| file.first).chain(added.iter().map(|row| row.first_event_at));
     let start = match (role, place) {
-        (FileRole::Month | FileRole::Amendment, Some(month)) => month,
+        (FileRole::Month | FileRole::Amendment, Place::Month(start) | Place::Year(start)) => start,
         _ => day_start(times.min().unwrap_or(Instant::EARLIEST)),
     };
     added.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
     if let Some(pair) = added.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
         return Err(format!("session {} stands twice", pair[0].connection_id));
     }
-    let (batches, added) = batches(&added)?;
+    let rows = added;
+    let (batches, added) = batches(&rows)?;
+    let changed = dropped.iter().chain(&rows).map(|row| row.first_event_at.micros()).collect();
     let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
     let (_, dropped) = self::batches(&dropped)?;
     let inputs = inputs.into_values().cloned().collect();
-    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added });
+    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed });
     Ok(Output { role, start, content })
 }
 
@@ -248,7 +266,8 @@ fn batches(rows: &[&SessionRow]) -> Result<(Vec<RecordBatch>, Sum), String> {
     Ok((batches.into_iter().map(|(batch, _)| batch).collect(), sum))
 }
 
-fn without(batch: &RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
+/// The rows of a batch but for those that are dropped.
+pub fn without(batch: &RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "merged sessions".to_owned(), detail };
     if dropped.is_empty() {
         return Ok(batch.clone());

@@ -17,8 +17,8 @@ use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, eve
 /// One sorted input.
 pub enum MergeInput {
     File(FileEntry),
-    /// What is kept of a file's batches.
-    Some(FileEntry, Arc<Keep>),
+    /// What is kept of the batches of a file, or of these of its row groups.
+    Some(FileEntry, Option<Vec<usize>>, Arc<Keep>),
     /// Sorted by time, event id and revision.
     Rows(Stream, Vec<EventRow>),
     /// Sorted batches; their digest is the caller's to know.
@@ -77,7 +77,7 @@ struct Cursor {
 }
 
 enum Source {
-    Waiting(FileEntry, Option<Arc<Keep>>),
+    Waiting(FileEntry, Option<Vec<usize>>, Option<Arc<Keep>>),
     File(TableReader, Option<Arc<Keep>>),
     Rows(Stream, std::vec::IntoIter<EventRow>),
     Batches(std::vec::IntoIter<RecordBatch>),
@@ -99,8 +99,8 @@ impl Merger<'_> {
     fn add(&mut self, input: MergeInput) {
         let at = self.cursors.len();
         let (first, source) = match input {
-            MergeInput::File(entry) => (first_of(&entry), Source::Waiting(entry, None)),
-            MergeInput::Some(entry, keep) => (first_of(&entry), Source::Waiting(entry, Some(keep))),
+            MergeInput::File(entry) => (first_of(&entry), Source::Waiting(entry, None, None)),
+            MergeInput::Some(entry, groups, keep) => (first_of(&entry), Source::Waiting(entry, groups, Some(keep))),
             MergeInput::Batches(batches) => (i64::MIN, Source::Batches(batches.into_iter())),
             MergeInput::Rows(stream, rows) => match rows.first() {
                 None => return,
@@ -159,8 +159,9 @@ impl Merger<'_> {
     /// Loads the next batch of a cursor; none when it is exhausted.
     fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let cursor = &mut self.cursors[at];
-        if let Source::Waiting(entry, keep) = &cursor.source {
-            let reader = TableReader::open(self.store, &entry.path, entry.dataset, Selection::default())?;
+        if let Source::Waiting(entry, groups, keep) = &cursor.source {
+            let selection = Selection { groups: groups.as_deref(), ..Selection::default() };
+            let reader = TableReader::open(self.store, &entry.path, entry.dataset, selection)?;
             cursor.source = Source::File(reader, keep.clone());
         }
         let batch = match &mut cursor.source {

@@ -21,12 +21,13 @@ pub use connections::ConnectionColumns;
 pub use digest::{RowsDigest, digest_events, digest_rows};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
+pub use order::times_of;
 pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
 pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
-pub use splice::Groups;
-pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Tier};
+pub use splice::{Groups, Spliced};
+pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, GROUP_ROWS_MIN, Tier};
 pub use writer::{TableWriter, Written};
 
 /// What `make` makes of each `length` of `items`, in order; of several on several threads.

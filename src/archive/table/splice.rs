@@ -4,32 +4,43 @@
 //! chunks have, in the new file, the same bytes under the same description holds the same rows, and their digest is the one
 //! that the ledger has of the file that they come from.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{
-    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
-};
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::ChunkReader;
+use parquet::file::statistics::Statistics;
 
 use super::super::store::{Blob, Store, StoreError, Verb};
 use super::super::{ArchiveError, FileEntry};
+use super::RowsDigest;
 use super::reader::guarded;
 use super::tuning::GROUP_ROWS_MIN;
 
-/// A file, opened for its row groups.
+/// Some row groups of a file that follow one another.
+#[derive(Clone)]
 pub struct Groups {
     path: String,
     blob: Blob,
     metadata: Arc<ParquetMetaData>,
+    picked: Range<usize>,
+}
+
+/// Row groups of a file that stand in a new one from its row group `at` on.
+pub struct Spliced {
+    pub at: usize,
+    pub groups: Groups,
+    pub rows: u64,
+    pub digest: RowsDigest,
 }
 
 impl Groups {
-    /// Opens a file; damage of any kind is an error.
+    /// Opens a file for all of its row groups; damage of any kind is an error.
     ///
     /// # Errors
     /// When the store fails, or the file is no table.
@@ -40,7 +51,8 @@ impl Groups {
             reader.parse_and_finish(&blob).map(Arc::new).map_err(|e| table(path, &e))
         };
         let metadata = guarded(path, read)?;
-        Ok(Self { path: path.to_owned(), blob, metadata })
+        let picked = 0..metadata.num_row_groups();
+        Ok(Self { path: path.to_owned(), blob, metadata, picked })
     }
 
     /// Opens a live file whose row groups are large enough to be kept as they are; `None` where they are not.
@@ -49,36 +61,69 @@ impl Groups {
     /// As [`Groups::open`], and when the file is not the one that the ledger names.
     pub fn whole(store: &dyn Store, entry: &FileEntry) -> Result<Option<Self>, ArchiveError> {
         let groups = Self::open(store, &entry.path)?;
-        let is_large = |group: &RowGroupMetaData| group.num_rows() >= GROUP_ROWS_MIN;
-        if !groups.metadata.row_groups().iter().all(is_large) {
+        if groups.picked.clone().any(|group| groups.rows_of(group) < GROUP_ROWS_MIN) {
             return Ok(None);
         }
-        let found = groups.blob.digest().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
+        groups.checked(entry).map(Some)
+    }
+
+    /// The same, when the file's bytes are those that the ledger names.
+    ///
+    /// # Errors
+    /// When they are not, or cannot be read.
+    pub fn checked(self, entry: &FileEntry) -> Result<Self, ArchiveError> {
+        let found = self.blob.digest().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
         if found != entry.sha256 {
             let (found, expected) = (found.to_string(), entry.sha256.to_string());
             return Err(ArchiveError::FileAltered {
                 path: entry.path.clone(),
-                bytes: groups.blob.size(),
+                bytes: self.blob.size(),
                 found,
                 expected,
             });
         }
-        Ok(Some(groups))
+        Ok(self)
+    }
+
+    /// These row groups alone, by their numbers in the file.
+    pub fn only(&self, picked: Range<usize>) -> Self {
+        Self { picked, ..self.clone() }
+    }
+
+    pub fn numbers(&self) -> Range<usize> {
+        self.picked.clone()
     }
 
     pub fn count(&self) -> usize {
-        self.metadata.num_row_groups()
+        self.picked.len()
+    }
+
+    /// Rows of a row group, by its number in the file.
+    pub fn rows_of(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0)
+    }
+
+    /// The least and the greatest time of a row group, in microseconds, where the file says them: `column` holds such times,
+    /// and no null.
+    pub fn times_of(&self, group: usize, column: &str) -> Option<(i64, i64)> {
+        let columns = self.metadata.row_group(group).columns();
+        let chunk = columns.iter().find(|chunk| chunk.column_path().string() == column)?;
+        match chunk.statistics()? {
+            Statistics::Int64(times) => Some((*times.min_opt()?, *times.max_opt()?)),
+            _ => None,
+        }
     }
 
     pub fn blob(&self) -> &Blob {
         &self.blob
     }
 
-    /// The chunks of a row group, as a file writer takes them over.
+    /// The chunks of one of them, counted from the first, as a file writer takes them over.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn chunks(&self, group: usize) -> Result<(u64, Vec<ColumnCloseResult>), ArchiveError> {
+        let group = self.picked.start + group;
         let chunks = self.metadata.row_group(group);
         let rows = u64::try_from(chunks.num_rows()).unwrap_or(0);
         let close = |(at, chunk): (usize, &ColumnChunkMetaData)| {
@@ -103,13 +148,14 @@ impl Groups {
         if first + self.count() > other.count() {
             return Ok(false);
         }
-        for (at, ours) in self.metadata.row_groups().iter().enumerate() {
+        for (at, group) in self.picked.clone().enumerate() {
+            let ours = self.metadata.row_group(group);
             let theirs = other.metadata.row_group(first + at);
             if ours.num_rows() != theirs.num_rows() || ours.num_columns() != theirs.num_columns() {
                 return Ok(false);
             }
             for column in 0..ours.num_columns() {
-                if !self.is_same_chunk((at, column), other, (first + at, column))? {
+                if !self.is_same_chunk((group, column), other, (first + at, column))? {
                     return Ok(false);
                 }
             }

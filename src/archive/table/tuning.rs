@@ -22,7 +22,7 @@ pub const BATCH_BYTES_MAX: usize = 32 << 20;
 pub const GROUP_ROWS_MAX: usize = 131_072;
 /// A row group of fewer rows is encoded again with its neighbours when its file goes up in another: smaller ones have no
 /// bloom filters, and dictionaries that are not worth their place.
-pub const GROUP_ROWS_MIN: i64 = 4096;
+pub const GROUP_ROWS_MIN: u64 = 4096;
 /// Text of one row group: what decoding one at a time can need.
 pub const GROUP_BYTES_MAX: usize = 128 << 20;
 

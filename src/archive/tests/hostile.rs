@@ -1,7 +1,7 @@
 //! What strangers may have put into an archive, what the ledger itself says of its times, and how far damage reaches.
 
 use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
-use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, month};
+use super::damage::{Directory, Disk, LEDGER, check, edit_lines, flip, forge, month};
 use super::*;
 
 /// What a stranger may have put into an archive is named, not followed, and not read into memory.
@@ -109,15 +109,16 @@ fn what_is_said_of_time_is_said_beyond_its_bound() {
 #[test]
 fn how_far_the_damage_reaches_is_said() {
     let disk = MemoryStore::new();
-    let _ = committed(&disk.store());
-    flip(&disk, &file_with(&disk, "-a-"), |len| len / 2);
+    let state = committed(&disk.store()).read(&team()).unwrap().state().clone();
+    let amended = state.files.values().find(|file| file.first == Some(at("2026-11-01T00:07:00Z"))).unwrap();
+    flip(&disk, &amended.path, |len| len / 2);
     let damage = check(&disk).teams[0].damage.unwrap();
     assert_eq!((damage.first_seq.0, damage.last_seq.0), (6, 6));
     assert_eq!((damage.first_event, damage.last_event), (Some(at("2026-11-01T00:07:00Z")), damage.first_event));
     edit_lines(&disk, |lines| lines[2] = forge(&lines[2], |line| line.at = line.at.plus(Duration::from_nanos(1))));
     let report = check(&disk);
     let damage = report.teams[0].damage.unwrap();
-    assert_eq!((damage.first_seq.0, damage.last_seq.0, report.teams[0].first_bad_line), (4, 6, Some(4)));
+    assert_eq!((damage.first_seq.0, damage.last_seq.0, report.teams[0].first_bad_line), (4, 7, Some(4)));
 }
 
 fn content_of(disk: &dyn Disk, path: &str) -> Vec<u8> {

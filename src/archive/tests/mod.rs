@@ -24,6 +24,7 @@ mod syncs;
 mod torn;
 mod torn_disk;
 mod worth;
+mod years;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::model::{
     ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, Stream, TeamId, WindowGrid,
 };
 
+use super::path::year_of;
 use super::table::{Selection, TableReader, session_rows};
 use super::{
     Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, Release, SessionsDraft, SessionsMark, Store,
@@ -128,7 +130,8 @@ pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
 }
 
 /// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed day, the sealed
-/// month with what its day gained, and an amendment to it, with an event that was in quarantine.
+/// month with what its day gained, an amendment to it, with an event that was in quarantine, and the year's sessions put
+/// together while one more comes.
 pub fn history() -> Vec<Draft> {
     let (first, second) = ("2026-11-01", "2026-11-02");
     let windows =
@@ -174,6 +177,12 @@ pub fn history() -> Vec<Draft> {
                 true,
             )],
             windows: vec![record(day(first), WindowState::Sealed, 9)],
+            ..Draft::default()
+        },
+        Draft {
+            rows: vec![rows(second, events(second, 3, 1), true)],
+            windows: vec![record(day(second), WindowState::Sealed, 4)],
+            join_years: vec![year_of(now())],
             ..Draft::default()
         },
     ]

@@ -9,31 +9,31 @@ fn at_time(id: &str, time: Instant) -> SessionRow {
     session(&event(id, time))
 }
 
-fn sessions(draft: SessionsDraft) -> Draft {
+pub fn sessions(draft: SessionsDraft) -> Draft {
     Draft { sessions: Some(draft), ..Draft::default() }
 }
 
-fn change(through: &str) -> SessionsDraft {
+pub fn change(through: &str) -> SessionsDraft {
     let mark = SessionsMark { rules: 1, through: Some(at(through)), until: None };
     SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
 /// So many sessions of a day, at rest, numbered from `first`.
-fn resting(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
+pub fn resting(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
     let start = day(date).start;
     (first..first + count).map(|n| at_time(&format!("{date}-{n}"), start.plus(Duration::from_secs(n)))).collect()
 }
 
-fn files_of(writer: &TeamWriter) -> Vec<(FileRole, u64, String)> {
+pub fn files_of(writer: &TeamWriter) -> Vec<(FileRole, u64, String)> {
     let files = writer.state().files_of(Dataset::Sessions);
     files.map(|file| (file.role, file.rows, file.path.clone())).collect()
 }
 
-fn roles(writer: &TeamWriter) -> Vec<(FileRole, u64)> {
+pub fn roles(writer: &TeamWriter) -> Vec<(FileRole, u64)> {
     files_of(writer).into_iter().map(|(role, rows, _)| (role, rows)).collect()
 }
 
-fn replaced(held: Vec<HeldSession>) -> BTreeMap<String, Vec<SessionRow>> {
+pub fn replaced(held: Vec<HeldSession>) -> BTreeMap<String, Vec<SessionRow>> {
     let mut replaced: BTreeMap<String, Vec<SessionRow>> = BTreeMap::new();
     for held in held {
         replaced.entry(held.path).or_default().push(held.row);

@@ -8,6 +8,7 @@ mod drafts;
 mod faults;
 mod flips;
 mod following;
+mod heads;
 mod hostile;
 mod inventory;
 mod kills;

@@ -1,5 +1,6 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
+mod asked;
 mod busy;
 mod commits;
 mod damage;
@@ -13,6 +14,7 @@ mod hostile;
 mod inventory;
 mod kills;
 mod properties;
+mod read_back;
 mod records;
 mod releases;
 mod rules;

@@ -3,10 +3,13 @@
 //!   mutants-switch SOURCE TREE LIST DRAWN STATES -- COMMAND…
 //!
 //! LIST is what `cargo mutants --list --json` says of SOURCE, DRAWN has the names of those that are wanted, one a line. The files
-//! that they name are written into TREE with a switch at each mutant's place: `a < b` becomes `(if crate::mutant(7) { (a) <= (b) } else { a < b })`. TREE's own lib.rs says which mutant is
-//! on. COMMAND builds TREE and prints cargo's JSON messages; what does not compile is left out, and the build begins anew, until
-//! all compiles. STATES then has a line for each mutant: its number, what became of it, its name. Standard output has the test
-//! program's path.
+//! that they name are written into TREE with a switch at each mutant's place: `a < b` becomes
+//! `(if crate::mutant(7) { (a) <= (b) } else { a < b })`. TREE's own lib.rs says which mutant is on (`switch.rs`). COMMAND builds
+//! TREE and prints cargo's JSON messages; what does not compile is left out, and the build begins anew, until all compiles. STATES
+//! then has a line for each mutant: its number, its name, what became of it. Standard output has the test program's path.
+
+// What is written here can be made again.
+#![allow(clippy::disallowed_methods)]
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -208,8 +208,15 @@ fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
         "a change of keys that does not follow what was signed before",
         "a change of keys that the two keys have not signed",
     );
+    let other_place = match change(2, 1, 1, 2) {
+        HeadLine::Rotation { old, new, signatures, .. } => {
+            HeadLine::Rotation { after: LedgerSeq(3), old, new, signatures }
+        }
+        line @ HeadLine::Signed { .. } => line,
+    };
     for (line, expected) in [
         (change(3, 1, 1, 2), vec![]),
+        (other_place, vec![(FaultCode::BadSig, not_signed)]),
         (change(2, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
         (change(4, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
         (change(3, 3, 3, 2), vec![(FaultCode::BadSig, early)]),

@@ -332,26 +332,11 @@ fn of_columns(batch: &RecordBatch, names: &[&str]) -> RecordBatch {
     batch.project(&places).expect("BUG: places of the batch's own columns")
 }
 
-fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
+pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
     if found == expected {
         return Ok(());
     }
     let say =
         |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", crate::model::Digest::from(digest));
     Err(ArchiveError::ReadBack { path: path.to_owned(), found: say(found), expected: say(expected) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_were_read_back_are_as_many_and_the_same() {
-        let digest = |number: u8| RowsDigest::from(crate::model::Digest([number; 32]));
-        assert!(compare("file", (3, digest(1)), (3, digest(1))).is_ok());
-        for found in [(2, digest(1)), (4, digest(1)), (3, digest(2)), (0, RowsDigest::default())] {
-            let refused = compare("file", found, (3, digest(1)));
-            assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{found:?}");
-        }
-    }
 }

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::super::stage::compare;
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
+use super::super::table::RowsDigest;
 use super::super::{MemoryStore, VerifyOptions, verify};
 use super::*;
 
@@ -91,5 +93,15 @@ fn a_file_that_is_read_back_otherwise_is_not_committed() {
             let _ = commit(&mut writer(&open(&shared)), history().swap_remove(step)).unwrap();
             assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean(), "step {step}");
         }
+    }
+}
+
+#[test]
+fn rows_that_were_read_back_are_as_many_and_the_same() {
+    let digest = |number: u8| RowsDigest::from(crate::model::Digest([number; 32]));
+    assert!(compare("file", (3, digest(1)), (3, digest(1))).is_ok());
+    for found in [(2, digest(1)), (4, digest(1)), (3, digest(2)), (0, RowsDigest::default())] {
+        let refused = compare("file", found, (3, digest(1)));
+        assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{found:?}");
     }
 }

@@ -24,6 +24,7 @@ test: ## every test but the long ones
 
 lint: ## formatting, and clippy with warnings denied
 	@$(CARGO) fmt --check
+	@$(CARGO) fmt --check --manifest-path scripts/mutants/Cargo.toml
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
 
 bench: ## speed, size and questions, printed as ratios; a few minutes
@@ -34,7 +35,7 @@ long: ## the long run: large seeds and sizes, then the same tests on the engine 
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 
-# SAMPLE=20 SEED=5 plants so many in each room, ONLY=src/correlate/session.rs those of one file.
+# SAMPLE=300 SEED=5 plants so many in each room, ONLY=src/correlate/session.rs those of one file.
 mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)
 	@scripts/duckdb-lib.sh scripts/mutants.sh
 

@@ -8,7 +8,7 @@ const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// The directories that hold Rust code.
-const CODE: [&str; 3] = ["src", "tests", "benches"];
+const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
 /// What building and running leave at the top of the checkout.
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 

@@ -213,6 +213,11 @@ impl HeadsWriter {
     fn append(&mut self, store: &dyn Store, line: &HeadLine, day: Instant) -> Result<(), StoreError> {
         let day = self.end.day.map_or(day, |held| held.max(day));
         let is_same = self.end.day == Some(day);
+        if let (Some(held), 1.., false) = (self.end.day, self.end.torn, is_same) {
+            // Left of the first signature there was: behind a line of another day it would be damage.
+            let path = ArchivePath::Heads { team: self.team.clone(), day: held }.to_string();
+            store.append(&path, Tail { keep: self.end.len, torn: self.end.torn }, &[])?;
+        }
         let (keep, torn) = if is_same { (self.end.len, self.end.torn) } else { (0, 0) };
         let bytes = line.encode().into_bytes();
         let path = ArchivePath::Heads { team: self.team.clone(), day }.to_string();

@@ -376,4 +376,15 @@ mod tests {
         let error = SecretKey::of_file("PRIVATE+KEY+a+00000000+c2VjcmV0").unwrap_err();
         assert!(!error.contains("c2Vj"), "{error}");
     }
+
+    #[test]
+    fn a_key_has_a_name_that_can_stand_in_a_note() {
+        let longest = "n".repeat(KEY_NAME_BYTES_MAX);
+        for name in ["a", "example.com/a", "~!", &longest] {
+            assert_eq!(check_key_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "a b", "a+b", "+", "\t", "a\n", "n\u{e4}me", &format!("{longest}n")] {
+            assert!(check_key_name(name).is_err(), "{name:?}");
+        }
+    }
 }

@@ -376,4 +376,22 @@ mod tests {
             assert_eq!((month.start, month.end), (start.parse().unwrap(), end.parse().unwrap()));
         }
     }
+
+    #[test]
+    fn a_key_is_cut_where_it_would_be_too_long_for_a_name() {
+        let of = |length: usize| TeamKey::of(&TeamId::new("t".repeat(length))).to_string();
+        assert_eq!((of(120), of(121).len()), ("t".repeat(120), TEAM_KEY_KEPT_BYTES + 34));
+        assert!(of(121).contains("t..") && of(121) != of(122));
+        for (text, is_key) in [
+            ("t", true),
+            (&of(120), true),
+            (&of(121), true),
+            ("", false),
+            (&"t".repeat(121), false),
+            ("T", false),
+            ("a/b", false),
+        ] {
+            assert_eq!(TeamKey::parse(text).is_some(), is_key, "{text}");
+        }
+    }
 }

@@ -201,3 +201,26 @@ fn goes_on(lengths: &[(Instant, u64)], day: Instant, len: u64) -> bool {
     let of_day = lengths.iter().find(|(of, _)| *of == day).map(|(_, bytes)| *bytes);
     of_day.is_some_and(|bytes| bytes > len || bytes == len && lengths.iter().any(|(of, _)| *of > day))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_goes_on_behind_a_place_where_bytes_or_files_follow_it() {
+        let [first, second, third] = [1, 2, 3].map(|day| Instant::from_seconds(day * 86_400));
+        let lengths = [(first, 100), (second, 50)];
+        for (day, len, expected) in [
+            (first, 99, true),
+            (first, 100, true),
+            (first, 101, false),
+            (second, 49, true),
+            (second, 50, false),
+            (second, 51, false),
+            (third, 0, false),
+        ] {
+            assert_eq!(goes_on(&lengths, day, len), expected, "{len} bytes of {}", day.day());
+        }
+        assert_eq!([first, second, third].map(|day| bytes_before(&lengths, day)), [0, 100, 150]);
+    }
+}

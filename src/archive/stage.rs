@@ -324,7 +324,7 @@ fn of_columns(batch: &RecordBatch, names: &[&str]) -> RecordBatch {
     batch.project(&places).expect("BUG: places of the batch's own columns")
 }
 
-fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
+pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
     if found == expected {
         return Ok(());
     }

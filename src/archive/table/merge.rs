@@ -281,7 +281,9 @@ fn bad(detail: String) -> ArchiveError {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::super::tests::{event, now};
+    use super::super::super::MemoryStore;
+    use super::super::super::tests::{event, events, now};
+    use super::super::event_rows;
     use super::*;
 
     /// Of events whose texts have so many bytes, how many make a batch.
@@ -303,5 +305,47 @@ mod tests {
             let told: Vec<usize> = bytes.into_iter().take(3).collect();
             assert_eq!(chunk_rows(&rows), expected, "{told:?}");
         }
+    }
+
+    /// Whatever the inputs: what is handed on is in order, and no batch is larger than what memory is kept for.
+    #[test]
+    fn inputs_that_lie_in_one_another_come_out_in_order_and_in_batches_that_fit() {
+        let stream = Stream::Connections;
+        let merged = |inputs: &[&[EventRow]]| {
+            let inputs = inputs.iter().map(|rows| MergeInput::Rows(stream, rows.to_vec())).collect();
+            let mut batches: Vec<Vec<EventRow>> = Vec::new();
+            let mut take = |batch: &RecordBatch| {
+                batches.push(event_rows(stream, batch).map_err(bad)?);
+                Ok(())
+            };
+            merge(&MemoryStore::new(), inputs, &mut take).unwrap();
+            batches
+        };
+        let every = |rows: &[EventRow], at: usize, of: usize| rows.iter().skip(at).step_by(of).cloned().collect();
+        let many = events("2026-11-01", 0, 2 * BATCH_ROWS_MAX as u64 + 2);
+        let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX / 2]);
+        let large: Vec<EventRow> =
+            events("2026-11-01", 0, 6).into_iter().map(|row| EventRow { raw: text.clone(), ..row }).collect();
+        for (rows, inputs) in [(&many, 2), (&many, 3), (&large, 2), (&large, 6)] {
+            let parts: Vec<Vec<EventRow>> = (0..inputs).map(|at| every(rows, at, inputs)).collect();
+            let batches = merged(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            for batch in &batches {
+                let bytes: usize = batch.iter().map(|row| row.raw.len()).sum();
+                assert!(
+                    batch.len() <= BATCH_ROWS_MAX && bytes <= BATCH_BYTES_MAX,
+                    "{} rows, {bytes} bytes",
+                    batch.len()
+                );
+            }
+            assert!(batches.concat() == *rows, "{inputs} inputs");
+        }
+        // Of one event, the earlier revision comes first, whichever input it is in.
+        let revision = |revision| vec![EventRow { revision, ..event("e", now()) }];
+        let told = merged(&[&revision(2), &revision(3), &revision(1)]).concat();
+        assert_eq!(told.iter().map(|row| row.revision).collect::<Vec<_>>(), [1, 2, 3]);
+        // What follows one another goes through as it came.
+        let (before, after) = many.split_at(100);
+        assert_eq!(merged(&[after, before]).iter().map(Vec::len).collect::<Vec<_>>(), [100, 4096, 3998]);
+        assert_eq!(merged(&[&[], &[]]), Vec::<Vec<EventRow>>::new());
     }
 }

@@ -48,3 +48,16 @@ pub fn by_parts<T: Sync, R: Send, E: Send>(
 
 /// The version of the files' schema, in their metadata.
 pub const TABLE_VERSION: &str = "1";
+
+/// A file of these events in a store of its own, as it is written for good and with all its filters.
+#[cfg(test)]
+fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
+    let store = super::MemoryStore::new();
+    let dataset = super::Dataset::Connections;
+    let mut table = TableWriter::create(&store, "file", dataset, Tier::Sealed, 1_000_000).unwrap();
+    for some in rows.chunks(BATCH_ROWS_MAX) {
+        table.write(&event_batch(crate::model::Stream::Connections, some).unwrap()).unwrap();
+    }
+    table.finish().unwrap();
+    store
+}

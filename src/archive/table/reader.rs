@@ -216,3 +216,78 @@ fn may_hold(group: &RowGroupMetaData, range: Range) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::metadata::{ColumnChunkMetaData, ColumnChunkMetaDataBuilder};
+
+    use super::super::super::tests::{at, events};
+    use super::super::file_of;
+    use super::*;
+
+    /// The row group of a file of three events, at midnight and in the two minutes after it.
+    fn group() -> RowGroupMetaData {
+        let store = file_of(&events("2026-11-01", 0, 3));
+        let builder = ParquetRecordBatchReaderBuilder::try_new(store.read("file").unwrap()).unwrap();
+        builder.metadata().row_group(0).clone()
+    }
+
+    #[test]
+    fn where_events_are_large_fewer_are_decoded_at_a_time() {
+        let of = |rows: i64, bytes: usize| {
+            let bytes = i64::try_from(bytes).unwrap();
+            group().into_builder().set_num_rows(rows).set_total_byte_size(bytes).build().unwrap()
+        };
+        for (groups, expected) in [
+            (vec![], BATCH_ROWS_MAX),
+            (vec![of(0, 0)], BATCH_ROWS_MAX),
+            (vec![of(1_000, 1_000)], BATCH_ROWS_MAX),
+            (vec![of(1_000, 1_000 * (BATCH_BYTES_MAX / 100))], 100),
+            (vec![of(1_000, 1_000), of(2, 2 * BATCH_BYTES_MAX / 3)], 3),
+            (vec![of(1, BATCH_BYTES_MAX)], 1),
+            (vec![of(1, 3 * BATCH_BYTES_MAX)], 1),
+        ] {
+            assert_eq!(batch_rows(&groups), expected);
+        }
+    }
+
+    #[test]
+    fn a_column_that_lies_outside_its_file_is_named() {
+        let with = |change: fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder| {
+            let mut columns = group().columns().to_vec();
+            let last: ColumnChunkMetaData = columns.pop().unwrap();
+            columns.push(change(last.into_builder()).build().unwrap());
+            group().into_builder().set_column_metadata(columns).build().unwrap()
+        };
+        let end =
+            group().columns().iter().map(ColumnChunkMetaData::byte_range).map(|(start, length)| start + length).max();
+        let end = end.unwrap();
+        assert_eq!((misplaced(&[group()], end), misplaced(&[], 0)), (None, None));
+        assert!(misplaced(&[group()], end - 1).is_some_and(|said| said.ends_with("is placed outside the file")));
+        assert_eq!(misplaced(&[with(|b| b.set_total_compressed_size(0).set_num_values(0))], end), None);
+        for (what, group) in [
+            ("starts before it", with(|b| b.set_dictionary_page_offset(Some(-1)))),
+            ("its pages start before it", with(|b| b.set_dictionary_page_offset(None).set_data_page_offset(-1))),
+            ("starts at its end", with(|b| b.set_dictionary_page_offset(Some(i64::MAX)))),
+            ("is shorter than nothing", with(|b| b.set_total_compressed_size(-1))),
+            ("is longer than any file", with(|b| b.set_total_compressed_size(i64::MAX))),
+            ("holds fewer values than none", with(|b| b.set_num_values(-1))),
+            ("decodes to fewer bytes than none", with(|b| b.set_total_uncompressed_size(-1))),
+        ] {
+            assert!(misplaced(&[self::group(), group], end).is_some(), "a column that {what}");
+        }
+    }
+
+    #[test]
+    fn a_row_group_is_decoded_where_it_may_hold_a_moment_of_the_range() {
+        for (from, to, expected) in [
+            ("2026-10-31T00:00:00Z", "2026-11-01T00:00:00Z", false),
+            ("2026-10-31T00:00:00Z", "2026-11-01T00:00:00.000000001Z", true),
+            ("2026-11-01T00:01:30Z", "2026-11-01T00:01:40Z", true),
+            ("2026-11-01T00:02:00Z", "2026-11-02T00:00:00Z", true),
+            ("2026-11-01T00:02:00.000000001Z", "2026-11-02T00:00:00Z", false),
+        ] {
+            assert_eq!(may_hold(&group(), Range::new(at(from), at(to))), expected, "{from} to {to}");
+        }
+    }
+}

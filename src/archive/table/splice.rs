@@ -216,3 +216,117 @@ fn pages(index: Option<&OffsetIndexMetaData>, chunk: &ColumnChunkMetaData) -> Op
 fn table(path: &str, error: &ParquetError) -> ArchiveError {
     ArchiveError::Table { path: path.to_owned(), detail: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use parquet::basic::{Compression, Encoding};
+    use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataBuilder};
+
+    use super::super::super::tests::events;
+    use super::super::super::{Dataset, MemoryStore};
+    use super::super::{TableWriter, Tier, file_of};
+    use super::*;
+
+    fn groups(date: &str) -> Groups {
+        Groups::open(&file_of(&events(date, 0, 50)), "file").unwrap()
+    }
+
+    /// The same file under another description.
+    fn described(groups: &Groups, change: &dyn Fn(ParquetMetaData) -> ParquetMetaData) -> Groups {
+        let metadata = Arc::new(change(groups.metadata.as_ref().clone()));
+        Groups { path: groups.path.clone(), blob: groups.blob.clone(), metadata }
+    }
+
+    fn with_group(metadata: ParquetMetaData, group: RowGroupMetaData) -> ParquetMetaData {
+        ParquetMetaDataBuilder::new_from_metadata(metadata).set_row_groups(vec![group]).build()
+    }
+
+    /// With another description of the devices, whose column is neither the first nor the last.
+    fn with_devices(
+        metadata: ParquetMetaData,
+        change: fn(ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder,
+    ) -> ParquetMetaData {
+        let mut columns = metadata.row_group(0).columns().to_vec();
+        let at = columns.iter().position(|chunk| chunk.column_path().string() == "device_id").unwrap();
+        columns[at] = change(columns[at].clone()).build().unwrap();
+        let group = metadata.row_group(0).clone().into_builder().set_column_metadata(columns).build().unwrap();
+        with_group(metadata, group)
+    }
+
+    #[test]
+    fn row_groups_stand_where_all_of_them_went() {
+        let (first, second) = (groups("2026-11-01"), groups("2026-11-02"));
+        let store = MemoryStore::new();
+        let mut table = TableWriter::create(&store, "both", Dataset::Connections, Tier::Sealed, 1_000_000).unwrap();
+        let times = (crate::model::Instant::EARLIEST, crate::model::Instant::LATEST);
+        assert_eq!([&first, &second].map(|groups| table.splice(groups, times).unwrap()), [0, 1]);
+        table.finish().unwrap();
+        let both = Groups::open(&store, "both").unwrap();
+        for (groups, expected) in
+            [(&first, [true, false, false]), (&second, [false, true, false]), (&both, [true, false, false])]
+        {
+            assert_eq!([0, 1, 2].map(|at| groups.stand_in(&both, at).unwrap()), expected);
+        }
+    }
+
+    /// Bytes under another description may decode to other rows: then the digest of the file that they come from says
+    /// nothing of them.
+    #[test]
+    fn the_same_bytes_under_another_description_are_another_row_group() {
+        type Change = Box<dyn Fn(ParquetMetaData) -> ParquetMetaData>;
+        let devices = |change: fn(ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder| -> Change {
+            Box::new(move |metadata| with_devices(metadata, change))
+        };
+        let page = |change: fn(&mut OffsetIndexMetaData)| -> Change {
+            Box::new(move |metadata| {
+                let mut index = metadata.offset_index().unwrap().clone();
+                change(&mut index[0][3]);
+                ParquetMetaDataBuilder::new_from_metadata(metadata).set_offset_index(Some(index)).build()
+            })
+        };
+        let changes: Vec<(&str, Change)> = vec![
+            (
+                "rows",
+                Box::new(|metadata| {
+                    let group = metadata.row_group(0).clone().into_builder().set_num_rows(49).build().unwrap();
+                    with_group(metadata, group)
+                }),
+            ),
+            ("values", devices(|chunk| chunk.into_builder().set_num_values(49))),
+            ("compression", devices(|chunk| chunk.into_builder().set_compression(Compression::SNAPPY))),
+            ("encodings", devices(|chunk| chunk.into_builder().set_encodings(vec![Encoding::BYTE_STREAM_SPLIT]))),
+            ("size of what it decodes to", devices(|chunk| chunk.into_builder().set_total_uncompressed_size(1))),
+            (
+                "dictionary",
+                devices(|chunk| {
+                    let start = chunk.data_page_offset();
+                    chunk.into_builder().set_dictionary_page_offset(Some(start)).set_data_page_offset(start + 1)
+                }),
+            ),
+            ("statistics", devices(|chunk| chunk.into_builder().clear_statistics())),
+            ("filter", devices(|chunk| chunk.into_builder().set_bloom_filter_offset(None))),
+            (
+                "filter of another column",
+                devices(|chunk| {
+                    let start = chunk.bloom_filter_offset().unwrap();
+                    chunk.into_builder().set_bloom_filter_offset(Some(start + 1))
+                }),
+            ),
+            (
+                "values of its pages",
+                Box::new(|metadata| ParquetMetaDataBuilder::new_from_metadata(metadata).set_column_index(None).build()),
+            ),
+            ("first row of a page", page(|index| index.page_locations[0].first_row_index += 1)),
+            ("place of a page", page(|index| index.page_locations[0].offset += 1)),
+            ("size of a page", page(|index| index.page_locations[0].compressed_page_size += 1)),
+            ("number of pages", page(|index| index.page_locations.clear())),
+        ];
+        let groups = groups("2026-11-01");
+        assert!(groups.stand_in(&described(&groups, &|metadata| metadata), 0).unwrap());
+        for (what, change) in changes {
+            let other = described(&groups, &change);
+            assert!(!groups.stand_in(&other, 0).unwrap_or(false), "another {what}");
+            assert!(!other.stand_in(&groups, 0).unwrap_or(false), "another {what}, the other way");
+        }
+    }
+}

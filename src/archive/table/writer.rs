@@ -219,3 +219,36 @@ impl Write for Sink {
         self.file.as_mut().map_or(Ok(()), Write::flush)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+
+    use super::super::super::MemoryStore;
+    use super::super::super::tests::{event, events, now};
+    use super::super::{BATCH_ROWS_MAX, event_batch};
+    use super::*;
+    use crate::model::{EventRow, Stream};
+
+    /// Decoding one row group at a time needs no more memory than so many rows and so much text take.
+    #[test]
+    fn a_row_group_ends_where_it_has_rows_or_text_enough() {
+        let groups = |batch: &RecordBatch, times: usize| {
+            let store = MemoryStore::new();
+            let rows = (batch.num_rows() * times) as u64;
+            let mut table = TableWriter::create(&store, "file", Dataset::Connections, Tier::Recent, rows).unwrap();
+            (0..times).for_each(|_| table.write(batch).unwrap());
+            table.finish().unwrap();
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read("file").unwrap()).unwrap();
+            metadata.row_groups().iter().map(RowGroupMetaData::num_rows).collect::<Vec<_>>()
+        };
+        let batch = |rows: &[EventRow]| event_batch(Stream::Connections, rows).unwrap();
+        let many = batch(&events("2026-11-01", 0, BATCH_ROWS_MAX as u64 - 1));
+        let full = GROUP_ROWS_MAX / many.num_rows();
+        let rest = (full + 1) * many.num_rows() - GROUP_ROWS_MAX;
+        assert_eq!(groups(&many, full + 1), [GROUP_ROWS_MAX, rest].map(|rows| i64::try_from(rows).unwrap()));
+        let text = bytes::Bytes::from(vec![b' '; GROUP_BYTES_MAX / 4]);
+        let large = batch(&[EventRow { raw: text, ..event("e", now()) }]);
+        assert_eq!(groups(&large, 6), [5, 1]);
+    }
+}

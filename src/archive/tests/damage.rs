@@ -253,6 +253,10 @@ fn rewritten_rows_are_told_from_lost_ones() {
     assert_eq!(codes(&report).iter().filter(|c| **c == FaultCode::RowRoot).count(), 0);
     let hash = report.faults.iter().find(|f| f.code == FaultCode::FileHash).unwrap();
     assert!(hash.detail.ends_with("its rows are intact"), "{}", hash.detail);
+    rewrite_month(&disk, |rows| rows[0].redacted = true);
+    let report = check(&disk);
+    let hash = report.faults.iter().find(|f| f.code == FaultCode::FileHash).unwrap();
+    assert!(hash.detail.ends_with("its rows are not those that were committed"), "{}", hash.detail);
 }
 
 #[test]

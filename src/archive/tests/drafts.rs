@@ -112,4 +112,14 @@ fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
     let findings = |n| Draft { read_points: vec![(Stream::Activity, records::point(n))], ..settle() };
     assert!(matches!(commit(&mut writer, findings(1)).unwrap(), Committed::Committed { files: 0, rows: 0, .. }));
     assert_eq!(writer.state().files_of(Dataset::Connections).count(), 1);
+    // Rows of one window may come apart: they settle it where some of them do.
+    for settles in [[false, false], [true, false], [false, true]] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut writer = super::writer(&open(&store));
+        let _ = commit(&mut writer, of_rows(vec![rows(date, events(date, 0, 2), false)])).unwrap();
+        let apart = [2, 3].into_iter().zip(settles).map(|(n, settle)| rows(date, events(date, n, 1), settle));
+        let _ = commit(&mut writer, of_rows(apart.collect())).unwrap();
+        let files = writer.state().files_of(Dataset::Connections).count();
+        assert_eq!(files, if settles.contains(&true) { 1 } else { 2 }, "{settles:?}");
+    }
 }

@@ -4,6 +4,8 @@ use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, Verif
 use super::damage::{Directory, Disk, LEDGER, check, edit_lines, flip, forge, month};
 use super::*;
 
+const SIGNATURES: &str = "ledger/team=acme/2026-11-20.heads";
+
 /// What a stranger may have put into an archive is named, not followed, and not read into memory.
 #[test]
 fn hostile_archives_are_named_and_lead_nowhere() {
@@ -27,15 +29,19 @@ fn hostile_archives_are_named_and_lead_nowhere() {
     }
     // Files of holes: larger than any memory, and made in no time.
     let hole = |path: &str, bytes: u64| {
-        let file = std::fs::OpenOptions::new().write(true).open(disk.0.path().join(path)).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(disk.0.path().join(path));
+        let file = file.unwrap();
         file.set_len(bytes).unwrap();
     };
     let month = month(&disk);
     hole(&month, 1 << 40);
     hole(LEDGER, 1 << 40);
+    hole(SIGNATURES, 1 << 40);
     hole("archive.json", 1 << 40);
     let report = check(&disk);
-    for (object, code) in [(LEDGER, FaultCode::Unreadable), ("archive.json", FaultCode::Manifest)] {
+    for (object, code) in
+        [(LEDGER, FaultCode::Unreadable), (SIGNATURES, FaultCode::Unreadable), ("archive.json", FaultCode::Manifest)]
+    {
         assert!(report.faults.iter().any(|f| f.object == object && f.code == code), "{object}: {:#?}", report.faults);
     }
 }

@@ -99,3 +99,32 @@ fn rows_and_looks_that_run_backwards_are_refused_and_change_nothing() {
         assert_eq!(*writer.state(), before, "{scenario}");
     }
 }
+
+/// Every part with values of every kind that its columns have, and none of them.
+#[test]
+fn a_row_of_any_part_is_read_back_as_it_was() {
+    use crate::model::InventoryKind;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for part in InventoryPart::ALL {
+        let value = |kind| match kind {
+            InventoryKind::Text => InventoryValue::Text("text".to_owned()),
+            InventoryKind::Int => InventoryValue::Int(-5),
+            InventoryKind::Flag => InventoryValue::Flag(true),
+            InventoryKind::Time => InventoryValue::Time(7),
+        };
+        let row = |seen_at, present, values| InventoryRow {
+            key: part.keys().iter().map(|name| format!("key {name}")).collect(),
+            seen_at: at(seen_at).micros(),
+            present,
+            repeats: !present,
+            values,
+        };
+        let known = part.columns().iter().map(|column| value(column.kind)).collect();
+        let unknown = vec![InventoryValue::Unknown; part.columns().len()];
+        let rows = vec![row("2026-11-01T10:00:00Z", true, known), row("2026-11-01T11:00:00Z", false, unknown)];
+        let _ = commit(&mut writer, Draft { inventory: vec![(part, rows.clone())], ..Draft::default() }).unwrap();
+        assert_eq!(archive.read(&team()).unwrap().inventory(part).unwrap(), rows, "{part}");
+    }
+}

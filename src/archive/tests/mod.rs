@@ -1,5 +1,6 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
+mod asked;
 mod busy;
 mod commits;
 mod damage;
@@ -8,10 +9,12 @@ mod drafts;
 mod faults;
 mod flips;
 mod following;
+mod heads;
 mod hostile;
 mod inventory;
 mod kills;
 mod properties;
+mod read_back;
 mod records;
 mod releases;
 mod rules;

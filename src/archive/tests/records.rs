@@ -140,3 +140,35 @@ fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
     let sparse = remembered(10, 40);
     assert_eq!((sparse.len(), sparse[0]), (READ_POINTS_MAX, point(80)));
 }
+
+/// What a draft says beside rows: the writer knows it, and so does whoever reads the ledger anew.
+#[test]
+fn what_a_draft_records_stands_in_the_ledger() {
+    let store: Arc<dyn Store> = Arc::new(super::super::MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    let stream = StreamRecord { learned_lag_seconds: 60, ..StreamRecord::default() };
+    let look = inventory::look(Computers, "2026-11-20T10:00:00Z", 3);
+    let draft = Draft {
+        windows: vec![record(day("2026-11-02"), WindowState::Settled, 0)],
+        streams: vec![(Stream::Billing, stream.clone())],
+        read_points: vec![(Stream::Activity, point(1))],
+        devices: devices(&["one", "two"], &[]),
+        findings: vec![finding(FindingKind::Gap)],
+        inventory_reads: vec![look],
+        reviews: vec![review("R. Viewer")],
+        ..Draft::default()
+    };
+    let _ = commit(&mut writer, draft).unwrap();
+    let _ = commit(&mut writer, Draft { devices: devices(&[], &["one"]), ..Draft::default() }).unwrap();
+    let state = writer.state();
+    assert_eq!(state.windows.len(), 1);
+    assert_eq!(state.streams[&Stream::Billing], stream);
+    assert_eq!(state.streams[&Stream::Activity].read_points, [point(1)]);
+    assert_eq!(state.devices, devices(&["two"], &[]).added);
+    // Two commits at one time: no clock was set back.
+    assert_eq!(state.findings, [(crate::model::LedgerSeq(1), finding(FindingKind::Gap))]);
+    assert_eq!(state.last_look(Computers), Some(&look));
+    assert_eq!(state.reviews, [(crate::model::LedgerSeq(1), review("R. Viewer"))]);
+    assert_eq!(archive.read(&team()).unwrap().state(), state);
+}

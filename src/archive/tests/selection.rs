@@ -96,3 +96,23 @@ fn row_groups_beside_the_range_are_passed_over() {
         assert_eq!(rows, expected, "[{from}..{to})");
     }
 }
+
+/// What sessions are made of is the same whether it comes from columns or from rows.
+#[test]
+fn an_event_in_columns_says_what_its_row_says() {
+    use crate::model::ConnectionEvent;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let mut bare = event("bare", day("2026-11-01").start);
+    bare.detail = Detail::Connections(Box::default());
+    let all = [vec![bare], events("2026-11-01", 1, 3)].concat();
+    let draft = Draft { rows: vec![rows("2026-11-01", all.clone(), false)], ..Draft::default() };
+    let _ = commit(&mut writer, draft).unwrap();
+    let columns = writer.connection_columns(day("2026-11-01")).unwrap().remove(0);
+    assert_eq!(columns.len(), all.len());
+    for (place, row) in all.iter().enumerate() {
+        let (found, expected) = (columns.get(place), ConnectionEvent::from(row));
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+        assert_eq!((columns.connection(place), columns.time(place)), (expected.connection_id, row.time));
+    }
+}

@@ -215,3 +215,20 @@ fn sessions_made_anew_replace_all_that_were() {
     assert_eq!(files_under(&store, "recent").len(), 1);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
 }
+
+/// In whichever order they come: rows of a file stand by time, and one connection has one session.
+#[test]
+fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let [first, second, third] = ["b", "a", "c"].map(|id| at_time(id, at("2026-11-03T10:00:00Z")));
+    let earliest = at_time("d", at("2026-11-03T09:00:00Z"));
+    let again = SessionRow { event_count: 2, ..first.clone() };
+    let draft = |resting| sessions(SessionsDraft { resting, ..change("2026-11-03T12:00:00Z") });
+    let refused = commit(&mut writer, draft(vec![first.clone(), third.clone(), again])).unwrap_err();
+    assert!(refused.to_string().contains("session c-b stands twice"), "{refused}");
+    let _ = commit(&mut writer, draft(vec![third.clone(), first.clone(), earliest.clone(), second.clone()])).unwrap();
+    let ids: Vec<ConnectionId> = ["c-a", "c-b", "c-c", "c-d"].map(ConnectionId::from).into_iter().collect();
+    let held = writer.resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!(held.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earliest, second, first, third]);
+}

@@ -133,3 +133,94 @@ fn half_a_line_before_other_lines_is_damage() {
         assert!(error.to_string().contains("ends in the middle of a line"), "{error}");
     }
 }
+
+#[test]
+fn the_whole_is_the_sum_of_its_teams() {
+    let (disk, store) = disk();
+    let archive = committed(&store);
+    let later = now().plus(Duration::from_secs(3_600));
+    let mut writer = archive.writer(&TeamId::from("other")).unwrap();
+    for (draft, time) in history().into_iter().map(of_other).zip([later, later, now(), later, later, later]) {
+        let _ = writer.commit(draft, time).unwrap();
+    }
+    let path = disk.list("data").unwrap().into_iter().find(|file| file.path.contains("-m-")).unwrap().path;
+    disk.tamper(&path, None);
+    let report = check(&disk);
+    let [one, two] = report.teams.as_slice() else { panic!("{:?}", report.teams) };
+    for (whole, parts) in [
+        (report.commits, [one.commits, two.commits]),
+        (report.files, [one.files, two.files]),
+        (report.rows, [one.rows, two.rows]),
+    ] {
+        assert_eq!((whole.good, whole.total), (parts[0].good + parts[1].good, parts[0].total + parts[1].total));
+    }
+    assert_eq!((report.commits.to_string(), report.files.good + 1), ("12/12".to_owned(), report.files.total));
+    assert!(report.rows.good < report.rows.total && report.rows.good > 0, "{}", report.rows);
+    assert_eq!((report.found_from, report.found_to), (Some(now()), Some(later)));
+}
+
+fn of_other(mut draft: Draft) -> Draft {
+    let team = || TeamId::from("other");
+    draft.rows.iter_mut().flat_map(|window| &mut window.rows).for_each(|row| row.team_id = team());
+    draft.rejects.iter_mut().for_each(|row| row.team_id = team());
+    draft
+}
+
+/// What is staged and named by no line was left by a writer, or is at work this moment: no fault.
+#[test]
+fn what_waits_in_staging_is_counted_and_no_fault() {
+    let (disk, store) = disk();
+    let _ = committed(&store);
+    let mut expected = 0;
+    for (path, is_pending) in [
+        ("staging/archive.json", true),
+        ("staging/team=acme/7-0.parquet", true),
+        ("staging/team=acme/7-1.parquet", true),
+        ("staging/archive.txt", false),
+        ("staging/notes", false),
+    ] {
+        disk.tamper(path, Some(Bytes::from_static(b"x")));
+        let report = check(&disk);
+        expected += u64::from(is_pending);
+        assert_eq!((report.pending, report.faults.is_empty()), (expected, is_pending), "{path}");
+        if !is_pending {
+            assert_eq!(report.faults[0].object, path);
+            disk.tamper(path, None);
+        }
+    }
+}
+
+/// In a report as JSON and in one as text.
+#[test]
+fn a_fault_has_one_name() {
+    use FaultCode::*;
+    for code in [
+        Manifest,
+        Version,
+        ChainBreak,
+        SeqGap,
+        ArchiveId,
+        State,
+        TornTail,
+        HeadRollback,
+        Fork,
+        FileHash,
+        FileMissing,
+        FileSize,
+        PathMismatch,
+        OrphanFile,
+        DupFile,
+        RowCount,
+        RowRoot,
+        Unreadable,
+        TimeRegression,
+        TimeFuture,
+        StaleHead,
+        BadSig,
+        UnknownKey,
+        KeyMismatch,
+        CoverageGap,
+    ] {
+        assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{}\"", code.as_str()));
+    }
+}

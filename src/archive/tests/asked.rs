@@ -1,0 +1,173 @@
+//! What an archive answers about itself: its teams, the lines of a ledger and how far it reaches, what a reader sees.
+
+use super::super::store::Tail;
+use super::super::{LedgerLine, MemoryStore, StoreError};
+use super::signing::signer;
+use super::*;
+use crate::model::LedgerSeq;
+
+const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.jsonl";
+const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.jsonl";
+
+fn disk() -> (MemoryStore, Arc<dyn Store>) {
+    let disk = MemoryStore::new();
+    (disk.clone(), Arc::new(disk))
+}
+
+/// The history, three lines of it a day later and signed; and the team's state after each line.
+fn of_two_days(store: &Arc<dyn Store>) -> (Archive, Vec<super::super::TeamState>) {
+    let archive = open(store);
+    let mut writer = writer(&archive);
+    let mut states = Vec::new();
+    for (step, draft) in history().into_iter().enumerate() {
+        if step == 3 {
+            archive.sign_by(Some(Arc::new(signer(1))));
+        }
+        let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
+        let _ = writer.commit(draft, time).unwrap();
+        states.push(writer.state().clone());
+    }
+    (archive, states)
+}
+
+#[test]
+fn the_lines_up_to_one_tell_what_was_live_then() {
+    let (_, store) = disk();
+    let (archive, states) = of_two_days(&store);
+    let sum = |lines: &[LedgerLine], of: fn(&LedgerLine) -> u64| lines.iter().map(of).sum::<u64>();
+    for (state, count) in states.iter().zip(1_usize..) {
+        let told = archive.lines(&team(), state.seq).unwrap();
+        let last = told.lines.last().unwrap();
+        assert_eq!((told.lines.len(), last.seq, last.sha256), (count, state.seq, state.head));
+        assert_eq!((Some(last.at), last.kind.as_str()), (state.at, "commit"));
+        assert!(told.lines.windows(2).all(|pair| pair[1].prev == pair[0].sha256 && pair[1].seq == pair[0].seq.next()));
+        assert!(told.files.iter().map(|file| &file.entry).eq(state.files.values()), "line {count}");
+        for file in &told.files {
+            let first = states.iter().find(|state| state.files.contains_key(&file.entry.path)).unwrap();
+            assert_eq!(file.added_seq, first.seq, "{}", file.entry.path);
+        }
+        let live = sum(&told.lines, |line| line.files_added) - sum(&told.lines, |line| line.files_removed);
+        assert_eq!(live, state.files.len() as u64, "line {count}");
+        let rows = state.files.values().map(|file| file.rows).sum::<u64>();
+        assert_eq!(sum(&told.lines, |line| line.rows_added), rows, "line {count}");
+    }
+    assert_eq!(archive.lines(&TeamId::from("nobody"), LedgerSeq(9)).unwrap().lines, []);
+}
+
+#[test]
+fn a_line_that_does_not_check_is_named_by_who_asks_for_it() {
+    let (disk, store) = disk();
+    let (archive, _) = of_two_days(&store);
+    let whole = archive.lines(&team(), LedgerSeq(6)).unwrap();
+    let keep = disk.read(SECOND_DAY).unwrap().size();
+    disk.append(SECOND_DAY, Tail { keep, torn: 0 }, b"{\"v\":1,").unwrap();
+    assert_eq!(archive.lines(&team(), LedgerSeq(6)).unwrap(), whole, "what follows was not asked for");
+    let error = archive.lines(&team(), LedgerSeq(7)).unwrap_err();
+    assert!(matches!(&error, ArchiveError::Damaged { path, line: 4, .. } if path == SECOND_DAY), "{error}");
+    let mut text = disk.read(FIRST_DAY).unwrap().to_bytes().unwrap().to_vec();
+    let second = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    text[second] = b'x';
+    disk.tamper(FIRST_DAY, Some(text.into()));
+    for error in [archive.read(&team()).err().unwrap(), archive.writer(&team()).err().unwrap()] {
+        assert!(matches!(&error, ArchiveError::Damaged { path, line: 2, .. } if path == FIRST_DAY), "{error}");
+    }
+}
+
+/// What tells whether anything was committed since: a file more, or a byte more, of lines and of nothing else.
+#[test]
+fn a_ledger_reaches_further_with_each_line_and_with_nothing_else() {
+    let (disk, store) = disk();
+    let (archive, _) = of_two_days(&store);
+    let extent = || archive.extent(&team()).unwrap();
+    let heads = files_under(&store, "ledger").into_iter().find(|path| path.ends_with(".heads")).unwrap();
+    let whole = extent();
+    disk.tamper(&heads, None);
+    assert_eq!(extent(), whole);
+    let content = disk.read(SECOND_DAY).unwrap().to_bytes().unwrap();
+    disk.tamper(SECOND_DAY, Some(content.slice(1..)));
+    let shorter = extent();
+    disk.tamper(SECOND_DAY, Some(Bytes::new()));
+    let of_nothing = extent();
+    disk.tamper(SECOND_DAY, None);
+    let of_one_file = extent();
+    disk.tamper(FIRST_DAY, None);
+    let all = [whole, shorter, of_nothing, of_one_file, extent()];
+    for (at, one) in all.iter().enumerate() {
+        assert!(!all[at + 1..].contains(one), "{all:?}");
+    }
+    assert_eq!((extent(), archive.extent(&TeamId::from("nobody")).unwrap()), Default::default());
+}
+
+/// A ledger whose first line never came to stand is no team's; one whose first line is damaged is not passed over.
+#[test]
+fn a_team_is_one_whose_first_line_stands() {
+    let (disk, store) = disk();
+    let (archive, _) = of_two_days(&store);
+    let _ = archive.writer(&TeamId::from("other")).unwrap().commit(history().swap_remove(3), now()).unwrap();
+    let line = disk.read(FIRST_DAY).unwrap().to_bytes().unwrap();
+    let zeros = [[0; 700].as_slice(), b"\n"].concat();
+    let both = || Ok(vec![team(), TeamId::from("other")]);
+    let path = "ledger/team=more/2026-11-20.jsonl";
+    for (what, content, expected) in [
+        ("nothing", Vec::new(), both()),
+        ("half a line", line[..100].to_vec(), both()),
+        ("what a loss of power left of a line", zeros.clone(), both()),
+        ("that, and more behind it", [&zeros, line.as_ref()].concat(), Err(path)),
+        ("text", b"text\n".to_vec(), Err(path)),
+    ] {
+        disk.tamper(path, Some(content.into()));
+        let found = archive.teams();
+        match (&found, expected) {
+            (Ok(teams), Ok(expected)) => assert_eq!(*teams, expected, "{what}"),
+            (Err(ArchiveError::Damaged { path, line: 1, .. }), Err(expected)) => assert_eq!(path, expected, "{what}"),
+            _ => panic!("{what}: {found:?}"),
+        }
+    }
+}
+
+/// A commit whose files are not all in place is not seen, and said to be on its way.
+#[test]
+fn a_reader_stands_before_a_commit_that_is_not_finished() {
+    let (disk, store) = disk();
+    let (archive, states) = of_two_days(&store);
+    let reader = archive.read(&team()).unwrap();
+    assert!(!reader.is_pending() && reader.state() == &states[5]);
+    let names: Vec<_> = reader.inventory(Computers).unwrap().into_iter().map(|row| row.values[0].clone()).collect();
+    assert_eq!(names, ["one", "two", "three"].map(|name| crate::model::InventoryValue::Text(name.to_owned())));
+    let added = states[5].files.keys().find(|path| !states[4].files.contains_key(*path)).unwrap();
+    let content = disk.read(added).unwrap().to_bytes().unwrap();
+    for held in [None, Some(content.slice(1..))] {
+        disk.tamper(added, held);
+        let reader = archive.read(&team()).unwrap();
+        assert!(reader.is_pending() && reader.state() == &states[4]);
+    }
+}
+
+#[test]
+fn the_signer_is_the_one_in_force() {
+    let (_, store) = disk();
+    let archive = open(&store);
+    assert!(archive.signer().is_none());
+    archive.sign_by(Some(Arc::new(signer(1))));
+    assert_eq!(archive.signer().map(|held| held.key.public().clone()), Some(signer(1).key.public().clone()));
+}
+
+#[test]
+fn what_may_pass_is_told_from_what_will_not() {
+    let source = || StoreError::NotFound { path: "x".to_owned() };
+    for (error, is_transient, needs_reopen) in [
+        (ArchiveError::Store(source()), true, false),
+        (ArchiveError::Reopen { team: team(), seq: LedgerSeq(1), source: source() }, true, true),
+        (ArchiveError::Poisoned { team: team() }, true, true),
+        (ArchiveError::NotAnArchive, false, false),
+        (ArchiveError::Manifest { reason: "why".to_owned() }, false, false),
+    ] {
+        assert_eq!((error.is_transient(), error.needs_reopen()), (is_transient, needs_reopen), "{error}");
+    }
+    // A verb that failed has changed nothing where it says so, and where it was refused.
+    let io = |undone| {
+        let source = std::io::Error::from_raw_os_error(28);
+        StoreError::Io { verb: super::super::store::Verb::Append, path: "x".to_owned(), source, undone }
+    };
+    assert_eq!([io(true), io(false), source()].map(|error| error.is_undone()), [true, false, true]);
+}

@@ -1,0 +1,309 @@
+//! Signatures and remembered heads that do not fit the ledger beside which they stand: each is told for what it is.
+
+use super::super::heads::rotation_text;
+use super::super::{
+    FaultCode, Head, HeadGiven, HeadLine, MemoryStore, Signer, TeamKey, Verdict, VerifyOptions, VerifyReport, verify,
+};
+use super::signing::{key, signer};
+use super::*;
+use crate::model::{Digest, LedgerSeq};
+
+const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.heads";
+const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.heads";
+
+/// Three lines of one day and three of the next, each signed by the first key but those in `without`.
+fn signed_without(without: std::ops::Range<usize>) -> MemoryStore {
+    let disk = MemoryStore::new();
+    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(Arc::new(signer(1))));
+    let mut writer = writer(&archive);
+    for (step, draft) in history().into_iter().enumerate() {
+        let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
+        archive.sign_by((!without.contains(&step)).then(|| Arc::new(signer(1))));
+        let _ = writer.commit(draft, time).unwrap();
+    }
+    disk
+}
+
+fn signed() -> MemoryStore {
+    signed_without(0..0)
+}
+
+fn check(disk: &MemoryStore, keys: &[u8]) -> VerifyReport {
+    let keys = keys.iter().map(|seed| key(*seed).public().clone()).collect();
+    verify(disk, &VerifyOptions { keys, ..VerifyOptions::default() }).unwrap()
+}
+
+fn faults(report: &VerifyReport) -> Vec<(FaultCode, &str)> {
+    report.faults.iter().map(|fault| (fault.code, fault.detail.as_str())).collect()
+}
+
+fn content(disk: &MemoryStore, path: &str) -> Vec<u8> {
+    disk.read(path).unwrap().to_bytes().unwrap().to_vec()
+}
+
+fn lines(disk: &MemoryStore, path: &str) -> Vec<Vec<u8>> {
+    content(disk, path).split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+}
+
+fn put(disk: &MemoryStore, path: &str, lines: &[Vec<u8>]) {
+    disk.tamper(path, Some(lines.concat().into()));
+}
+
+/// What a loss of power left of a file of signatures: none of it is believed, and the line's signature is written again.
+#[test]
+fn what_an_interruption_leaves_of_a_signature_is_written_again() {
+    let zeros = || [[0; 600].as_slice(), b"\n"].concat();
+    for (what, path, keep, left) in [
+        ("half a line", SECOND_DAY, 2, b"6 0123".to_vec()),
+        ("a line of zeros", SECOND_DAY, 2, zeros()),
+        ("a line, and zeros behind it", SECOND_DAY, 3, zeros()),
+        ("half a line of a new day", SECOND_DAY, 0, b"4 ".to_vec()),
+        ("a line of zeros of a new day", SECOND_DAY, 0, zeros()),
+        ("nothing of a new day", SECOND_DAY, 0, Vec::new()),
+        ("half a line where there is no other", FIRST_DAY, 0, b"1 0123".to_vec()),
+    ] {
+        let disk = signed();
+        if path == FIRST_DAY {
+            disk.tamper(SECOND_DAY, None);
+        }
+        put(&disk, path, &[&lines(&disk, path)[..keep], &[left]].concat());
+        let archive = Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer(1))));
+        let _ = writer(&archive).commit(Draft { findings: vec![finding()], ..Draft::default() }, now()).unwrap();
+        let report = check(&disk, &[1]);
+        assert_eq!(faults(&report), [], "{what}");
+        assert_eq!(report.teams[0].signed.as_ref().unwrap().seq, LedgerSeq(7), "{what}");
+        let text = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path)).concat();
+        assert!(text.iter().all(|line| HeadLine::decode(&line[..line.len() - 1]).is_ok()), "{what}");
+    }
+}
+
+fn finding() -> super::super::Finding {
+    super::super::Finding {
+        stream: None,
+        kind: super::super::FindingKind::Late,
+        subject: "one more".to_owned(),
+        from: None,
+        to: None,
+        reason: String::new(),
+        count: 1,
+        found_at: now(),
+    }
+}
+
+/// The same seen by a verifier: at the very end it is an interruption, elsewhere damage.
+#[test]
+fn an_unfinished_signature_is_an_interruption_at_the_end_alone() {
+    let zeros = [[0; 600].as_slice(), b"\n"].concat();
+    let half = b"4 0123".to_vec();
+    let (torn, bad) = (FaultCode::TornTail, FaultCode::BadSig);
+    for (what, path, at, left, expected) in [
+        ("half a line", SECOND_DAY, 3, &half, torn),
+        ("half a line of a day that another follows", FIRST_DAY, 3, &half, bad),
+        ("zeros", SECOND_DAY, 3, &zeros, torn),
+        ("zeros of a day that another follows", FIRST_DAY, 3, &zeros, bad),
+        ("zeros before a line", SECOND_DAY, 2, &zeros, bad),
+        ("text", SECOND_DAY, 3, &b"text\n".to_vec(), bad),
+    ] {
+        let disk = signed();
+        let mut text = lines(&disk, path);
+        text.insert(at, left.clone());
+        put(&disk, path, &text);
+        let report = check(&disk, &[1]);
+        assert_eq!(report.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), [expected], "{what}");
+        assert_eq!(report.faults[0].object, format!("{path}:{}", at + 1), "{what}");
+    }
+}
+
+#[test]
+fn lines_that_nobody_signed_are_told_in_runs() {
+    let unsigned = |runs: &[&'static str]| runs.iter().map(|run| (FaultCode::BadSig, *run)).collect::<Vec<_>>();
+    let disk = signed();
+    let [first, second] = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path));
+    put(&disk, FIRST_DAY, &first[..1]);
+    put(&disk, SECOND_DAY, &[second[0].clone(), second[2].clone()]);
+    let runs = ["lines 2 to 3 are not signed", "lines 5 to 5 are not signed"];
+    assert_eq!(faults(&check(&disk, &[1])), unsigned(&runs));
+    // A run goes on over midnight. What stands before the first signature was written without a key.
+    put(&disk, SECOND_DAY, &second[1..]);
+    assert_eq!(faults(&check(&disk, &[1])), unsigned(&["lines 2 to 4 are not signed"]));
+    put(&disk, FIRST_DAY, &first[2..]);
+    put(&disk, SECOND_DAY, &second);
+    assert_eq!(faults(&check(&disk, &[1])), []);
+}
+
+/// A writer with the key signs what was written without it: of that day, and of days before.
+#[test]
+fn the_next_writer_with_the_key_signs_every_line_behind_the_last_signature() {
+    for without in [2..6, 3..6, 1..6, 5..6] {
+        let disk = signed_without(without.clone());
+        let archive = Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer(1))));
+        drop(writer(&archive));
+        let report = check(&disk, &[1]);
+        assert_eq!((faults(&report), report.notices.len()), (vec![], 0), "{without:?}");
+        let signatures: usize = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path).len()).iter().sum();
+        assert_eq!(signatures, 6, "{without:?}");
+    }
+}
+
+/// The last line is signed when it stands: that it is not, is worth a word to who gave the key that signs.
+#[test]
+fn a_last_line_without_a_signature_is_noticed_where_its_key_is_given() {
+    let (all, but_last) = (signed(), signed_without(5..6));
+    for (disk, keys, expected) in [
+        (&all, &[1][..], vec![]),
+        (&but_last, &[1], vec![FaultCode::BadSig]),
+        (&but_last, &[2, 1], vec![FaultCode::BadSig]),
+        (&but_last, &[], vec![]),
+        (&but_last, &[2], vec![]),
+    ] {
+        let report = check(disk, keys);
+        assert_eq!(report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>(), expected, "keys {keys:?}");
+        let is_known = keys.is_empty() || keys.contains(&1);
+        assert_eq!(faults(&report).is_empty(), is_known, "keys {keys:?}");
+    }
+    let none = signed_without(0..6);
+    let told = "nothing in it is signed, and a public key was given";
+    assert_eq!(faults(&check(&none, &[1])), [(FaultCode::BadSig, told)]);
+    assert_eq!(faults(&check(&none, &[])), []);
+}
+
+#[test]
+fn a_signature_of_a_line_that_is_not_there_is_named() {
+    let disk = signed();
+    let [first, second] = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path));
+    put(&disk, FIRST_DAY, &[first.as_slice(), &second[1..2]].concat());
+    let elsewhere = "line 5 does not stand in its day's ledger";
+    assert_eq!(faults(&check(&disk, &[1])), [(FaultCode::BadSig, elsewhere)]);
+    put(&disk, FIRST_DAY, &first);
+    let ledger = SECOND_DAY.replace("heads", "jsonl");
+    put(&disk, &ledger, &lines(&disk, &ledger)[..2]);
+    let cut = faults(&check(&disk, &[1])).iter().filter(|(code, _)| *code == FaultCode::HeadRollback).count();
+    assert_eq!(cut, 1);
+    disk.tamper(&ledger, None);
+    let report = check(&disk, &[1]);
+    let cut: Vec<&str> =
+        report.faults.iter().filter(|f| f.code == FaultCode::HeadRollback).map(|f| f.detail.as_str()).collect();
+    assert_eq!(cut, [4, 5, 6].map(|line| format!("line {line} was signed, and the ledger ends with 3")));
+}
+
+/// A key takes over by a line that both have signed, right behind the last line that the old one signed.
+#[test]
+fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
+    let disk = signed_without(3..6);
+    let text = |after, old: u8, new: u8| {
+        let (old, new) = (key(old).public().clone(), key(new).public().clone());
+        rotation_text("archive-1", &TeamKey::of(&team()), LedgerSeq(after), &old, &new)
+    };
+    let change = |after: u64, old: u8, by_old: u8, by_new: u8| {
+        let text = text(after, old, 2);
+        let (old, new) = (key(old).public().clone(), key(2).public().clone());
+        HeadLine::Rotation {
+            after: LedgerSeq(after),
+            old,
+            new,
+            signatures: [key(by_old).sign(&text), key(by_new).sign(&text)],
+        }
+    };
+    let (early, not_signed) = (
+        "a change of keys that does not follow what was signed before",
+        "a change of keys that the two keys have not signed",
+    );
+    let other_place = match change(2, 1, 1, 2) {
+        HeadLine::Rotation { old, new, signatures, .. } => {
+            HeadLine::Rotation { after: LedgerSeq(3), old, new, signatures }
+        }
+        line @ HeadLine::Signed { .. } => line,
+    };
+    for (line, expected) in [
+        (change(3, 1, 1, 2), vec![]),
+        (other_place, vec![(FaultCode::BadSig, not_signed)]),
+        (change(2, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
+        (change(4, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
+        (change(3, 3, 3, 2), vec![(FaultCode::BadSig, early)]),
+        (change(3, 1, 2, 2), vec![(FaultCode::BadSig, not_signed)]),
+        (change(3, 1, 1, 1), vec![(FaultCode::BadSig, not_signed)]),
+        (change(3, 1, 3, 3), vec![(FaultCode::BadSig, not_signed)]),
+    ] {
+        let disk = disk.snapshot();
+        put(&disk, FIRST_DAY, &[lines(&disk, FIRST_DAY), vec![line.encode().into_bytes()]].concat());
+        let report = check(&disk, &[]);
+        let told: Vec<_> =
+            faults(&report).into_iter().filter(|(_, detail)| detail.starts_with("a change of keys")).collect();
+        assert_eq!(told, expected, "{line:?}");
+    }
+}
+
+/// Opening with a key: what was signed before stands in the ledger, or the archive is not what it was.
+#[test]
+fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
+    let ledger = SECOND_DAY.replace("heads", "jsonl");
+    let disk = signed();
+    put(&disk, &ledger, &lines(&disk, &ledger)[..2]);
+    let open = |disk: &MemoryStore, signer: Signer| {
+        Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer))).writer(&team())
+    };
+    let refused = open(&disk, signer(1)).err().unwrap().to_string();
+    assert!(refused.contains("the signed line 6 is not the one that the ledger holds"), "{refused}");
+    assert!(open(&signed(), signer(1)).is_ok());
+    let other = MemoryStore::new();
+    let archive = super::open(&(Arc::new(other.clone()) as Arc<dyn Store>));
+    let _ = writer(&archive).commit(history().swap_remove(1), now()).unwrap();
+    put(&other, FIRST_DAY, &lines(&disk, FIRST_DAY)[..1]);
+    let refused = open(&other, signer(1)).err().unwrap().to_string();
+    assert!(refused.contains("the signed line 1 is not the one"), "{refused}");
+}
+
+/// What each head that was remembered elsewhere says of a ledger of six lines.
+#[test]
+fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
+    let disk = signed();
+    let archive = Archive::open(Arc::new(disk.clone())).unwrap();
+    let lines = archive.lines(&team(), LedgerSeq(6)).unwrap().lines;
+    let key = TeamKey::of(&team());
+    let head = |seq: u64, hash| Head::new("archive-1", &key, LedgerSeq(seq), hash);
+    let held = |seq: u64| head(seq, lines[usize::try_from(seq).unwrap() - 1].sha256);
+    let other = Digest::of(b"other");
+    let verified = |heads: &[&Head]| {
+        let heads = heads.iter().map(|head| HeadGiven::Note((*head).clone())).collect();
+        verify(&disk, &VerifyOptions { heads, ..VerifyOptions::default() }).unwrap()
+    };
+    for (what, head, code, detail) in [
+        (
+            "of another archive",
+            Head { archive_id: "a2".to_owned(), ..held(6) },
+            FaultCode::ArchiveId,
+            "a head of another archive",
+        ),
+        (
+            "of another team",
+            Head { team: TeamKey::of(&TeamId::from("b")), ..held(6) },
+            FaultCode::HeadRollback,
+            "no ledger of that team",
+        ),
+        ("of a line to come", head(7, other), FaultCode::HeadRollback, "the head is of seq 7, the ledger ends with 6"),
+        ("of another last line", head(6, other), FaultCode::Fork, lines[5].sha256.to_string().leak() as &str),
+        ("of another line", head(2, other), FaultCode::Fork, lines[1].sha256.to_string().leak()),
+        ("of a line under another number", head(2, lines[2].sha256), FaultCode::Fork, "line 2 was "),
+    ] {
+        let report = verified(&[&head]);
+        assert_eq!(report.faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), [code], "{what}");
+        assert!(report.faults[0].detail.contains(detail), "{what}: {}", report.faults[0].detail);
+        assert_eq!((report.verdict, report.teams[0].anchored), (Verdict::Broken, None), "{what}");
+    }
+    // The newest of those that are there vouches for all before it.
+    for (given, newest) in [(vec![2], 2), (vec![2, 4], 4), (vec![4, 2], 4), (vec![3, 3], 3)] {
+        let heads: Vec<Head> = given.into_iter().map(held).collect();
+        let report = verified(&heads.iter().collect::<Vec<_>>());
+        assert_eq!(report.teams[0].anchored.map(|anchored| anchored.seq), Some(LedgerSeq(newest)));
+        assert_eq!(report.verdict, Verdict::Anchored);
+    }
+    let other = TeamId::from("other");
+    let _ =
+        archive.writer(&other).unwrap().commit(Draft { findings: vec![finding()], ..Draft::default() }, now()).unwrap();
+    let report = verified(&[&held(6)]);
+    assert_eq!(
+        (report.faults.len(), report.verdict),
+        (0, Verdict::SelfConsistent),
+        "nothing vouches for the other team"
+    );
+}

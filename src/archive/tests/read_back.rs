@@ -1,0 +1,107 @@
+//! What a disk gives back is compared with what it was given, before the ledger says a word of it.
+
+use std::io::{self, Write};
+
+use super::super::stage::compare;
+use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
+use super::super::table::RowsDigest;
+use super::super::{MemoryStore, VerifyOptions, verify};
+use super::*;
+
+/// A disk that keeps one byte of each staged file otherwise than it was given it, so many hundredths into the file.
+struct Lying {
+    inner: MemoryStore,
+    hundredths: usize,
+}
+
+struct Writer {
+    inner: Box<dyn FileWriter>,
+    content: Vec<u8>,
+    hundredths: usize,
+}
+
+impl Store for Lying {
+    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.inner.create(path)?;
+        Ok(Box::new(Writer { inner, content: Vec::new(), hundredths: self.hundredths }))
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.inner.list(directory)
+    }
+
+    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.inner.publish(from, to)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.inner.remove(path)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.append(path, tail, bytes)
+    }
+
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        self.inner.lock(name)
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.content.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FileWriter for Writer {
+    fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
+        let at = (self.content.len() - 1) * self.hundredths / 100;
+        self.content[at] ^= 1;
+        self.inner.write_all(&self.content).unwrap();
+        self.inner.finish()
+    }
+}
+
+#[test]
+fn a_file_that_is_read_back_otherwise_is_not_committed() {
+    for step in 0..history().len() {
+        let honest = MemoryStore::new();
+        let shared: Arc<dyn Store> = Arc::new(honest.clone());
+        let mut before = writer(&open(&shared));
+        for draft in history().into_iter().take(step) {
+            let _ = commit(&mut before, draft).unwrap();
+        }
+        let state = before.state().clone();
+        drop(before);
+        for hundredths in [0, 20, 50, 90, 100] {
+            let disk = Lying { inner: honest.snapshot(), hundredths };
+            let shared: Arc<dyn Store> = Arc::new(disk.inner.clone());
+            let archive = Archive::open(Arc::new(disk)).unwrap();
+            let error = commit(&mut writer(&archive), history().swap_remove(step)).unwrap_err();
+            let is_told = matches!(error, ArchiveError::ReadBack { .. } | ArchiveError::Table { .. });
+            assert!(is_told, "step {step}, {hundredths} %: {error}");
+            assert_eq!(archive.read(&team()).unwrap().state(), &state, "step {step}, {hundredths} %");
+            // The same disk, once it is mended.
+            let _ = commit(&mut writer(&open(&shared)), history().swap_remove(step)).unwrap();
+            assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean(), "step {step}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_were_read_back_are_as_many_and_the_same() {
+    let digest = |number: u8| RowsDigest::from(crate::model::Digest([number; 32]));
+    assert!(compare("file", (3, digest(1)), (3, digest(1))).is_ok());
+    for found in [(2, digest(1)), (4, digest(1)), (3, digest(2)), (0, RowsDigest::default())] {
+        let refused = compare("file", found, (3, digest(1)));
+        assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{found:?}");
+    }
+}

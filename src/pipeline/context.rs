@@ -21,7 +21,7 @@ use super::plan::{Windows, windows_of};
 use super::progress::Progress;
 use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
-use super::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
+use super::settings::{self, Settings};
 use super::team::read_to;
 
 /// Where heavy work (decoding, compressing, syncing) is done.
@@ -61,7 +61,7 @@ struct Waiting {
 
 /// A commit under way, and after it the sessions that it left to be made.
 struct UnderWay {
-    /// Its events; none of them while sessions are made after it.
+    /// Its events, or what takes as much memory while sessions are made after it.
     events: watch::Receiver<usize>,
     end: tokio::task::JoinHandle<Committed>,
 }
@@ -195,10 +195,10 @@ impl TeamContext {
         self.check_whole()?;
         add(&mut waiting.batch);
         let waited = self.clock.monotonic().saturating_sub(waiting.emptied_at);
-        if waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) && !waiting.batch.is_idle() {
+        if waited >= Duration::from_secs(settings::COMMIT_DELAY_SECONDS_MAX) && !waiting.batch.is_idle() {
             return self.begin_commit(&mut waiting, false).await;
         }
-        if waiting.batch.held_events() >= COMMIT_EVENTS_MAX {
+        if waiting.batch.held_events() >= settings::COMMIT_EVENTS_MAX {
             return self.begin_commit(&mut waiting, true).await;
         }
         Ok(())
@@ -273,16 +273,16 @@ impl TeamContext {
         let held = waiting.batch.held_events();
         if let Some(under_way) = waiting.under_way.as_mut().filter(|_| holds_back) {
             // Of a commit that has ended nothing more is heard.
-            if under_way.events.wait_for(|events| held + events < HELD_EVENTS_MAX).await.is_ok() {
+            if under_way.events.wait_for(|events| held + events < settings::HELD_EVENTS_MAX).await.is_ok() {
                 return Ok(());
             }
         }
         self.finish(waiting).await?;
         self.check_whole()?;
-        let is_full = held >= HELD_EVENTS_MAX;
+        let is_full = held >= settings::HELD_EVENTS_MAX;
         let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state, is_full)));
         let taken = match ready {
-            Some(ready) if ready.held_events() >= COMMIT_EVENTS_MIN => ready,
+            Some(ready) if ready.held_events() >= settings::COMMIT_EVENTS_MIN => ready,
             Some(too_few) if !is_full => {
                 waiting.batch.join(too_few);
                 return Ok(());
@@ -304,7 +304,7 @@ impl TeamContext {
             let mut remembered = lock(&remembered);
             let mut flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
             if let Some(part) = left_behind(writer.state()) {
-                left.send_replace(0);
+                left.send_replace(settings::SESSIONS_AS_EVENTS);
                 flushed.commits += u64::from(part.commit(&mut writer, &mut remembered, seen_at, now)?);
             }
             Ok((flushed, clock.monotonic().saturating_sub(began)))

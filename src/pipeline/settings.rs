@@ -7,11 +7,13 @@ use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
 
 /// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
 /// memory that a backfill takes.
-pub const COMMIT_EVENTS_MAX: usize = 18_000;
+pub const COMMIT_EVENTS_MAX: usize = 17_000;
 /// Windows that are read whole and hold fewer events than this wait for others.
 pub const COMMIT_EVENTS_MIN: usize = 10_000;
 /// Events that are read and not committed, those of the commit under way among them, above which reading waits.
-pub const HELD_EVENTS_MAX: usize = 34_000;
+pub const HELD_EVENTS_MAX: usize = 30_000;
+/// Events that making sessions after a commit takes as much memory as.
+pub const SESSIONS_AS_EVENTS: usize = 11_000;
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// Events of one walk above which a range is read as two halves.
 pub const WALK_EVENTS_MAX: u64 = 12_000;

@@ -220,7 +220,7 @@ fn table(path: &str, error: &ParquetError) -> ArchiveError {
 #[cfg(test)]
 mod tests {
     use parquet::basic::{Compression, Encoding};
-    use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataBuilder};
+    use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataBuilder, RowGroupMetaData};
 
     use super::super::super::tests::events;
     use super::super::super::{Dataset, MemoryStore};
@@ -234,7 +234,7 @@ mod tests {
     /// The same file under another description.
     fn described(groups: &Groups, change: &dyn Fn(ParquetMetaData) -> ParquetMetaData) -> Groups {
         let metadata = Arc::new(change(groups.metadata.as_ref().clone()));
-        Groups { path: groups.path.clone(), blob: groups.blob.clone(), metadata }
+        Groups { metadata, ..groups.clone() }
     }
 
     fn with_group(metadata: ParquetMetaData, group: RowGroupMetaData) -> ParquetMetaData {

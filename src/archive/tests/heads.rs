@@ -16,7 +16,7 @@ fn signed_without(without: std::ops::Range<usize>) -> MemoryStore {
     let disk = MemoryStore::new();
     let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(Arc::new(signer(1))));
     let mut writer = writer(&archive);
-    for (step, draft) in history().into_iter().enumerate() {
+    for (step, draft) in history().into_iter().take(6).enumerate() {
         let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
         archive.sign_by((!without.contains(&step)).then(|| Arc::new(signer(1))));
         let _ = writer.commit(draft, time).unwrap();

@@ -154,7 +154,7 @@ fn the_whole_is_the_sum_of_its_teams() {
     ] {
         assert_eq!((whole.good, whole.total), (parts[0].good + parts[1].good, parts[0].total + parts[1].total));
     }
-    assert_eq!((report.commits.to_string(), report.files.good + 1), ("12/12".to_owned(), report.files.total));
+    assert_eq!((report.commits.to_string(), report.files.good + 1), ("13/13".to_owned(), report.files.total));
     assert!(report.rows.good < report.rows.total && report.rows.good > 0, "{}", report.rows);
     assert_eq!((report.found_from, report.found_to), (Some(now()), Some(later)));
 }
@@ -174,8 +174,8 @@ fn what_waits_in_staging_is_counted_and_no_fault() {
     let mut expected = 0;
     for (path, is_pending) in [
         ("staging/archive.json", true),
-        ("staging/team=acme/7-0.parquet", true),
-        ("staging/team=acme/7-1.parquet", true),
+        ("staging/team=acme/8-0.parquet", true),
+        ("staging/team=acme/8-1.parquet", true),
         ("staging/archive.txt", false),
         ("staging/notes", false),
     ] {

@@ -41,7 +41,11 @@ fn embed_queries() {
         .filter(|name| name.ends_with(".sql"))
         .collect();
     names.sort();
-    let each = names.iter().map(|name| format!("    ({name:?}, include_str!({:?})),\n", folder.join(name)));
+    // By the checkout that is compiled: another may have left this list in a target directory that they share.
+    let text = |name: &String| {
+        format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?}))", format!("/queries/{name}"))
+    };
+    let each = names.iter().map(|name| format!("    ({name:?}, {}),\n", text(name)));
     let list = format!("const EMBEDDED: &[(&str, &str)] = &[\n{}];\n", each.collect::<String>());
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
     std::fs::write(Path::new(&out).join("queries.rs"), list).expect("OUT_DIR can be written");

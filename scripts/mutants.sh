@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Plants bugs where the promise rests (collect, archive, correlate), one at a time, and runs the tests that must notice.
 #
-#   scripts/mutants.sh                              every mutant that cargo-mutants knows; hours
-#   SAMPLE=300 SEED=5 scripts/mutants.sh            so many of each room, drawn by the seed
+#   scripts/mutants.sh                              every mutant that cargo-mutants knows; hours or more
+#   SAMPLE=60 SEED=9 scripts/mutants.sh             so many of each room, drawn by the seed; 21 minutes, beside other builds
 #   ONLY=src/correlate/session.rs scripts/mutants.sh   those whose names, as `cargo mutants --list` tells them, have this
 #
 # All of them are built into one program with a switch (scripts/mutants/main.rs), in minutes. The three rooms use few others and
 # not each other (tests/tidy.rs holds them to it), so the program is of these alone, and a mutant meets the tests of its own room.
 # Every quick test runs once to see which mutants it comes by; then each mutant meets those that come by it, the short ones
-# first, until one fails. What none of these notices meets those that take long: every fault of every step, torn disks, kills,
-# exhaustive paging. What becomes of each: target/mutants/results.txt.
+# first, until one fails. What none of these notices meets those that take long (every fault of every step, torn disks, kills,
+# exhaustive paging) in the same way: those that come by it, the shortest first, as many as take SLOW_SECONDS (60) in all. More
+# seconds can only find more; a test that takes longer than they are is left out, and named. What becomes of each mutant:
+# target/mutants/results.txt. Seconds are the processor's, so that what else the machine does decides nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,8 +21,12 @@ readonly used=(api clock.rs model planted.rs)
 readonly slow='any_flipped_bit|every_damage|exhaustive|tests::faults|tests::flips|tests::kills|tests::torn|any_way_of_committing|the_digest_of_rows_forgets|what_could_not_be_synced'
 # Quick tests of up to so many milliseconds run before the others.
 readonly short_ms_max=100
-# How long tests may take: a mutant that takes longer counts as one that never ends.
-readonly quick_seconds_max=60 slow_seconds_max=3600
+# How long the slow tests of one mutant may take, as they were seen without any.
+readonly slow_seconds=${SLOW_SECONDS:-60}
+# How long tests may take with a mutant: one that takes longer counts as one that never ends.
+readonly quick_seconds_max=60 slow_seconds_max=$((3 * slow_seconds))
+# Of the clock they may take so many times as much: they wait, and for other programs too.
+readonly waiting=5
 readonly memory_kib_max=$((8 << 20))
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
@@ -59,34 +65,52 @@ build() {
 }
 
 # run MUTANT SECONDS [ARGUMENT...]: tests with a mutant on. They stop at the first failure, which stable Rust has to be asked for.
+# What they took, in milliseconds, is then in `took`.
 run() {
-  local mutant=$1 seconds=$2 code=0
-  (
-    cd "$tree"
-    ulimit -c 0 -v "$memory_kib_max" 2>/dev/null || true
-    export TMPDIR=$scratch/files RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 MUTANT=$mutant MUTANTS_SEEN=$scratch/seen
-    mkdir "$TMPDIR"
-    exec timeout -k 5 "$seconds" "$program" -Zunstable-options --fail-fast --exact "${@:3}"
-  ) >"$scratch/said" 2>&1 </dev/null || code=$?
+  local mutant=$1 seconds=$2 code=0 TIMEFORMAT='%U %S'
+  {
+    time (
+      cd "$tree"
+      ulimit -c 0 -v "$memory_kib_max" 2>/dev/null || true
+      ulimit -t "$seconds"
+      export TMPDIR=$scratch/files RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=0 MUTANT=$mutant MUTANTS_SEEN=$scratch/seen
+      mkdir "$TMPDIR"
+      exec timeout -k 5 "$((waiting * seconds))" "$program" -Zunstable-options --fail-fast --exact "${@:3}"
+    ) >"$scratch/said" 2>&1 </dev/null || code=$?
+  } 2>"$scratch/time"
+  took=$(awk 'END { printf "%d", 1000 * ($1 + $2) }' "$scratch/time")
   rm -rf "$scratch/files"
   return "$code"
 }
 
-# The tests of a room go to quick.txt and slow.txt; what each of the quick ones comes by, and its milliseconds, to met.txt
-# (MUTANT MILLISECONDS TEST).
-observe() {
-  local test begin ms
-  : >"$out/met.txt"
+# Whether a run ended because it took more than it may, by how it ended.
+is_endless() { [ "$1" -eq 124 ] || [ "$1" -eq 137 ] || [ "$1" -eq 152 ]; }
+
+# The tests of a room go to quick.txt and slow.txt.
+sort_tests() {
   "$program" --list 2>/dev/null | sed -n "s/^\($1::.*\): test\$/\1/p" >"$out/tests.txt"
   grep -E "$slow" "$out/tests.txt" >"$out/slow.txt" || true
   grep -vE "$slow" "$out/tests.txt" >"$out/quick.txt" || true
+}
+
+# observe KIND SECONDS: what each of the quick or slow tests comes by, and its milliseconds, goes to met-KIND.txt (MUTANT
+# MILLISECONDS TEST), the shortest first.
+observe() {
+  local test code
+  : >"$scratch/met"
   while read -r test; do
     : >"$scratch/seen"
-    begin=$(date +%s%N)
-    run seen "$slow_seconds_max" "$test" || { cat "$scratch/said" >&2 && echo "$test fails without any mutant" >&2 && exit 1; }
-    ms=$((($(date +%s%N) - begin) / 1000000))
-    sed "s|\$| $ms $test|" "$scratch/seen" >>"$out/met.txt"
-  done <"$out/quick.txt"
+    code=0
+    run seen "$2" "$test" || code=$?
+    if is_endless "$code"; then
+      echo "left out, for it takes more than $2 seconds: $test" >&2
+    elif [ "$code" -ne 0 ]; then
+      cat "$scratch/said" >&2 && echo "$test fails without any mutant" >&2 && exit 1
+    else
+      sort -u "$scratch/seen" | sed "s|\$| $took $test|" >>"$scratch/met"
+    fi
+  done <"$out/$1.txt"
+  sort -s -n -k 2,2 "$scratch/met" >"$out/met-$1.txt"
 }
 
 # As many mutants of a room as SAMPLE says, of those that ONLY names, in an order that the seed alone decides; all without it.
@@ -101,21 +125,44 @@ meet() {
   local code=0
   [ $# -gt 3 ] || return 1
   run "${@:2}" || code=$?
-  case $code in
-    0) return 1 ;;
-    124 | 137) echo "never ended" ;;
-    *) echo "noticed by $1 tests"$'\t'"$(sed -nE 's/^test (.*) \.\.\. FAILED$/\1/p' "$scratch/said" | head -n 1)" ;;
-  esac
+  if [ "$code" -eq 0 ]; then return 1; fi
+  if is_endless "$code"; then echo "never ended" && return; fi
+  echo "noticed by $1 tests"$'\t'"$(sed -nE 's/^test (.*) \.\.\. FAILED$/\1/p' "$scratch/said" | head -n 1)"
 }
 
-# What becomes of a mutant.
-fate() {
-  local short others long
-  mapfile -t short < <(awk -v id="$1" -v most="$short_ms_max" '$1 == id && $2 <= most { print $3 }' "$out/met.txt")
-  mapfile -t others < <(awk -v id="$1" -v most="$short_ms_max" '$1 == id && $2 > most { print $3 }' "$out/met.txt")
-  mapfile -t long <"$out/slow.txt"
-  meet quick "$1" "$quick_seconds_max" "${short[@]}" || meet quick "$1" "$quick_seconds_max" "${others[@]}" ||
-    meet slow "$1" "$slow_seconds_max" "${long[@]}" || echo missed
+meet_quick() {
+  local short others
+  mapfile -t short < <(awk -v id="$1" -v most="$short_ms_max" '$1 == id && $2 <= most { print $3 }' "$out/met-quick.txt")
+  mapfile -t others < <(awk -v id="$1" -v most="$short_ms_max" '$1 == id && $2 > most { print $3 }' "$out/met-quick.txt")
+  meet quick "$1" "$quick_seconds_max" "${short[@]}" || meet quick "$1" "$quick_seconds_max" "${others[@]}"
+}
+
+meet_slow() {
+  local long
+  mapfile -t long < <(awk -v id="$1" -v most="$((1000 * slow_seconds))" '$1 == id && (all += $2) <= most { print $3 }' "$out/met-slow.txt")
+  meet slow "$1" "$slow_seconds_max" "${long[@]}"
+}
+
+# What becomes of the mutants of a room. The slow tests are only observed when a mutant is there for them.
+judge() {
+  local mutant name state missed=()
+  sort_tests "$1"
+  observe quick 3600
+  while IFS=$'\t' read -r mutant name state; do
+    if [ "$state" != built ]; then
+      state=${state/: /$'\t'}
+    elif ! state=$(meet_quick "$mutant"); then
+      missed+=("$mutant"$'\t'"$name")
+      continue
+    fi
+    printf '%s\t%s\t%s\n' "$1" "$name" "$state" >>"$out/results.txt"
+  done < <(awk -F '\t' -v under="src/$1/" 'index($2, under) == 1' "$out/states.txt")
+  if [ ${#missed[@]} -eq 0 ]; then return; fi
+  observe slow "$slow_seconds"
+  for name in "${missed[@]}"; do
+    state=$(meet_slow "${name%%$'\t'*}") || state=missed
+    printf '%s\t%s\t%s\n' "$1" "${name#*$'\t'}" "$state" >>"$out/results.txt"
+  done
 }
 
 mkdir -p "$out"
@@ -126,11 +173,7 @@ make_tree
 program=$(build)
 : >"$out/results.txt"
 for room in "${rooms[@]}"; do
-  if grep -q "^src/$room/" "$out/drawn.txt"; then observe "$room"; fi
-  while IFS=$'\t' read -r mutant name state; do
-    if [ "$state" = built ]; then state=$(fate "$mutant"); else state=${state/: /$'\t'}; fi
-    printf '%s\t%s\t%s\n' "$room" "$name" "$state" >>"$out/results.txt"
-  done < <(awk -F '\t' -v under="src/$room/" 'index($2, under) == 1' "$out/states.txt")
+  if grep -q "^src/$room/" "$out/drawn.txt"; then judge "$room"; fi
 done
 cut -f 1,3 "$out/results.txt" | sort | uniq -c
 ! grep -q $'\tmissed' "$out/results.txt"

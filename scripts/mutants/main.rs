@@ -332,6 +332,20 @@ fn build(command: &[String], tree: &Path, placed: &[Placed]) -> Answer<Build> {
     }
 }
 
+/// Leaves out a mutant. That a value to be repeated in an array cannot be copied is said of one place in a function alone: the
+/// other mutants of that function that repeat values share its fate, or each would cost a build.
+fn leave_out(mutants: &mut [Mutant], id: usize, state: &State) {
+    let (file, span) = (mutants[id - 1].file.clone(), mutants[id - 1].span.clone());
+    let is_copy = matches!(state, State::DoesNotCompile(why) if why.contains("std::marker::Copy` is not satisfied"));
+    for mutant in mutants {
+        let repeats = is_copy && mutant.genre == "FnValue" && mutant.replacement.contains("; ");
+        if mutant.id == id || (repeats && mutant.file == file && mutant.span == span) {
+            eprintln!("left out: {}: {state:?}", mutant.name);
+            mutant.state = state.clone();
+        }
+    }
+}
+
 fn table(mutants: &[Mutant]) -> String {
     let line = |mutant: &Mutant| {
         let state = match &mutant.state {
@@ -363,8 +377,7 @@ fn main() -> Answer<()> {
             }
             Build::Failed(failed) => {
                 for (id, state) in failed {
-                    eprintln!("left out: {}: {state:?}", mutants[id - 1].name);
-                    mutants[id - 1].state = state;
+                    leave_out(&mut mutants, id, &state);
                 }
             }
         }

@@ -64,7 +64,9 @@ fn running(mut child: Child) -> Running {
 
 /// A service with two teams over some days, and in the first of them a session and a broken event of strangers.
 pub fn with_strangers() -> (Scene, Running) {
-    let config = SandboxConfig { teams: 2, days: 3, sessions_per_day: 40, ..SandboxConfig::default() };
+    // No day of more sessions than another, whichever days these are.
+    let config =
+        SandboxConfig { teams: 2, days: 3, sessions_per_day: 40, dense_every_days: 0, ..SandboxConfig::default() };
     let scene = Scene::of(config);
     let team = scene.team(0);
     let now = scene.sandbox.handle.now();

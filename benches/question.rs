@@ -61,6 +61,7 @@ fn look_ups(out: &mut dyn Write, whole: &Engine) -> Result<(), Box<dyn Error>> {
     writeln!(out, "every row of all months: {scan:.1?}")?;
     let known = event(FIRST_MONTH.parse()?);
     let Detail::Connections(known) = known.detail else { return Err("not a connection".into()) };
+    let known = known.detail();
     let values = [
         ("connection_id", known.connection_id.map(|id| id.to_string())),
         ("device_id", known.device_id.map(|id| id.to_string())),
@@ -163,13 +164,16 @@ fn event(time: Instant) -> EventRow {
         first_seen_at: time,
         redacted: false,
         raw: Bytes::from(raw),
-        detail: Detail::Connections(Box::new(ConnectionDetail {
-            connection_id: Some(connection.as_str().into()),
-            device_id: Some(device.as_str().into()),
-            computer_host_name: Some(format!("office-{device}.example").into()),
-            peer_email: Some(format!("person-{}@team.example", digest.0[2]).into()),
-            peer_ip: Some(format!("192.0.2.{}", digest.0[3]).into()),
-            ..ConnectionDetail::default()
-        })),
+        detail: Detail::Connections(
+            ConnectionDetail {
+                connection_id: Some(connection.as_str().into()),
+                device_id: Some(device.as_str().into()),
+                computer_host_name: Some(format!("office-{device}.example").into()),
+                peer_email: Some(format!("person-{}@team.example", digest.0[2]).into()),
+                peer_ip: Some(format!("192.0.2.{}", digest.0[3]).into()),
+                ..ConnectionDetail::default()
+            }
+            .into(),
+        ),
     }
 }

@@ -3,11 +3,12 @@
 //!
 //! The archive's years that are over are one file each, as the pipeline has it: of 84 months, 17 files. As a file a month, a
 //! question over every row took 1.4 to 1.6 times as long as one large file by hand, as a file a month by hand does: 84 files
-//! are opened, and their groups matched as if they could be null, since the engine asks several files for no statistics. Neither
-//! `union_by_name`, a pattern instead of a list, a stated number of rows, nor the engine's settings for prefetching, caches
-//! and order changed that. With years it took 1.2 to 1.45 times as long on a busy machine; row groups of a month, which go into their year as they
-//! are, are no slower there than groups of 131,072 rows made anew, and a file a quarter (29) is no faster than a file a year. What
-//! could be spared before was setting up to expand each small column of each file: see `REPEATED` in `archive/table/sessions.rs`.
+//! are opened, and their groups matched as if they could be null, since the engine asks several files for no statistics.
+//! Neither `union_by_name`, a pattern instead of a list, a stated number of rows, nor the engine's settings for prefetching,
+//! caches and order changed that. With years it took 1.20 times as long with all else held still, and up to 1.45 on a busy
+//! machine; row groups of a month, which go into their year as they are, are no slower there than groups of 131,072 rows made
+//! anew, and a file a quarter (29) is no faster than a file a year. What could be spared before was setting up to expand each
+//! small column of each file: see `REPEATED` in `archive/table/sessions.rs`.
 //!
 //! All that answer a question are asked in turn, so that what else the machine does meets them alike. Late events come to the
 //! first month of the archive's first year: after one month that is a file of a month, after 12 and 84 one of a year.
@@ -242,7 +243,7 @@ fn event(digest: &Digest, kind: &str, time: Instant) -> EventRow {
         first_seen_at: time,
         redacted: false,
         raw: Bytes::from(raw),
-        detail: Detail::Connections(Box::new(detail)),
+        detail: Detail::Connections(detail.into()),
     }
 }
 

@@ -25,7 +25,7 @@ fn event(number: u64, start: Instant) -> EventRow {
         first_seen_at: start,
         redacted: false,
         raw: format!("{{\"id\":\"event-{number:05}\",\"ü\":\"\u{1F980}\"}}").into(),
-        detail: Detail::Connections(Box::new(detail)),
+        detail: Detail::Connections(detail.into()),
     }
 }
 

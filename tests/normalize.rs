@@ -34,7 +34,7 @@ fn connection(fields: &str) -> Result<EventRow, Box<RejectRow>> {
 
 fn detail(fields: &str) -> ConnectionDetail {
     match connection(fields).unwrap().detail {
-        Detail::Connections(detail) => *detail,
+        Detail::Connections(texts) => texts.detail(),
         other => panic!("not a connection: {other:?}"),
     }
 }
@@ -199,8 +199,8 @@ fn the_deprecated_form_takes_its_computer_from_the_request() {
         let event = format!(r#"{{"id":"e",{TIME},{fields}}}"#);
         let row = read(Stream::Connections, Some(&device), event.as_bytes()).unwrap();
         assert_eq!(row.raw, event);
-        let Detail::Connections(detail) = row.detail else { panic!("not a connection") };
-        assert_eq!(detail.device_id, Some(DeviceId::from(expected)), "{fields}");
+        let Detail::Connections(texts) = row.detail else { panic!("not a connection") };
+        assert_eq!(texts.detail().device_id, Some(DeviceId::from(expected)), "{fields}");
     }
 }
 

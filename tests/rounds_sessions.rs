@@ -12,8 +12,10 @@ use annals::archive::{
     Archive, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
 };
 use annals::correlate::{connection_of, session_of};
-use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid};
-use annals::pipeline::{Remembered, Settings, catch_up_by, correlate, put_off};
+use annals::model::{
+    ConnectionDetail, ConnectionId, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
+};
+use annals::pipeline::{Remembered, Settings, Workers, catch_up_beside, catch_up_by, correlate, put_off};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
@@ -47,7 +49,7 @@ fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
         first_seen_at: at(NOW),
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
-        detail: Detail::Connections(Box::new(detail)),
+        detail: Detail::Connections(detail.into()),
     }
 }
 
@@ -69,8 +71,9 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
 
 /// What is archived of sessions, by connection.
 fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
-    let ids: Vec<_> = rows.iter().filter_map(connection_of).collect();
-    let found = [writer.open_sessions().unwrap(), writer.resting_sessions(&ids).unwrap()].concat();
+    let ids: Vec<ConnectionId> = rows.iter().filter_map(connection_of).map(ConnectionId::from).collect();
+    let ids: Vec<&ConnectionId> = ids.iter().collect();
+    let found = [writer.sessions().open().unwrap(), writer.sessions().resting(&ids).unwrap()].concat();
     let count = found.len();
     let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
     assert_eq!(found.len(), count, "a session stands twice");
@@ -81,7 +84,7 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
     let mut events: HashMap<&str, Vec<&EventRow>> = HashMap::new();
     for row in rows {
         if let Some(id) = connection_of(row) {
-            events.entry(id.as_str()).or_default().push(row);
+            events.entry(id).or_default().push(row);
         }
     }
     events.into_iter().map(|(id, events)| (id.to_owned(), session_of(&events).unwrap())).collect()
@@ -91,12 +94,13 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 type Told = (u64, usize, u64, bool, usize);
 
 /// Of a commit: whether another process makes it, whether its windows become one file each, whether it puts its sessions
-/// off, and how many events' sessions are made up for after it.
-type Ways = (bool, bool, bool, Option<u64>);
+/// off, and how many events' sessions are made up for beside it and after it.
+type Ways = (bool, bool, bool, [Option<u64>; 2]);
 
 fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
     let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
-    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(1..20u64)), 6))
+    let made_up = || proptest::option::of(1..20u64);
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), [made_up(), made_up()]), 6))
 }
 
 proptest! {
@@ -111,7 +115,7 @@ proptest! {
         let (archive, mut writer) = open(&store);
         let mut remembered = Remembered::default();
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
-        for (number, (forget, compact, is_put_off, catches_up)) in commits.into_iter().enumerate() {
+        for (number, (forget, compact, is_put_off, [beside, after])) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
             for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
                 if *commit != number {
@@ -129,13 +133,24 @@ proptest! {
                 remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);
-            match is_put_off {
-                true => put_off(&mut draft, &writer),
-                false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
-            }
-            let _ = writer.commit(draft, at(NOW)).unwrap();
+            let commit = |writer: &mut TeamWriter, remembered: &mut Remembered| {
+                match is_put_off {
+                    true => put_off(&mut draft, writer),
+                    false => correlate(&mut draft, writer, remembered, at(NOW))?,
+                }
+                writer.commit(draft, at(NOW))
+            };
+            let _ = match beside.filter(|_| !is_whole(&writer)) {
+                None => commit(&mut writer, &mut remembered).unwrap(),
+                Some(events) => {
+                    let workers = if number % 2 == 0 { Workers::Inline } else { Workers::Threads };
+                    let other = |writer: &mut TeamWriter| commit(writer, &mut Remembered::default());
+                    let both = (&mut writer, &mut remembered);
+                    catch_up_beside(both, events, workers, (at(NOW), at(NOW)), other).unwrap().0
+                }
+            };
             archived.extend(rows);
-            if let Some(events) = catches_up.filter(|_| !is_whole(&writer)) {
+            if let Some(events) = after.filter(|_| !is_whole(&writer)) {
                 let _ = catch_up_by(&mut writer, &mut remembered, events, at(NOW), at(NOW)).unwrap();
             }
             if is_whole(&writer) {

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use annals::archive::Store;
 use simulation::faults::Coverage;
 use simulation::faults::{Fault, Rare};
+use simulation::plan::{DAY, Plan};
 use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
@@ -91,7 +92,7 @@ fn tell(broken: &Broken) -> String {
 #[test]
 fn one_seed() {
     let Some(seed) = number("ANNALS_SIM_SEED") else { return };
-    let plan = simulation::plan::Plan::of(seed, days(), None);
+    let plan = Plan::of(seed, days(), None);
     println!("{} teams, polls every {} s: {:?}", plan.teams, plan.poll, plan.faults);
     match run(seed, days(), true) {
         Ok(outcome) => {
@@ -189,7 +190,11 @@ fn worlds_full_of_faults_break_no_law() {
     }
     let took = began.elapsed().as_secs_f64();
     let (coverage, broken, requests, open) = sum.into_inner().unwrap();
-    let days = seeds * u64::try_from(days()).unwrap();
+    let lived = |seed| {
+        let plan = Plan::of(seed, days(), None);
+        u64::try_from((plan.end - plan.start) / DAY).unwrap()
+    };
+    let days: u64 = (first..first + seeds).map(lived).sum();
     println!(
         "{seeds} worlds ({open} with a known fault), {days} days, {requests} requests, {} faults in {took:.0} s: {:.0} days a second",
         coverage.injected(),

@@ -113,12 +113,6 @@ pub fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(bytes))
 }
 
-/// Whether `text` is a string without escapes.
-pub(super) fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() >= 2 && bytes.starts_with(b"\"") && bytes.ends_with(b"\"") && memchr::memchr(b'\\', bytes).is_none()
-}
-
 struct Lossy;
 
 impl Visitor<'_> for Lossy {
@@ -169,17 +163,31 @@ pub(super) fn value_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// The index after the value that starts at `at`, and whether that is a string without escapes.
+pub(super) fn value_and_kind(bytes: &[u8], at: usize) -> (usize, bool) {
+    match bytes.get(at) {
+        Some(b'"') => string_and_kind(bytes, at),
+        _ => (value_end(bytes, at), false),
+    }
+}
+
 /// The index after the closing quote of the string that starts at `start`.
 pub fn string_end(bytes: &[u8], start: usize) -> usize {
+    string_and_kind(bytes, start).0
+}
+
+fn string_and_kind(bytes: &[u8], start: usize) -> (usize, bool) {
     let mut at = start + 1;
+    let mut is_plain = true;
     while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += step;
         if bytes[at] == b'"' {
-            return at + 1;
+            return (at + 1, is_plain);
         }
+        is_plain = false;
         at += 2;
     }
-    bytes.len()
+    (bytes.len(), false)
 }
 
 /// Where `part`, a slice of `whole`, stands in it.

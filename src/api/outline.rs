@@ -69,9 +69,12 @@ impl<'a> Outline<'a> {
                     open = outer;
                 }
                 _ => {
-                    let key = at..json::value_end(bytes, at);
-                    let start = json::space_end(bytes, json::space_end(bytes, key.end) + 1);
-                    let key = json::string(text.get(key)?).unwrap_or_default();
+                    let (key_end, is_plain) = json::value_and_kind(bytes, at);
+                    let start = json::space_end(bytes, json::space_end(bytes, key_end) + 1);
+                    let key = match is_plain {
+                        true => Cow::Borrowed(text.get(at + 1..key_end - 1)?),
+                        false => json::string(text.get(at..key_end)?).unwrap_or_default(),
+                    };
                     let place = fields.len();
                     let before = std::mem::replace(&mut open.last, place);
                     let mut field = Field { key, text: "", is_plain: false, before, last: NONE };
@@ -79,9 +82,8 @@ impl<'a> Outline<'a> {
                         above.push(std::mem::replace(&mut open, Open { field: place, start, last: NONE }));
                         at = start + 1;
                     } else {
-                        at = json::value_end(bytes, start);
+                        (at, field.is_plain) = json::value_and_kind(bytes, start);
                         field.text = text.get(start..at)?;
-                        field.is_plain = json::is_plain(field.text);
                     }
                     fields.push(field);
                 }

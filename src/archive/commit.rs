@@ -7,12 +7,10 @@
 //! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
 //! reads whether the line is there, and does step 3 again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::{
-    ConnectionId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId,
-};
+use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId};
 use crate::planted::{self, Bug};
 
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
@@ -22,12 +20,12 @@ use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
-use super::sessions::{HeldSession, Lookup};
+use super::sessions::{Lookup, SessionsReader, SessionsView};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::table::{ConnectionColumns, RowsDigest};
+use super::table::RowsDigest;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
 /// How a commit ended when nothing went wrong.
@@ -156,36 +154,19 @@ impl TeamWriter {
         reader::reject_rows_in(self.store.as_ref(), path)
     }
 
-    /// See [`Lookup::open`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn open_sessions(&self) -> Result<Vec<HeldSession>, ArchiveError> {
-        Lookup::open(self.store.as_ref(), &self.state)
+    /// What sessions are made of.
+    pub fn sessions(&mut self) -> SessionsReader<'_> {
+        SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
     }
 
-    /// See [`Lookup::resting`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn resting_sessions(&mut self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
-        self.lookup.resting(self.store.as_ref(), &self.state, ids)
+    /// The same as it stands now, for use beside a commit; to be [given back](Self::end_view).
+    pub fn view_sessions(&mut self) -> SessionsView {
+        SessionsView { store: self.store.clone(), state: self.state.clone(), lookup: std::mem::take(&mut self.lookup) }
     }
 
-    /// See [`reader::connection_rows`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn connection_rows(&self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
-        reader::connection_rows(self.store.as_ref(), &self.state, wanted)
-    }
-
-    /// See [`reader::connection_columns`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn connection_columns(&self, range: Range) -> Result<Vec<ConnectionColumns>, ArchiveError> {
-        reader::connection_columns(self.store.as_ref(), &self.state, range)
+    /// Keeps what was learned of files that never change.
+    pub fn end_view(&mut self, view: SessionsView) {
+        self.lookup = view.lookup;
     }
 
     /// See [`reader::event_types_in`].

@@ -298,3 +298,26 @@ fn lines_behind(
     found.sort_by_key(|(seq, _, _)| *seq);
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::MemoryStore;
+    use super::super::tests::{at, history, open, team, writer};
+    use super::*;
+
+    #[test]
+    fn the_lines_behind_another_are_found_over_any_number_of_days() {
+        let disk = MemoryStore::new();
+        let mut writer = writer(&open(&(Arc::new(disk.clone()) as _)));
+        let days = ["2026-11-20", "2026-11-20", "2026-11-21", "2026-11-23", "2026-11-23"];
+        for (draft, day) in history().into_iter().zip(days) {
+            let _ = writer.commit(draft, at(&format!("{day}T12:00:00Z"))).unwrap();
+        }
+        for seq in 0..=5 {
+            let found = lines_behind(&disk, &TeamKey::of(&team()), LedgerSeq(seq)).unwrap();
+            let found: Vec<_> = found.into_iter().map(|(seq, _, day)| (seq.0, day)).collect();
+            let expected = days.iter().zip(1..).map(|(day, number)| (number, at(&format!("{day}T00:00:00Z"))));
+            assert_eq!(found, expected.filter(|(number, _)| *number > seq).collect::<Vec<_>>(), "behind {seq}");
+        }
+    }
+}

@@ -65,7 +65,7 @@ pub struct DataPath {
     pub dataset: Dataset,
     pub team: TeamKey,
     pub role: FileRole,
-    /// The start of the window (parts, windows), of the year, month or day (sealed ones, and amendments to them), or of the day
+    /// The start of the window (parts, windows), of the year, month or day (sealed ones, and amendments), or of the day
     /// first seen (quarantine).
     pub start: Instant,
     /// The first 16 hexadecimal digits of the file's SHA-256.

@@ -338,7 +338,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::store::MemoryStore;
-    use super::super::table::Tier;
+    use super::super::table::{BATCH_BYTES_MAX, Tier};
     use super::super::tests::{event, now, team};
     use super::*;
 
@@ -351,9 +351,12 @@ mod tests {
     /// On one thread, and with the text and the other columns on a thread each.
     #[test]
     fn a_file_that_does_not_hold_the_rows_of_the_draft_is_refused_whatever_differs() {
-        for count in [10, ROWS_A_THREAD_MIN + 1_000] {
-            let rows: Vec<EventRow> =
-                (0..count).map(|n| event(&n.to_string(), now().plus(Duration::from_millis(n)))).collect();
+        // The last come back in other pieces than they were written in.
+        for (count, bytes) in [(10, 2), (ROWS_A_THREAD_MIN + 1_000, 2), (40, BATCH_BYTES_MAX / 32)] {
+            let raw = bytes::Bytes::from(vec![b' '; bytes]);
+            let row =
+                |n: u64| EventRow { raw: raw.clone(), ..event(&n.to_string(), now().plus(Duration::from_millis(n))) };
+            let rows: Vec<EventRow> = (0..count).map(row).collect();
             let store = MemoryStore::new();
             let mut table = TableWriter::create(&store, "file", STREAM.into(), Tier::Recent, count).unwrap();
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());

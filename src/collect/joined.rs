@@ -65,6 +65,10 @@ impl Joined {
     /// Takes out what `range` owns; with `rest`, also what no range owns (unusable times, events outside what was asked).
     pub fn take(&mut self, range: Range, whole: Range) -> Vec<Counted> {
         let leaves = |event: &RawEvent| event.at().is_none_or(|at| range.owns(at) || !whole.owns(at));
+        if self.events.iter().all(|held| leaves(&held.event)) {
+            self.places.clear();
+            return std::mem::take(&mut self.events);
+        }
         let (taken, kept) = std::mem::take(&mut self.events).into_iter().partition(|held| leaves(&held.event));
         self.events = kept;
         self.places = self.events.iter().enumerate().map(|(place, held)| (held.event.digest, place)).collect();

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{
-    ConnectionEvent, ConnectionId, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, Text,
-};
+use crate::model::{ConnectionEvent, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, Text};
 
 const REQUESTED: &str = "incomingConnectionRequest";
 const ESTABLISHED: &str = "incomingConnectionEvent";
@@ -22,9 +20,9 @@ const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
 const FEW_EVENTS: usize = 16;
 
 /// The connection that an event belongs to. One without an id, or with an empty one, belongs to none.
-pub fn connection_of(row: &EventRow) -> Option<&ConnectionId> {
+pub fn connection_of(row: &EventRow) -> Option<&str> {
     match &row.detail {
-        Detail::Connections(detail) => detail.connection_id.as_ref().filter(|id| is_connection(id.as_str())),
+        Detail::Connections(texts) => texts.connection_id().filter(|id| is_connection(id)),
         Detail::Activity { .. } | Detail::Billing { .. } => None,
     }
 }

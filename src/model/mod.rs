@@ -12,6 +12,7 @@ mod session;
 mod severity;
 mod stream;
 mod text;
+mod texts;
 mod when;
 mod window;
 
@@ -22,8 +23,8 @@ pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use multiset::Multiset;
-pub use row::{ConnectionDetail, Detail, EventRow, RejectRow};
-pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
+pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow};
+pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
 pub use severity::Severity;
 pub use stream::Stream;
 pub use text::Text;

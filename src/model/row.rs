@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::texts::Texts;
 use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId, Text};
 
 /// One archived event.
@@ -25,10 +26,82 @@ pub struct EventRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     Activity { token_info: Option<String>, payload: Option<String> },
-    Connections(Box<ConnectionDetail>),
+    Connections(ConnectionTexts),
     Billing { payload: Option<String> },
 }
 
+/// The details of a connection as a row keeps them, in the order of the archive's columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionTexts(Texts<10>);
+
+impl ConnectionTexts {
+    /// How many columns they are.
+    pub const COUNT: usize = 10;
+
+    /// The connection, the details of a session in the order of [`SESSION_DETAILS`](super::SESSION_DETAILS), and why it failed.
+    pub fn new(texts: [Option<&str>; Self::COUNT]) -> Self {
+        Self(Texts::new(texts))
+    }
+
+    /// The text of one column.
+    pub fn get(&self, column: usize) -> Option<&str> {
+        self.0.get(column)
+    }
+
+    pub fn all(&self) -> [Option<&str>; Self::COUNT] {
+        self.0.all()
+    }
+
+    pub fn connection_id(&self) -> Option<&str> {
+        self.get(0)
+    }
+
+    /// By their names.
+    pub fn detail(&self) -> ConnectionDetail {
+        let [connection_id, device_id, others @ ..] = self.all();
+        let [
+            computer_host_name,
+            tunnel_id,
+            source_type,
+            peer_email,
+            peer_ip,
+            direct_ip,
+            local_user_name,
+            failure_reason,
+        ] = others.map(|text| text.map(Text::new));
+        ConnectionDetail {
+            connection_id: connection_id.map(ConnectionId::from),
+            device_id: device_id.map(DeviceId::from),
+            computer_host_name,
+            tunnel_id,
+            source_type,
+            peer_email,
+            peer_ip,
+            direct_ip,
+            local_user_name,
+            failure_reason,
+        }
+    }
+}
+
+impl From<ConnectionDetail> for ConnectionTexts {
+    fn from(detail: ConnectionDetail) -> Self {
+        Self::new([
+            detail.connection_id.as_ref().map(ConnectionId::as_str),
+            detail.device_id.as_ref().map(DeviceId::as_str),
+            detail.computer_host_name.as_deref(),
+            detail.tunnel_id.as_deref(),
+            detail.source_type.as_deref(),
+            detail.peer_email.as_deref(),
+            detail.peer_ip.as_deref(),
+            detail.direct_ip.as_deref(),
+            detail.local_user_name.as_deref(),
+            detail.failure_reason.as_deref(),
+        ])
+    }
+}
+
+/// The details of a connection by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionDetail {
     pub connection_id: Option<ConnectionId>,

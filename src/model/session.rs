@@ -1,6 +1,7 @@
 //! One connection as a whole: what `correlate` makes of its events and `archive` keeps.
 
-use super::{ConnectionDetail, ConnectionId, DeviceId, EventRow, Instant, TeamId, Text, row::Detail};
+use super::texts::Texts;
+use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, Text, row::Detail};
 
 /// How a connection stands, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,69 +125,67 @@ pub struct ConnectionEvent<'a> {
 impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
     /// Of an event of another stream there are no details.
     fn from(row: &'a EventRow) -> Self {
-        let detail = match &row.detail {
-            Detail::Connections(detail) => Some(detail.as_ref()),
-            Detail::Activity { .. } | Detail::Billing { .. } => None,
+        let texts = match &row.detail {
+            Detail::Connections(texts) => texts.all(),
+            Detail::Activity { .. } | Detail::Billing { .. } => [None; ConnectionTexts::COUNT],
         };
+        let [connection_id, details @ .., failure_reason] = texts;
         Self {
             team_id: &row.team_id,
-            connection_id: detail.and_then(|detail| detail.connection_id.as_ref()).map(ConnectionId::as_str),
+            connection_id,
             event_id: row.event_id.as_str(),
             event_type: &row.event_type,
             time: row.time,
             revision: row.revision,
             first_seen_at: row.first_seen_at,
-            details: detail.map_or([None; 8], ConnectionDetail::of_session),
-            failure_reason: detail.and_then(|detail| detail.failure_reason.as_deref()),
+            details,
+            failure_reason,
         }
     }
 }
 
-impl From<ConnectionEvent<'_>> for EventRow {
-    /// Without the text.
+/// A [`ConnectionEvent`] to keep: it takes little more memory than its texts do.
+#[derive(Debug, Clone)]
+pub struct KeptConnectionEvent {
+    team_id: TeamId,
+    texts: Texts<12>,
+    time: Instant,
+    first_seen_at: Instant,
+    revision: u32,
+}
+
+impl KeptConnectionEvent {
+    pub fn time(&self) -> Instant {
+        self.time
+    }
+
+    pub fn as_event(&self) -> ConnectionEvent<'_> {
+        let [connection_id, event_id, event_type, failure_reason, details @ ..] = self.texts.all();
+        ConnectionEvent {
+            team_id: &self.team_id,
+            connection_id,
+            event_id: event_id.unwrap_or_default(),
+            event_type: event_type.unwrap_or_default(),
+            time: self.time,
+            revision: self.revision,
+            first_seen_at: self.first_seen_at,
+            details,
+            failure_reason,
+        }
+    }
+}
+
+impl From<ConnectionEvent<'_>> for KeptConnectionEvent {
     fn from(event: ConnectionEvent<'_>) -> Self {
-        let owned = |text: Option<&str>| text.map(Text::new);
-        let [device_id, others @ ..] = event.details;
-        let [computer_host_name, tunnel_id, source_type, peer_email, peer_ip, direct_ip, local_user_name] =
-            others.map(owned);
-        let detail = ConnectionDetail {
-            connection_id: event.connection_id.map(ConnectionId::from),
-            device_id: device_id.map(DeviceId::from),
-            computer_host_name,
-            tunnel_id,
-            source_type,
-            peer_email,
-            peer_ip,
-            direct_ip,
-            local_user_name,
-            failure_reason: owned(event.failure_reason),
-        };
+        let ConnectionEvent { connection_id, event_id, event_type, failure_reason, .. } = event;
+        let [a, b, c, d, e, f, g, h] = event.details;
+        let texts = [connection_id, Some(event_id), Some(event_type), failure_reason, a, b, c, d, e, f, g, h];
         Self {
             team_id: event.team_id.clone(),
-            event_id: event.event_id.into(),
+            texts: Texts::new(texts),
             time: event.time,
-            event_type: event.event_type.into(),
-            revision: event.revision,
             first_seen_at: event.first_seen_at,
-            redacted: false,
-            raw: bytes::Bytes::new(),
-            detail: Detail::Connections(Box::new(detail)),
+            revision: event.revision,
         }
-    }
-}
-
-impl ConnectionDetail {
-    /// In the order of [`SESSION_DETAILS`].
-    pub fn of_session(&self) -> [Option<&str>; 8] {
-        [
-            self.device_id.as_ref().map(DeviceId::as_str),
-            self.computer_host_name.as_deref(),
-            self.tunnel_id.as_deref(),
-            self.source_type.as_deref(),
-            self.peer_email.as_deref(),
-            self.peer_ip.as_deref(),
-            self.direct_ip.as_deref(),
-            self.local_user_name.as_deref(),
-        ]
     }
 }

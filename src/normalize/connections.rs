@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::outline::Inside;
-use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId, Text};
+use crate::model::{ConnectionTexts, Detail, DeviceId, Text};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
 
@@ -22,24 +22,23 @@ const NOT_TYPES: [&str; 7] =
 pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(Text, Detail), Reject> {
     let event_type = event_type(event)?;
     let Found { texts, objects } = Found::in_places(event, event_type);
-    let [connection_id, tunnel_id, source_type, local_user_name] = texts.map(|text| text.map(Text::from));
     let [peer, direct] = objects;
     let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
-    let inner = |object: Option<Inside<'_, '_>>, key: &str| object?.string(key).map(Text::from);
-    let device_id = event.string("deviceID").map(|id| DeviceId::new(id.as_ref()));
-    let detail = ConnectionDetail {
-        connection_id: connection_id.map(ConnectionId::new),
-        device_id: device_id.or_else(|| asked.cloned()),
-        computer_host_name: event.string("computerHostName").map(Text::from),
-        tunnel_id,
-        source_type,
-        peer_email: inner(peer, "email"),
-        peer_ip: inner(peer, "ipAddress"),
-        direct_ip: inner(direct, "ipaddress"),
-        local_user_name,
-        failure_reason: inner(failed, "reason"),
-    };
-    Ok((event_type.into(), Detail::Connections(Box::new(detail))))
+    let [connection_id, tunnel_id, source_type, local_user_name] = &texts;
+    let device_id = event.string("deviceID").or_else(|| Some(Cow::Borrowed(asked?.as_str())));
+    let detail = ConnectionTexts::new([
+        connection_id.as_deref(),
+        device_id.as_deref(),
+        event.string("computerHostName").as_deref(),
+        tunnel_id.as_deref(),
+        source_type.as_deref(),
+        peer.and_then(|peer| peer.string("email")).as_deref(),
+        peer.and_then(|peer| peer.string("ipAddress")).as_deref(),
+        direct.and_then(|direct| direct.string("ipaddress")).as_deref(),
+        local_user_name.as_deref(),
+        failed.and_then(|failed| failed.string("reason")).as_deref(),
+    ]);
+    Ok((event_type.into(), Detail::Connections(detail)))
 }
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.

@@ -28,14 +28,19 @@ pub struct Batch {
 
 impl Batch {
     /// Adds events of one window; without a window, events that none owns.
-    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: impl Iterator<Item = Fetched>) {
+    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: Vec<Fetched>) {
+        if events.is_empty() {
+            return;
+        }
         let held = match window {
             Some(window) => self.events.entry((stream, window)).or_default(),
             None => self.untimed.entry(stream).or_default(),
         };
-        let before = held.len();
-        held.extend(events);
-        self.held_events += held.len() - before;
+        self.held_events += events.len();
+        match held.is_empty() {
+            true => *held = events,
+            false => held.extend(events),
+        }
     }
 
     pub fn add_change(&mut self, change: WindowChange) {
@@ -109,20 +114,22 @@ impl Batch {
     /// Takes out all but the changes of `held_back` windows that lie in the ranges given, and their events.
     fn split(&mut self, held_back: &BTreeMap<(Stream, Range), Vec<Range>>) -> Self {
         let mut rest = Self::default();
-        let stays = |place: &(Stream, Range), lies: &dyn Fn(&Range) -> bool| {
-            held_back.get(place).is_some_and(|parts| parts.iter().any(lies))
-        };
         let mut ready = std::mem::take(self);
         (rest.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(|change| {
-            stays(&(change.stream, change.window), &|part| change.confirmed.is_some_and(|c| c.overlaps(part)))
+            let parts = held_back.get(&(change.stream, change.window));
+            parts.is_some_and(|parts| change.confirmed.is_some_and(|c| parts.iter().any(|part| c.overlaps(part))))
         });
-        for (place, events) in std::mem::take(&mut ready.events) {
-            let waits = |held: &Fetched| stays(&place, &|part| held.at().is_some_and(|at| part.owns(at)));
-            let (waiting, leaving): (Vec<_>, Vec<_>) = events.into_iter().partition(waits);
+        for (place, parts) in held_back {
+            let Some(events) = ready.events.remove(place) else { continue };
+            let waits = |held: &Fetched| held.at().is_some_and(|at| parts.iter().any(|part| part.owns(at)));
+            let (waiting, leaving) = match events.iter().all(waits) {
+                true => (events, Vec::new()),
+                false => events.into_iter().partition(waits),
+            };
             rest.held_events += waiting.len();
             for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {
                 if !events.is_empty() {
-                    batch.events.insert(place, events);
+                    batch.events.insert(*place, events);
                 }
             }
         }

@@ -4,6 +4,9 @@
 //!
 //! The events of a part are read whole, and of each session that they touch also those of before the part: what the
 //! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
+//!
+//! While a backfill goes on, a part is made beside the commit that follows those which left it, of the archive as that found it,
+//! and is committed after it: unless that commit has changed what the part was made of.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -12,19 +15,18 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::archive::{
-    ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, TeamState, TeamWriter,
-    WindowState,
+    ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, SessionsReader, TeamState,
+    TeamWriter, WindowState,
 };
 use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
-use crate::model::{ConnectionEvent, EventRow, Instant, Range, SessionRow, Stream};
+use crate::model::{Instant, KeptConnectionEvent, Range, SessionRow, Stream};
 
 use super::context::TeamContext;
-use super::sessions::{
-    COMPLETE, DAY, REMEMBERED_FOR, Remembered, are_behind, changed, held, known_events, no_connection_id,
-};
+use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
+use super::workers::Workers;
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
-const EVENTS_TARGET: u64 = 50_000;
+const EVENTS_TARGET: u64 = 30_000;
 /// Fewer sessions are not worth a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
 
@@ -60,8 +62,22 @@ pub fn catch_up_by(
     service_now: Instant,
     now: Instant,
 ) -> Result<Committed, ArchiveError> {
-    let draft = Part::next(writer.state(), events).make(writer, remembered, service_now)?;
+    let draft = Part::next(writer.state(), events).make(&mut writer.sessions(), remembered, service_now)?;
     writer.commit(draft, now)
+}
+
+/// As [`catch_up_by`], while `other` commits something else: see [`Part::commit_beside`].
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub fn catch_up_beside<T>(
+    (writer, remembered): (&mut TeamWriter, &mut Remembered),
+    events: u64,
+    workers: Workers,
+    times: (Instant, Instant),
+    other: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError>,
+) -> Result<(T, bool), ArchiveError> {
+    Part::next(writer.state(), events).commit_beside((writer, remembered), workers, times, other)
 }
 
 /// The next part of the sessions that a backfill put off, where it has left that part of time behind.
@@ -117,14 +133,57 @@ impl Part {
         service_now: Instant,
         now: Instant,
     ) -> Result<bool, ArchiveError> {
-        let draft = self.make(writer, remembered, service_now)?;
+        let draft = self.make(&mut writer.sessions(), remembered, service_now)?;
         Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
     }
 
+    /// Makes its sessions of the archive as it stands while `other` commits something else, and commits them after that. Should
+    /// that have changed what they are made of, they stay behind, to be made again. What `other` answers, and whether there
+    /// were any.
+    ///
+    /// # Errors
+    /// When the archive cannot be read or written.
+    pub fn commit_beside<T>(
+        &self,
+        (writer, remembered): (&mut TeamWriter, &mut Remembered),
+        workers: Workers,
+        (service_now, now): (Instant, Instant),
+        other: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError>,
+    ) -> Result<(T, bool), ArchiveError> {
+        let mut view = writer.view_sessions();
+        let make = || self.make(&mut view.reader(), remembered, service_now);
+        let (done, made) = workers.both(|| other(writer), make);
+        // A part that reaches to the last event is none any more when others have come.
+        let end = self.to.unwrap_or(Instant::from_nanos(i64::MAX));
+        let is_gone = made.is_err() && !view.is_live(writer.state());
+        let stands = !is_gone && view.still_tells(Range::new(self.from, end), writer.state());
+        writer.end_view(view);
+        // Of what is not committed nothing is remembered.
+        let done = done.inspect_err(|_| remembered.forget())?;
+        if !stands {
+            remembered.forget();
+            return Ok((done, false));
+        }
+        let mut draft = made.inspect_err(|_| remembered.forget())?;
+        // What `other` brought is made up for after the rest.
+        if let (Some(sessions), Some(mark)) = (&mut draft.sessions, writer.state().sessions)
+            && sessions.mark.through.is_some()
+        {
+            sessions.mark.until = mark.until;
+        }
+        let committed = writer.commit(draft, now).inspect_err(|_| remembered.forget())?;
+        Ok((done, matches!(committed, Committed::Committed { .. })))
+    }
+
     /// The commit that makes it.
-    fn make(&self, writer: &mut TeamWriter, remembered: &mut Remembered, now: Instant) -> Result<Draft, ArchiveError> {
+    fn make(
+        &self,
+        reader: &mut SessionsReader<'_>,
+        remembered: &mut Remembered,
+        now: Instant,
+    ) -> Result<Draft, ArchiveError> {
         let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
-        let columns = writer.connection_columns(Range::new(self.from, end))?;
+        let columns = reader.events_in(Range::new(self.from, end))?;
         let mut events = Events::default();
         for some in &columns {
             events.add(some);
@@ -139,7 +198,7 @@ impl Part {
         draft.findings.extend(is_uncounted.then(|| no_connection_id("", events.strays, now)));
         let (open, resting) = match self.is_anew {
             true => Default::default(),
-            false => held(writer, events.of.iter().map(|(id, _)| *id))?,
+            false => held(reader, events.of.iter().map(|(id, _)| *id))?,
         };
         if self.is_anew {
             remembered.forget();
@@ -149,28 +208,29 @@ impl Part {
         let newest = newest.min(now).floor_to(DAY);
         let touched =
             open.iter().chain(&resting).filter(|held| events.places.contains_key(held.row.connection_id.as_str()));
-        let known = known_events(writer, remembered, touched)?;
-        remembered.forget_before(newest.minus(REMEMBERED_FOR));
+        let known = known_events(reader, remembered, touched)?;
         let make = |(id, fresh): &(&str, Vec<(&ConnectionColumns, usize)>)| {
             let before = if known.is_empty() { None } else { known.get(*id) };
             let before = before.map_or(&[][..], Vec::as_slice);
             let fresh = || fresh.iter().map(|(some, at)| some.get(*at));
-            let session = session_from(before.iter().map(ConnectionEvent::from).chain(fresh()).collect());
+            let session = session_from(before.iter().map(KeptConnectionEvent::as_event).chain(fresh()).collect());
             let session = session.expect("BUG: events of one connection make a session");
-            let events = || before.iter().cloned().chain(fresh().map(EventRow::from)).collect();
-            let waiting: Option<Vec<EventRow>> = (!is_at_rest(&session, newest)).then(events);
+            let events = || before.iter().cloned().chain(fresh().map(KeptConnectionEvent::from)).collect();
+            let waiting: Option<Vec<KeptConnectionEvent>> = (!is_at_rest(&session, newest)).then(events);
             (session, waiting)
         };
         let made: Vec<_> = match events.of.len() < 2 * SESSIONS_A_THREAD_MIN {
             true => events.of.iter().map(make).collect(),
             false => events.of.par_iter().with_min_len(SESSIONS_A_THREAD_MIN).map(make).collect(),
         };
-        let keep = |(session, waiting): (SessionRow, Option<Vec<EventRow>>)| {
+        let keep = |(session, waiting): (SessionRow, Option<Vec<KeptConnectionEvent>>)| {
             waiting.into_iter().for_each(|events| remembered.keep(session.connection_id.clone(), events));
             session
         };
         let made = made.into_iter().map(keep).collect();
-        draft.sessions = Some(SessionsDraft { is_anew: self.is_anew, ..changed(mark, made, open, resting, newest) });
+        let change = SessionsDraft { is_anew: self.is_anew, ..changed(mark, made, open, resting, newest) };
+        remembered.forget_resting(&change);
+        draft.sessions = Some(change);
         Ok(draft)
     }
 }

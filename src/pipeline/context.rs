@@ -23,25 +23,7 @@ use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
 use super::settings::{self, Settings};
 use super::team::read_to;
-
-/// Where heavy work (decoding, compressing, syncing) is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workers {
-    /// On the runtime's threads for blocking work, beside the reading.
-    Threads,
-    /// In place: the simulation has one thread.
-    Inline,
-}
-
-impl Workers {
-    /// Does heavy work; a panic in it is a panic here.
-    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        match self {
-            Workers::Inline => work(),
-            Workers::Threads => joined(tokio::task::spawn_blocking(work).await).await,
-        }
-    }
-}
+use super::workers::{Workers, joined};
 
 /// A read point that is older than this is followed by one that is worth a commit of its own.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -59,7 +41,7 @@ struct Waiting {
     emptied_at: Duration,
 }
 
-/// A commit under way, and after it the sessions that it left to be made.
+/// A commit under way, and with it the sessions that those before it left to be made.
 struct UnderWay {
     /// Its events, or what takes as much memory while sessions are made after it.
     events: watch::Receiver<usize>,
@@ -297,16 +279,23 @@ impl TeamContext {
         }
         let (left, events) = watch::channel(taken.held_events());
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
-        let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
+        let (seen_at, now, clock, workers) = (self.service().now(), self.clock.now(), self.clock.clone(), self.workers);
         let work = move || {
             let began = clock.monotonic();
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut remembered = lock(&remembered);
-            let mut flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
-            if let Some(part) = left_behind(writer.state()) {
+            let (mut writer, mut remembered) = (lock(&writer), lock(&remembered));
+            let Some(part) = left_behind(writer.state()) else {
+                let flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
+                return Ok((flushed, clock.monotonic().saturating_sub(began)));
+            };
+            // While sessions are behind, a flush makes none, and asks for no events of theirs.
+            let flush = |writer: &mut TeamWriter| {
+                let flushed = flush(taken, writer, &mut Remembered::default(), &settings, seen_at, now);
                 left.send_replace(settings::SESSIONS_AS_EVENTS);
-                flushed.commits += u64::from(part.commit(&mut writer, &mut remembered, seen_at, now)?);
-            }
+                flushed
+            };
+            let made = part.commit_beside((&mut writer, &mut remembered), workers, (seen_at, now), flush)?;
+            let (mut flushed, is_made) = made;
+            flushed.commits += u64::from(is_made);
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {
@@ -382,16 +371,6 @@ impl Flushed {
         self.repeated += other.repeated;
         self.gaps += other.gaps;
         self.commits += other.commits;
-    }
-}
-
-/// What blocking work came to; a panic in it is a panic here.
-async fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
-    match done {
-        Ok(done) => done,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime is shutting down: whoever waits here is not heard any more.
-        Err(_) => std::future::pending().await,
     }
 }
 

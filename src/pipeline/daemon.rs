@@ -17,11 +17,11 @@ use crate::archive::{Archive, VerifyOptions, verify};
 use crate::config::Schedule;
 use crate::model::{Instant, Stream, TeamId};
 
-use super::context::Workers;
 use super::desk::{DESK_BYTES_MAX, Desk};
 use super::live::{Live, TaskLive, Verified};
 use super::schedule::{Next, Outcome, Task, Timetable};
 use super::visit::{Edges, Visit, visit};
+use super::workers::Workers;
 
 /// The loop comes round at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);

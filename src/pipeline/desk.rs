@@ -8,8 +8,8 @@ use crate::archive::{Archive, ArchiveError, Recovery, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use super::context::Workers;
 use super::memory::TeamMemory;
+use super::workers::Workers;
 
 /// About so many bytes of replayed state are kept.
 pub const DESK_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -9,10 +9,11 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use super::context::{TeamContext, Workers};
+use super::context::TeamContext;
 use super::progress::Progress;
 use super::settings::Settings;
 use super::team::{TeamRound, read_team};
+use super::workers::Workers;
 use super::{Flushed, RoundError};
 
 /// What reads many teams.

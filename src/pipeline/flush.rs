@@ -100,10 +100,11 @@ impl<'a> Flush<'a> {
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
         for (stream, window) in places {
-            let events = batch.events.get_mut(&(stream, window)).map_or(&mut [][..], Vec::as_mut_slice);
+            // Once their rows are made, they need not take memory for the time that the commit takes.
+            let mut events = batch.events.remove(&(stream, window)).unwrap_or_default();
             let changes: Vec<&WindowChange> =
                 batch.changes.iter().filter(|change| (change.stream, change.window) == (stream, window)).collect();
-            self.window(stream, window, events, &changes, &mut rejects)?;
+            self.window(stream, window, &mut events, &changes, &mut rejects)?;
         }
         for (stream, events) in &mut batch.untimed {
             self.rows_of(*stream, events, &mut Held::default(), &mut rejects)?;

@@ -39,14 +39,15 @@ mod user_info;
 mod visit;
 mod window_index;
 mod windowed;
+mod workers;
 
 use thiserror::Error;
 
 use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
-pub use catch_up::catch_up_by;
-pub use context::{TeamContext, Workers};
+pub use catch_up::{catch_up_beside, catch_up_by};
+pub use context::TeamContext;
 pub use daemon::{Command, Daemon};
 pub use desk::weight;
 pub use estimate::{Estimate, estimate};
@@ -63,6 +64,7 @@ pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status
 pub use team::{TeamRound, read_team, read_to};
 pub use urgency::{Known, Urgency};
 pub use visit::Edges;
+pub use workers::Workers;
 
 /// Why a round, or a part of it, was not done.
 #[derive(Debug, Error)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, Range, Stream};
+use crate::model::{Instant, Range, Stream, WindowGrid};
 use crate::planted::{self, Bug};
 
 use super::ranges::{clip, missing};
@@ -106,20 +106,26 @@ fn windows_from(begins: Instant, windows: &Windows, settings: &Settings, now: In
 }
 
 /// Cuts the ranges to read into spans that bring about [`SPAN_EVENTS_TARGET`] events each: one walk may cover a run of
-/// quiet windows, and a busy day takes many.
+/// quiet windows, and a busy day takes many. A span is of whole windows, or an equal part of one: it brings nothing of the
+/// window after, which would wait for the rest of it.
 #[derive(Debug, Clone)]
 pub struct SpanPlanner {
     /// Ranges still to hand out, the next one last.
     rest: Vec<Range>,
+    grid: WindowGrid,
     stride: Duration,
-    /// Longest stride seen to hold few enough events.
+    /// Events and nanoseconds of what was read last, the latest counting most.
+    seen: (u64, u128),
     whole_seconds_left: u64,
 }
 
 const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
+/// The stride grows by so much at once; what is so much denser than the mean counts alone.
+const STRIDE_FACTOR: u32 = 4;
 
 impl SpanPlanner {
-    pub fn new(ranges: &[Range], stride: Duration) -> Self {
+    /// `stride` stands until more is known.
+    pub fn new(ranges: &[Range], grid: WindowGrid, stride: Duration) -> Self {
         let mut rest: Vec<Range> = Vec::new();
         for range in ranges {
             match rest.last_mut() {
@@ -129,14 +135,13 @@ impl SpanPlanner {
         }
         let whole_seconds_left = rest.iter().map(|range| range.length().as_secs()).sum();
         rest.reverse();
-        Self { rest, stride, whole_seconds_left }
+        Self { rest, grid, stride, seen: (0, 0), whole_seconds_left }
     }
 
     /// The next span, of whole seconds.
     pub fn next_span(&mut self) -> Option<Range> {
         let range = self.rest.pop()?;
-        let wanted = Range::new(range.start, range.start.plus(self.stride.max(Duration::from_secs(1))).floor_second());
-        let span = clip(wanted, range).filter(|span| !span.is_empty()).unwrap_or(range);
+        let span = clip(Range::new(range.start, self.end_from(range.start)), range).unwrap_or(range);
         if span.end < range.end {
             self.rest.push(Range::new(span.end, range.end));
         }
@@ -144,11 +149,32 @@ impl SpanPlanner {
         Some(span)
     }
 
-    /// Learns from what a part brought: the stride follows the density of events.
+    /// Where a span that starts there ends. It may be a little longer than the stride where that makes a part less.
+    fn end_from(&self, start: Instant) -> Instant {
+        let window = self.grid.window_of(start);
+        let (length, stride) = (window.length().as_secs(), self.stride.as_secs().max(1));
+        let parts = length.saturating_mul(4).saturating_sub(stride).div_ceil(stride * 4);
+        if parts <= 1 {
+            let wanted = start.plus(Duration::from_secs(stride + length / 4));
+            return self.grid.window_of(wanted).start.max(window.end);
+        }
+        let part = (length / parts).max(1);
+        let passed = start.since(window.start).as_secs() / part * part;
+        let end = window.start.plus(Duration::from_secs(passed + part));
+        // What dividing leaves over goes with the last.
+        if window.end < end.plus(Duration::from_secs(part)) { window.end } else { end }
+    }
+
+    /// Learns from what a part brought: the stride follows the density of events, over nights and days.
     pub fn learn(&mut self, part: Range, events: u64) {
-        let wanted = u128::from(SPAN_EVENTS_TARGET) * part.length().as_nanos() / u128::from(events.max(1));
-        let wanted = Duration::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
-        self.stride = wanted.min(self.stride * 4).clamp(Duration::from_secs(1), STRIDE_MAX);
+        let new = (events, part.length().as_nanos());
+        let wanted = |(events, nanos): (u64, u128)| {
+            let wanted = u128::from(SPAN_EVENTS_TARGET) * nanos / u128::from(events.max(1));
+            Duration::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX))
+        };
+        let mean = (self.seen.0 / 4 * 3 + new.0, self.seen.1 / 4 * 3 + new.1);
+        self.seen = if wanted(new) * STRIDE_FACTOR < wanted(mean) { new } else { mean };
+        self.stride = wanted(self.seen).min(self.stride * STRIDE_FACTOR).clamp(Duration::from_secs(1), STRIDE_MAX);
     }
 
     /// Whether every span was handed out.
@@ -255,25 +281,70 @@ mod tests {
         assert_eq!(later.begins, Some(at("2026-11-20T00:00:00Z")));
     }
 
+    const HOUR: u64 = 3_600;
+
+    fn planner(range: Range, hours: u64) -> SpanPlanner {
+        let length = |hours| Duration::from_secs(hours * HOUR);
+        SpanPlanner::new(&[range], WindowGrid::new(length(24)), length(hours))
+    }
+
+    fn hours(span: Range) -> u64 {
+        span.length().as_secs() / HOUR
+    }
+
     #[test]
     fn spans_cover_the_ranges_and_follow_the_density() {
         let range = Range::new(at("2026-11-01T00:00:00Z"), at("2026-11-20T00:00:00Z"));
-        let mut planner = SpanPlanner::new(&[range], Duration::from_secs(86_400));
+        let mut planner = planner(range, 24);
         let first = planner.next_span().unwrap();
-        assert_eq!(first.length(), Duration::from_secs(86_400));
+        assert_eq!(hours(first), 24);
         planner.learn(first, 0);
-        assert_eq!(
-            planner.next_span().unwrap().length(),
-            Duration::from_secs(4 * 86_400),
-            "a quiet day is followed by a run"
-        );
-        planner.learn(first, 60_000);
-        assert_eq!(planner.next_span().unwrap().length(), Duration::from_secs(8_640), "a busy day by a tenth of one");
-        let mut end = at("2026-11-06T02:24:00Z");
+        assert_eq!(hours(planner.next_span().unwrap()), 4 * 24, "a quiet day is followed by a run");
+        planner.learn(first, 10 * SPAN_EVENTS_TARGET);
+        assert_eq!(hours(planner.next_span().unwrap()), 4, "and a busy day, ten strides of it, by a sixth of one");
+        planner.learn(first, 10 * SPAN_EVENTS_TARGET);
+        planner.learn(first, 10 * SPAN_EVENTS_TARGET);
+        let mut end = planner.next_span().unwrap().end;
+        assert_eq!(end, at("2026-11-06T05:20:00Z"), "then by a ninth, the second of which begins before");
         while let Some(span) = planner.next_span() {
             assert_eq!(span.start, end);
             end = span.end;
         }
         assert_eq!((end, planner.seconds_left()), (range.end, 0));
+    }
+
+    /// A month that nothing is known of does not hide the busy day after it, nor a night the morning.
+    #[test]
+    fn what_is_much_denser_counts_alone_and_what_is_quieter_in_the_mean() {
+        let range = Range::new(at("2026-01-01T00:00:00Z"), at("2026-11-20T00:00:00Z"));
+        let mut planner = planner(range, 30 * 24);
+        planner.learn(planner.clone().next_span().unwrap(), 10);
+        let day = Range::new(at("2026-02-01T00:00:00Z"), at("2026-02-02T00:00:00Z"));
+        planner.learn(day, 2 * SPAN_EVENTS_TARGET);
+        assert_eq!(hours(planner.next_span().unwrap()), 12);
+        let night = Range::new(day.start, day.start.plus(Duration::from_secs(8 * HOUR)));
+        planner.learn(night, SPAN_EVENTS_TARGET / 12);
+        assert_eq!(hours(planner.next_span().unwrap()), 12);
+    }
+
+    #[test]
+    fn no_span_ends_inside_the_window_after_the_one_it_starts_in() {
+        let range = Range::new(at("2026-11-01T05:00:00Z"), at("2026-11-20T00:00:00Z"));
+        for (stride, expected) in [
+            (1, vec!["05:00:00", "06:00:00", "07:00:00"]),
+            (7, vec!["05:00:00", "06:00:00", "12:00:00", "18:00:00", "00:00:00"]),
+            (11, vec!["05:00:00", "12:00:00", "00:00:00", "12:00:00"]),
+            (19, vec!["05:00:00", "12:00:00", "00:00:00"]),
+            (20, vec!["05:00:00", "00:00:00", "00:00:00"]),
+            (45, vec!["05:00:00", "00:00:00", "00:00:00"]),
+        ] {
+            let mut planner = planner(range, stride);
+            for start in expected {
+                let span = planner.next_span().unwrap();
+                assert!(span.start.to_string().contains(start), "{stride} hours: {span} begins at {start}");
+            }
+        }
+        let mut two_days = planner(range, 45);
+        assert_eq!(two_days.next_span().unwrap().end, at("2026-11-03T00:00:00Z"));
     }
 }

@@ -6,16 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use crate::archive::{
-    ArchiveError, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, TeamState, TeamWriter,
+    ArchiveError, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, SessionsReader,
+    TeamState, TeamWriter,
 };
-use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
-use crate::model::{ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
+use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_from};
+use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, KeptConnectionEvent, Range, SessionRow, Stream};
 use crate::planted::{self, Bug};
 
-/// Events of open sessions that are remembered from one commit to the next, a kilobyte each; what is forgotten is read again.
-const REMEMBERED_EVENTS_MAX: usize = 5_000;
-/// A session without an event for so long is not remembered.
-pub const REMEMBERED_FOR: Duration = Duration::from_secs(3 * 86_400);
+/// Events of open sessions that are remembered from one commit to the next, some 400 bytes each; what is not is read again.
+const REMEMBERED_EVENTS_MAX: usize = 20_000;
 /// A commit that brings so many connection events leaves their sessions for later.
 const PUT_OFF_EVENTS_MIN: usize = 5_000;
 /// Why such events are a finding.
@@ -32,28 +31,30 @@ pub struct Remembered {
 }
 
 /// Events by their connections.
-type Known = HashMap<ConnectionId, Vec<EventRow>, ahash::RandomState>;
+type Known = HashMap<ConnectionId, Vec<KeptConnectionEvent>, ahash::RandomState>;
 
 impl Remembered {
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// What had no event since `since` is forgotten.
-    pub fn forget_before(&mut self, since: Instant) {
-        self.events.retain(|_, events| events.iter().any(|row| row.time >= since));
-        self.count = self.events.values().map(Vec::len).sum();
-    }
-
-    pub fn keep(&mut self, id: ConnectionId, events: Vec<EventRow>) {
-        if self.count + events.len() > REMEMBERED_EVENTS_MAX {
-            self.forget();
+    /// To those that rest no more is added.
+    pub fn forget_resting(&mut self, change: &SessionsDraft) {
+        for session in &change.resting {
+            self.take(&session.connection_id);
         }
-        self.count += events.len();
-        self.count -= self.events.insert(id, events).map_or(0, |before| before.len());
     }
 
-    fn take(&mut self, id: &ConnectionId) -> Option<Vec<EventRow>> {
+    /// Keeps a session's events, all of them, where there is room.
+    pub fn keep(&mut self, id: ConnectionId, events: Vec<KeptConnectionEvent>) {
+        self.take(&id);
+        if self.count + events.len() <= REMEMBERED_EVENTS_MAX {
+            self.count += events.len();
+            self.events.insert(id, events);
+        }
+    }
+
+    fn take(&mut self, id: &ConnectionId) -> Option<Vec<KeptConnectionEvent>> {
         let events = self.events.remove(id)?;
         self.count -= events.len();
         Some(events)
@@ -87,7 +88,7 @@ pub fn correlate(
     if is_put_off || connection_rows(draft).count() >= PUT_OFF_EVENTS_MIN {
         put_off(draft, writer);
     } else if !are_behind(writer.state()) && connection_rows(draft).next().is_some() {
-        draft.sessions = Some(touched(connection_rows(draft), writer, remembered, now)?);
+        draft.sessions = Some(touched(connection_rows(draft), &mut writer.sessions(), remembered, now)?);
     }
     Ok(())
 }
@@ -123,11 +124,11 @@ fn connection_rows(draft: &Draft) -> impl Iterator<Item = &EventRow> {
 /// The sessions that `rows` touch, as they are with these.
 fn touched<'a>(
     rows: impl Iterator<Item = &'a EventRow>,
-    writer: &mut TeamWriter,
+    reader: &mut SessionsReader<'_>,
     remembered: &mut Remembered,
     now: Instant,
 ) -> Result<SessionsDraft, ArchiveError> {
-    let mut fresh: HashMap<&ConnectionId, Vec<&EventRow>> = HashMap::new();
+    let mut fresh: HashMap<&str, Vec<&EventRow>> = HashMap::new();
     let mut newest = Instant::EARLIEST;
     for row in rows {
         newest = newest.max(row.time);
@@ -135,24 +136,25 @@ fn touched<'a>(
             fresh.entry(id).or_default().push(row);
         }
     }
-    let (open, resting) = held(writer, fresh.keys().map(|id| id.as_str()))?;
+    let (open, resting) = held(reader, fresh.keys().copied())?;
     newest = open.iter().map(|held| held.row.last_event_at).fold(newest, Instant::max);
     // Whole days: sessions whose time has come leave together, and a date in the future makes none leave.
     let newest = newest.min(now).floor_to(DAY);
-    let touched = open.iter().chain(&resting).filter(|held| fresh.contains_key(&held.row.connection_id));
-    let known = known_events(writer, remembered, touched)?;
-    remembered.forget_before(newest.minus(REMEMBERED_FOR));
+    let touched = open.iter().chain(&resting).filter(|held| fresh.contains_key(held.row.connection_id.as_str()));
+    let known = known_events(reader, remembered, touched)?;
     let mut made = Vec::with_capacity(fresh.len());
     for (id, rows) in fresh {
         let before = known.get(id).map_or(&[][..], Vec::as_slice);
-        let events: Vec<&EventRow> = before.iter().chain(rows).collect();
-        let session = session_of(&events).expect("BUG: events of one connection make a session");
+        let events = || before.iter().map(KeptConnectionEvent::as_event).chain(rows.iter().map(|row| (*row).into()));
+        let session = session_from(events().collect()).expect("BUG: events of one connection make a session");
         if !is_at_rest(&session, newest) {
-            remembered.keep(id.clone(), events.into_iter().map(without_text).collect());
+            remembered.keep(id.into(), events().map(KeptConnectionEvent::from).collect());
         }
         made.push(session);
     }
-    Ok(changed(COMPLETE, made, open, resting, newest))
+    let change = changed(COMPLETE, made, open, resting, newest);
+    remembered.forget_resting(&change);
+    Ok(change)
 }
 
 /// What is to change of the sessions, given those of the touched connections as they were `made` and all that were held of
@@ -188,19 +190,19 @@ pub fn changed(
 
 /// All open sessions, and those of the touched connections among the others.
 pub fn held<'f>(
-    writer: &mut TeamWriter,
+    reader: &mut SessionsReader<'_>,
     touched: impl Iterator<Item = &'f str>,
 ) -> Result<(Vec<HeldSession>, Vec<HeldSession>), ArchiveError> {
-    let open = writer.open_sessions()?;
+    let open = reader.open()?;
     let known: HashSet<&str, ahash::RandomState> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
     let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
-    let resting = writer.resting_sessions(&others.iter().collect::<Vec<_>>())?;
+    let resting = reader.resting(&others.iter().collect::<Vec<_>>())?;
     Ok((open, resting))
 }
 
 /// The archived events of held sessions.
 pub fn known_events<'h>(
-    writer: &TeamWriter,
+    reader: &SessionsReader<'_>,
     remembered: &mut Remembered,
     held: impl Iterator<Item = &'h HeldSession>,
 ) -> Result<Known, ArchiveError> {
@@ -216,9 +218,9 @@ pub fn known_events<'h>(
     if unknown.is_empty() {
         return Ok(known);
     }
-    for row in writer.connection_rows(&unknown)? {
-        if let Some(id) = connection_of(&row).cloned() {
-            known.entry(id).or_default().push(row);
+    for row in reader.events_of(&unknown)? {
+        if let Some(id) = connection_of(&row).map(ConnectionId::from) {
+            known.entry(id).or_default().push(ConnectionEvent::from(&row).into());
         }
     }
     Ok(known)
@@ -227,10 +229,6 @@ pub fn known_events<'h>(
 /// The times of a session's events; files keep microseconds.
 fn range_of(session: &SessionRow) -> Range {
     Range::new(session.first_event_at, Instant::from_nanos((session.last_event_at.micros() + 1) * 1_000))
-}
-
-fn without_text(row: &EventRow) -> EventRow {
-    EventRow { raw: bytes::Bytes::new(), ..row.clone() }
 }
 
 /// Events without a connection, by their type; an empty one stands for several.

@@ -65,7 +65,7 @@ impl Round<'_> {
                     reading.push(self.span(span, purpose, sender.clone()));
                 }
                 match reading.next().await {
-                    Some(Ok(Some((part, events)))) => planner.learn(part, events),
+                    Some(Ok(Some(parts))) => parts.into_iter().for_each(|(part, events)| planner.learn(part, events)),
                     Some(Ok(None)) => is_stopped = true,
                     Some(Err(error)) => {
                         is_stopped = true;
@@ -89,30 +89,30 @@ impl Round<'_> {
         added.and(read)
     }
 
-    /// Reads one span and sends its parts; returns the last part and its events, to learn the density from, or `None`
-    /// when nobody takes the parts any more.
+    /// Reads one span and sends its parts; returns these and how many events each brought, to learn the density from, or
+    /// `None` when nobody takes the parts any more.
     async fn span(
         &self,
         span: Range,
         purpose: Purpose,
         mut leaves: mpsc::Sender<Leaf>,
-    ) -> Result<Option<(Range, u64)>, RoundError> {
+    ) -> Result<Option<Vec<(Range, u64)>>, RoundError> {
         let pad = if purpose == Purpose::Settle { PAD_SECONDS } else { self.rescan_pad(span) };
         let prior = match purpose {
             Purpose::Settle => None,
             Purpose::Rescan => Some(self.archived(span).await?),
         };
         let mut reader = SpanReader::new(self.lists, Asked { range: span, pad }, WALK_EVENTS_MAX, prior);
-        let mut learned = (span, 0);
+        let mut parts = Vec::new();
         loop {
             match reader.next().await {
                 Ok(Some(leaf)) => {
-                    learned = (leaf.range, leaf.events.len() as u64);
+                    parts.push((leaf.range, leaf.events.len() as u64));
                     if leaves.send(leaf).await.is_err() {
                         return Ok(None);
                     }
                 }
-                Ok(None) => return Ok(Some(learned)),
+                Ok(None) => return Ok(Some(parts)),
                 Err(error) => {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {

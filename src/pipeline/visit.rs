@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
 use super::RoundError;
-use super::context::{TeamContext, Workers};
+use super::context::TeamContext;
 use super::desk::{Desk, Opened};
 use super::flush::Flushed;
 use super::memory::TeamMemory;
@@ -19,6 +19,7 @@ use super::settings::{InventorySettings, Looks, Settings};
 use super::status::{TeamStatus, status_with};
 use super::team::{TeamRound, read_team};
 use super::urgency::{Urgency, billing_within};
+use super::workers::Workers;
 
 /// A visit settles and re-scans for so long, and leaves the rest to the next: newest events are read at each.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -21,6 +21,8 @@ use super::window_index::WindowIndex;
 const TAIL_EVENTS_MAX: usize = 10_000;
 /// So many events are worth a thread that makes rows of them.
 const ROWS_AHEAD_MIN: usize = 2_000;
+/// Spans of a window whose density is not known.
+const FIRST_SPANS_A_WINDOW: u32 = 4;
 /// How far into the future events are looked for.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 /// Seconds of padding of a first reading.
@@ -80,10 +82,12 @@ async fn read_lists(
     if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) && !planted::is(Bug::FutureUnread) {
         round.look_ahead().await?;
     }
-    let stride = ctx.settings.grid.length();
+    let grid = ctx.settings.grid;
+    // Of a stream that nothing is known of, several windows read at once might each be more than may wait for its end.
+    let stride = if round.windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() };
     let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
-    round.spans(SpanPlanner::new(&unread, stride), Purpose::Settle).await?;
-    round.spans(SpanPlanner::new(&rescans, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
+    round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
+    round.spans(SpanPlanner::new(&rescans, grid, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
         let point = ReadPoint { at: ctx.service().now(), read_to: now };
@@ -206,12 +210,20 @@ impl Round<'_> {
     }
 
     pub fn sort_in(&self, batch: &mut Batch, events: Vec<Fetched>) {
+        let window_of = |event: &Fetched| event.at().map(|at| self.index.of(at));
+        let is_in =
+            |event: &Fetched, window: Option<Range>| window.is_some_and(|w| event.at().is_some_and(|at| w.owns(at)));
+        // Spans end with their window: most often it is one.
+        let first = events.first().and_then(window_of);
+        if events.iter().all(|event| is_in(event, first)) {
+            batch.add_events(self.stream, first, events);
+            return;
+        }
         let mut rest = events.into_iter().peekable();
         while let Some(event) = rest.next() {
-            let window = event.at().map(|at| self.index.of(at));
-            let is_with = |other: &Fetched| window.is_some_and(|w| other.at().is_some_and(|at| w.owns(at)));
-            let with = std::iter::from_fn(|| rest.next_if(is_with));
-            batch.add_events(self.stream, window, std::iter::once(event).chain(with));
+            let window = window_of(&event);
+            let with = std::iter::from_fn(|| rest.next_if(|other| is_in(other, window)));
+            batch.add_events(self.stream, window, std::iter::once(event).chain(with).collect());
         }
     }
 

@@ -25,10 +25,9 @@ fn event(team: &TeamId, id: &str, time: Instant, host: &str) -> EventRow {
         first_seen_at: at("2026-11-20T12:00:00Z"),
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
-        detail: Detail::Connections(Box::new(ConnectionDetail {
-            computer_host_name: Some(host.into()),
-            ..ConnectionDetail::default()
-        })),
+        detail: Detail::Connections(
+            ConnectionDetail { computer_host_name: Some(host.into()), ..ConnectionDetail::default() }.into(),
+        ),
     }
 }
 

@@ -24,8 +24,10 @@ pub fn file_with(root: &Path, part: &str) -> PathBuf {
     files(root).into_iter().find(holds).unwrap_or_else(|| panic!("no file with {part}"))
 }
 
-pub fn month(root: &Path) -> PathBuf {
-    file_with(root, "-m-")
+/// What is sealed first: the month, or a day.
+pub fn sealed(root: &Path) -> PathBuf {
+    let is_by_days = !files(root).iter().any(|path| path.to_str().unwrap().contains("-m-"));
+    file_with(root, if is_by_days { "-d-" } else { "-m-" })
 }
 
 pub fn put(path: &Path, bytes: &[u8]) {

@@ -9,7 +9,7 @@ use annals::archive::{
     Archive, Draft, Finding, FindingKind, LocalStore, SecretKey, Signer, WindowRecord, WindowRows, WindowState,
     month_of,
 };
-use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
+use annals::model::{ConnectionTexts, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use serde_json::Value;
 
 use super::hands::{files, put};
@@ -33,6 +33,8 @@ pub struct Life {
     /// When the last line was written.
     pub last_at: &'static str,
     pub has_gap: bool,
+    /// Days are sealed, not the month.
+    pub is_by_days: bool,
 }
 
 pub const HONEST: Life = Life {
@@ -42,6 +44,7 @@ pub const HONEST: Life = Life {
     commits: 6,
     last_at: "2026-11-03T00:05:00Z",
     has_gap: false,
+    is_by_days: false,
 };
 
 pub fn key(seed: u8) -> SecretKey {
@@ -60,7 +63,7 @@ fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, 
         redacted: false,
         raw: format!("{{\"id\":\"{date}-{n}\",\"who\":\"{}\"}}", if is_edited && n == 1 { "nobody" } else { "x" })
             .into(),
-        detail: Detail::Connections(Box::default()),
+        detail: Detail::Connections(ConnectionTexts::default()),
     };
     let rows = WindowRows { stream: Stream::Connections, window, rows: (0..count).map(one).collect(), compact: true };
     let record = WindowRecord {
@@ -85,7 +88,7 @@ fn draft(team: &TeamId, date: &str, life: &Life) -> Draft {
     Draft { rows: vec![rows], windows: vec![record], ..Draft::default() }
 }
 
-/// Makes the archive of a life: settled days, a sealed month with an amendment, and a day after it.
+/// Makes the archive of a life: settled days, a sealed month, or its days, with an amendment, and a day after it.
 pub fn make(root: &Path, life: &Life) {
     let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None }));
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
@@ -98,8 +101,14 @@ pub fn make(root: &Path, life: &Life) {
             record.events = 41;
             Draft { rows: vec![late], windows: vec![record], ..Draft::default() }
         };
+        let of = |range: Range| (Stream::Connections, range);
         let october = month_of(at("2026-10-01T00:00:00Z"));
-        let seal = Draft { seal_months: vec![(Stream::Connections, october)], ..draft(&team, "2026-10-04", life) };
+        let days = WindowGrid::new(DAY);
+        let mut seal = draft(&team, "2026-10-04", life);
+        match life.is_by_days {
+            true => seal.seal_days.extend((0..4).map(|day| of(days.window_of(october.start.plus(DAY * day))))),
+            false => seal.seal_months.push(of(october)),
+        }
         let mut last = draft(&team, "2026-11-01", life);
         if life.has_gap {
             last.findings.push(gap());

@@ -11,9 +11,7 @@ use annals::archive::{
     StreamRecord, TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
-use annals::model::{
-    ConnectionId, Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid,
-};
+use annals::model::{Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid};
 use annals::normalize::normalize;
 use annals::report::ViewData;
 use bytes::Bytes;
@@ -135,7 +133,7 @@ fn reviews(team: &TeamId) -> Vec<ReviewRecord> {
 }
 
 fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
-    let mut events: BTreeMap<&ConnectionId, Vec<&EventRow>> = BTreeMap::new();
+    let mut events: BTreeMap<&str, Vec<&EventRow>> = BTreeMap::new();
     for row in rows {
         if let Some(id) = connection_of(row) {
             events.entry(id).or_default().push(row);

@@ -260,7 +260,7 @@ impl Day {
 fn event(team: &TeamId, stream: Stream, time: Instant) -> EventRow {
     let (event_type, detail) = match stream {
         Stream::Connections => {
-            ("incomingConnectionAuthenticationFailedEvent", Detail::Connections(Box::new(connection(time))))
+            ("incomingConnectionAuthenticationFailedEvent", Detail::Connections(connection(time).into()))
         }
         Stream::Activity => {
             let payload = serde_json::json!({"deviceID": "d1", "name": HOSTILE}).to_string();

@@ -97,6 +97,7 @@ named! {
         SealedMonth "sealed month" "a month is sealed into one file",
         SealedDay "sealed day" "a day is sealed into a file of its own",
         MixedMonth "mixed month" "a month is sealed that was begun by days",
+        JoinedYear "joined year" "the sessions of a year that is over become one file",
         DeviceGap "removal gap" "a gap of a removed computer",
         SpanGap "plan gap" "a gap of the plan's span",
         BillingGap "billing gap" "a gap of the billing ledger",

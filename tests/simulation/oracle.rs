@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Dataset, FileRole, Finding, FindingKind, MemoryStore, TeamReader, TeamState, VerifyOptions, WindowState,
-    verify,
+    Archive, Dataset, FileEntry, FileRole, Finding, FindingKind, MemoryStore, TeamReader, TeamState, VerifyOptions,
+    WindowState, month_of, verify,
 };
 use annals::clock::Clock;
 use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
@@ -261,5 +261,10 @@ fn note_rare(run: &Run, state: &TeamState) {
     }
     if !of_days.is_disjoint(&months(FileRole::Month)) {
         run.service.rare(Rare::MixedMonth);
+    }
+    let is_of_months =
+        |file: &FileEntry| file.first.zip(file.last).is_some_and(|(first, last)| month_of(first) != month_of(last));
+    if state.files_of(Dataset::Sessions).any(|file| file.role == FileRole::Month && is_of_months(file)) {
+        run.service.rare(Rare::JoinedYear);
     }
 }

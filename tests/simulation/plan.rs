@@ -18,6 +18,10 @@ pub const DAY: i64 = 86_400;
 pub const QUIET: i64 = 144 * HOUR;
 /// 2026-09-20T00:00:00Z
 const FIRST_DAY: i64 = 1_789_862_400;
+/// 2027-01-06T00:00:00Z
+const YEAR_IS_SEALED: i64 = 1_799_193_600;
+/// A world that sees a year sealed lives so long at least: from the November before on.
+const YEARS_END_DAYS: i64 = 44;
 
 /// A fault that lasts a while.
 #[derive(Debug, Clone)]
@@ -95,7 +99,12 @@ impl Plan {
     /// `days` of life, the quiet ones at the end among them. `only`: these faults, whatever the seed would draw.
     pub fn of(seed: u64, days: i64, only: Option<&[Fault]>) -> Self {
         let mut draw = Draw::of(seed, "plan");
-        let start = FIRST_DAY + draw.between(0, 40 * DAY);
+        let after = draw.between(0, 40 * DAY);
+        let days = if sees_years_end(seed) { days.max(YEARS_END_DAYS) } else { days };
+        let start = match sees_years_end(seed) {
+            true => YEAR_IS_SEALED + after / 20 - days * DAY,
+            false => FIRST_DAY + after,
+        };
         let end = start + days * DAY;
         let calm_from = end - QUIET - DAY;
         let poll = draw.pick(&[5, 15, 30, 60, 60, 60, 60, 120, 120, 240, 240, 240]) * MINUTE;
@@ -181,6 +190,11 @@ impl Plan {
             }
         }
     }
+}
+
+/// One of 32 worlds lives to see a year sealed.
+fn sees_years_end(seed: u64) -> bool {
+    seed % 32 == 5
 }
 
 /// In half of the worlds months are sealed whole, in the others day by day, for ever or for half of the time.

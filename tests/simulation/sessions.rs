@@ -15,7 +15,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     let ids: Vec<ConnectionId> = rows
         .iter()
         .filter_map(|row| match &row.detail {
-            Detail::Connections(detail) => detail.connection_id.clone(),
+            Detail::Connections(texts) => texts.connection_id().map(ConnectionId::from),
             _ => None,
         })
         .collect();
@@ -31,7 +31,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     let archive = Archive::open(store).expect("it was opened before");
     let held = archive.writer(&team.id).and_then(|mut writer| {
         let ids: Vec<&ConnectionId> = ids.iter().collect();
-        Ok([writer.open_sessions()?, writer.resting_sessions(&ids)?].concat())
+        Ok([writer.sessions().open()?, writer.sessions().resting(&ids)?].concat())
     });
     let held = match held {
         Ok(held) => held,

@@ -8,6 +8,8 @@ mod change;
 mod lookup;
 mod pieces;
 mod place;
+mod view;
 
 pub use change::{SessionsChange, plan};
 pub use lookup::{HeldSession, Lookup};
+pub use view::{SessionsReader, SessionsView};

@@ -76,7 +76,8 @@ fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     assert_eq!(get(store, path), Some("one\ntwo\n".into()));
     for (tail, bytes) in [(at(0, 0), "new\n"), (at(4, 0), "six\n"), (at(9, 0), "x"), (at(8, 1), "x"), (at(2, 1), "x")] {
         let error = store.append(path, tail, bytes.as_bytes()).unwrap_err();
-        assert!(matches!(error, StoreError::Conflict { .. }) && error.is_undone(), "{tail:?} {bytes}: {error}");
+        let StoreError::Conflict { expected, found: 8, .. } = error else { panic!("{tail:?} {bytes}: {error}") };
+        assert!(error.is_undone() && expected == tail.keep + tail.torn, "{tail:?} {bytes}: {error}");
         assert_eq!(get(store, path), Some("one\ntwo\n".into()));
     }
     store.append(path, at(8, 0), b"thr").unwrap();
@@ -183,6 +184,37 @@ fn the_disk_says_what_it_could_not_do_and_where() {
     // What cannot be listed is not taken for empty; what is not there is.
     assert!(store.list("staging").is_err());
     assert_eq!(store.list("elsewhere").unwrap(), []);
+}
+
+/// The largest file that a disk can hold: an append to it begins and finds no room.
+fn largest(file: &std::fs::File) -> u64 {
+    let (mut fits, mut too_large) = (0, 1 << 63);
+    while too_large - fits > 1 {
+        let length = fits + (too_large - fits) / 2;
+        if file.set_len(length).is_ok() { fits = length } else { too_large = length }
+    }
+    fits
+}
+
+#[test]
+fn an_append_that_finds_no_room_leaves_nothing_of_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    let file = std::fs::File::create(directory.path().join("l")).unwrap();
+    let keep = largest(&file) - 2;
+    for torn in [0, 1] {
+        file.set_len(keep + torn).unwrap();
+        let error = store.append("l", Tail { keep, torn }, b"a line\n").unwrap_err();
+        assert!(matches!(&error, StoreError::Io { verb: Verb::Append, path, .. } if path == "l"), "{error}");
+        assert_eq!(file.metadata().unwrap().len(), keep, "what was written of it went, and what was torn before");
+        assert_eq!(error.is_undone(), torn == 0, "{error}");
+    }
+    // What cannot be cut back is not said to be as it was.
+    #[cfg(target_os = "linux")]
+    {
+        let error = LocalStore::new("/dev").append("full", Tail::default(), b"a line\n").unwrap_err();
+        assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
+    }
 }
 
 #[test]

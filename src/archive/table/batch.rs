@@ -7,7 +7,7 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 
-use crate::model::{ConnectionDetail, ConnectionId, Detail, DeviceId, EventRow, Instant, RejectRow, Stream};
+use crate::model::{ConnectionTexts, Detail, EventRow, Instant, RejectRow, Stream};
 
 use super::super::Dataset;
 use super::schema_of;
@@ -65,23 +65,10 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
     RecordBatch::try_new(schema_of(stream.into()), columns).map_err(|e| e.to_string())
 }
 
-fn connection_columns(rows: &[EventRow]) -> [ArrayRef; 10] {
-    type Get = fn(&ConnectionDetail) -> Option<&str>;
-    let columns: [Get; 10] = [
-        |d| d.connection_id.as_ref().map(ConnectionId::as_str),
-        |d| d.device_id.as_ref().map(DeviceId::as_str),
-        |d| d.computer_host_name.as_deref(),
-        |d| d.tunnel_id.as_deref(),
-        |d| d.source_type.as_deref(),
-        |d| d.peer_email.as_deref(),
-        |d| d.peer_ip.as_deref(),
-        |d| d.direct_ip.as_deref(),
-        |d| d.local_user_name.as_deref(),
-        |d| d.failure_reason.as_deref(),
-    ];
-    columns.map(|get| {
+fn connection_columns(rows: &[EventRow]) -> [ArrayRef; ConnectionTexts::COUNT] {
+    std::array::from_fn(|column| {
         maybe_texts(rows, move |row| match &row.detail {
-            Detail::Connections(detail) => get(detail),
+            Detail::Connections(texts) => texts.get(column),
             _ => None,
         })
     })

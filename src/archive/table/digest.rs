@@ -11,7 +11,7 @@ use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, Strin
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{ConnectionId, Detail, Digest, EventRow};
+use crate::model::{Detail, Digest, EventRow};
 
 use super::by_parts;
 
@@ -189,11 +189,7 @@ fn put_event(row: &EventRow, values: &mut Vec<u8>) {
             maybe(payload.as_deref());
         }
         Detail::Billing { payload } => maybe(payload.as_deref()),
-        Detail::Connections(detail) => {
-            maybe(detail.connection_id.as_ref().map(ConnectionId::as_str));
-            detail.of_session().into_iter().for_each(&mut maybe);
-            maybe(detail.failure_reason.as_deref());
-        }
+        Detail::Connections(texts) => texts.all().into_iter().for_each(maybe),
     }
 }
 

@@ -264,7 +264,8 @@ mod tests {
         let end = end.unwrap();
         assert_eq!((misplaced(&[group()], end), misplaced(&[], 0)), (None, None));
         assert!(misplaced(&[group()], end - 1).is_some_and(|said| said.ends_with("is placed outside the file")));
-        assert_eq!(misplaced(&[with(|b| b.set_total_compressed_size(0).set_num_values(0))], end), None);
+        let empty = with(|b| b.set_total_compressed_size(0).set_total_uncompressed_size(0).set_num_values(0));
+        assert_eq!(misplaced(&[empty], end), None);
         for (what, group) in [
             ("starts before it", with(|b| b.set_dictionary_page_offset(Some(-1)))),
             ("its pages start before it", with(|b| b.set_dictionary_page_offset(None).set_data_page_offset(-1))),

@@ -4,7 +4,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use bytes::Bytes;
 
-use crate::model::{ConnectionDetail, Detail, EventRow, Instant, RejectRow, Stream};
+use crate::model::{ConnectionTexts, Detail, EventRow, Instant, RejectRow, Stream};
 
 use super::column::*;
 
@@ -117,7 +117,7 @@ impl<'a> Seen<'a> {
 
 enum Details<'a> {
     Activity { token_info: Texts<'a>, payload: Texts<'a> },
-    Connections(Vec<Texts<'a>>),
+    Connections([Texts<'a>; ConnectionTexts::COUNT]),
     Billing { payload: Texts<'a> },
 }
 
@@ -129,8 +129,9 @@ impl<'a> Details<'a> {
             }
             Stream::Billing => Details::Billing { payload: Texts::of(batch, PAYLOAD)? },
             Stream::Connections => {
-                let columns: Result<_, String> = CONNECTION.iter().map(|n| Texts::of(batch, n)).collect();
-                Details::Connections(columns?)
+                let columns: Result<Vec<_>, String> = CONNECTION.iter().map(|n| Texts::of(batch, n)).collect();
+                let columns = columns?.try_into();
+                Details::Connections(columns.ok().expect("BUG: as many as there are names"))
             }
         })
     }
@@ -141,18 +142,9 @@ impl<'a> Details<'a> {
                 Detail::Activity { token_info: token_info.owned(at), payload: payload.owned(at) }
             }
             Details::Billing { payload } => Detail::Billing { payload: payload.owned(at) },
-            Details::Connections(columns) => Detail::Connections(Box::new(ConnectionDetail {
-                connection_id: columns[0].maybe(at).map(Into::into),
-                device_id: columns[1].maybe(at).map(Into::into),
-                computer_host_name: columns[2].maybe(at).map(Into::into),
-                tunnel_id: columns[3].maybe(at).map(Into::into),
-                source_type: columns[4].maybe(at).map(Into::into),
-                peer_email: columns[5].maybe(at).map(Into::into),
-                peer_ip: columns[6].maybe(at).map(Into::into),
-                direct_ip: columns[7].maybe(at).map(Into::into),
-                local_user_name: columns[8].maybe(at).map(Into::into),
-                failure_reason: columns[9].maybe(at).map(Into::into),
-            })),
+            Details::Connections(columns) => {
+                Detail::Connections(ConnectionTexts::new(columns.each_ref().map(|column| column.maybe(at))))
+            }
         }
     }
 }

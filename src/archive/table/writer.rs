@@ -247,8 +247,54 @@ mod tests {
         let full = GROUP_ROWS_MAX / many.num_rows();
         let rest = (full + 1) * many.num_rows() - GROUP_ROWS_MAX;
         assert_eq!(groups(&many, full + 1), [GROUP_ROWS_MAX, rest].map(|rows| i64::try_from(rows).unwrap()));
-        let text = bytes::Bytes::from(vec![b' '; GROUP_BYTES_MAX / 4]);
-        let large = batch(&[EventRow { raw: text, ..event("e", now()) }]);
+        let text = |part: usize| bytes::Bytes::from(vec![b' '; GROUP_BYTES_MAX / part]);
+        let large = batch(&[EventRow { raw: text(4), ..event("e", now()) }]);
         assert_eq!(groups(&large, 6), [5, 1]);
+        // Of a part of a batch its own text counts.
+        let row = |_| EventRow { raw: text(8), ..event("e", now()) };
+        let half = batch(&(0..4).map(row).collect::<Vec<_>>()).slice(2, 2);
+        assert_eq!(groups(&half, 3), [6]);
+    }
+
+    /// A file that takes what it is given, but for these errors first.
+    struct Failing(Vec<io::ErrorKind>);
+
+    impl Write for Failing {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            self.0.pop().map_or(Ok(buffer.len()), |kind| Err(kind.into()))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl FileWriter for Failing {
+        fn finish(self: Box<Self>) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_write_that_was_interrupted_is_none_that_failed() {
+        use io::ErrorKind::{Interrupted, StorageFull};
+        let sink = |errors: &[io::ErrorKind]| Sink {
+            file: Some(Box::new(Failing(errors.to_vec()))),
+            hasher: Sha256::new(),
+            bytes: 0,
+            failure: None,
+        };
+        let mut interrupted = sink(&[Interrupted, Interrupted]);
+        interrupted.write_all(b"rows").unwrap();
+        assert!(interrupted.failure.is_none() && interrupted.bytes == 4);
+        let mut full = sink(&[StorageFull]);
+        assert_eq!(full.write_all(b"rows").unwrap_err().kind(), StorageFull);
+        // The store's error is told, not what Parquet makes of it.
+        let told = named("file", full.failure.take(), &ParquetError::General("no".to_owned()));
+        assert!(
+            matches!(&told, ArchiveError::Store(StoreError::Io { source, .. }) if source.kind() == StorageFull),
+            "{told}"
+        );
+        assert_eq!(full.bytes, 0);
     }
 }

@@ -297,6 +297,24 @@ fn a_cut_tail_with_its_files_needs_a_remembered_head() {
 }
 
 #[test]
+fn a_file_that_was_written_anew_is_told_apart_by_its_rows() {
+    let told = |change: fn(&mut Vec<EventRow>)| {
+        let disk = MemoryStore::new();
+        let _ = committed(&disk.store());
+        let path = month(&disk);
+        rewrite_month(&disk, change);
+        let faults = check(&disk).faults;
+        let fault = faults.iter().find(|fault| fault.object == path && fault.code == FaultCode::FileHash);
+        fault.unwrap_or_else(|| panic!("{faults:#?}")).detail.clone()
+    };
+    let same = told(|_| {});
+    assert!(same.ends_with("rewritten, its rows are intact"), "{same}");
+    for other in [told(|rows| rows[0].raw = "{}".into()), told(|rows| rows.truncate(rows.len() - 1))] {
+        assert!(other.ends_with("its rows are not those that were committed"), "{other}");
+    }
+}
+
+#[test]
 fn any_flipped_bit_of_a_small_archive_is_named() {
     let disk = MemoryStore::new();
     let _ = committed(&disk.store());

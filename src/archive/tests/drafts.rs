@@ -50,6 +50,24 @@ fn rows_belong_to_their_window_and_their_team() {
     let _ = commit(&mut writer, of_rows(vec![rows(date, fine.to_vec(), false)])).unwrap();
 }
 
+/// A window that comes in several pieces is put together when one of them asks for it.
+#[test]
+fn one_piece_of_a_window_asks_for_one_file_of_it() {
+    let date = "2026-11-03";
+    for asks in [[false, false], [true, false], [false, true], [true, true]] {
+        let (_store, mut writer) = held();
+        let start = day(date).start;
+        for first in [0, 2] {
+            let piece = |at: u64| rows(date, events(date, first + at, 1), asks[usize::from(at == 1)]);
+            let draft =
+                Draft { windows: vec![record(day(date), WindowState::Provisional, first + 2)], ..Draft::default() };
+            let _ = commit(&mut writer, Draft { rows: vec![piece(0), piece(1)], ..draft }).unwrap();
+        }
+        let files = writer.state().files_of(Dataset::Connections).filter(|file| file.first >= Some(start)).count();
+        assert_eq!(files, if asks.contains(&true) { 1 } else { 2 }, "{asks:?}");
+    }
+}
+
 #[test]
 fn what_leaves_quarantine_is_all_that_its_file_holds() {
     let (_store, mut writer) = held();

@@ -12,11 +12,11 @@ const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedBut
 fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
     let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
     let mut writer = archive.writer(&team())?;
-    let draft = draft_of(&writer, step)?;
+    let draft = draft_of(&mut writer, step)?;
     writer.commit(draft, now())
 }
 
-fn draft_of(writer: &TeamWriter, step: usize) -> Result<Draft, ArchiveError> {
+fn draft_of(writer: &mut TeamWriter, step: usize) -> Result<Draft, ArchiveError> {
     with_sessions(writer, history().swap_remove(step))
 }
 
@@ -58,7 +58,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
 fn finish(archive: &Archive, steps_done: usize, case: &str) {
     let mut writer = writer(archive);
     for step in steps_done..history().len() {
-        let draft = draft_of(&writer, step).unwrap();
+        let draft = draft_of(&mut writer, step).unwrap();
         let _ = commit(&mut writer, draft).unwrap_or_else(|e| panic!("{case}: going on: {e}"));
     }
     assert_eq!(ids_in(archive), ids_after(history().len()), "{case}: at the end");
@@ -110,7 +110,7 @@ fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
             let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, false, fault));
             let Ok(archive) = Archive::open_or_create(faulty, || "archive-1".to_owned()) else { continue };
             let Ok(mut writer) = archive.writer(&team()) else { continue };
-            let Ok(draft) = draft_of(&writer, step) else { continue };
+            let Ok(draft) = draft_of(&mut writer, step) else { continue };
             let Err(error) = writer.commit(draft.clone(), now()) else { continue };
             let again = writer.commit(draft, now());
             match &again {

@@ -13,7 +13,7 @@ fn archive() -> MemoryStore {
     let archive = archive.signed_by(Some(Arc::new(signing::signer(9))));
     let mut writer = writer(&archive);
     for draft in history() {
-        let draft = with_sessions(&writer, draft).unwrap();
+        let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
     }
     store

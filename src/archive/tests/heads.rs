@@ -5,6 +5,7 @@ use super::super::{
     FaultCode, Head, HeadGiven, HeadLine, MemoryStore, Signer, TeamKey, Verdict, VerifyOptions, VerifyReport, verify,
 };
 use super::signing::{key, signer};
+use super::snapshots::said;
 use super::*;
 use crate::model::{Digest, LedgerSeq};
 
@@ -68,25 +69,12 @@ fn what_an_interruption_leaves_of_a_signature_is_written_again() {
         }
         put(&disk, path, &[&lines(&disk, path)[..keep], &[left]].concat());
         let archive = Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer(1))));
-        let _ = writer(&archive).commit(Draft { findings: vec![finding()], ..Draft::default() }, now()).unwrap();
+        let _ = writer(&archive).commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
         let report = check(&disk, &[1]);
         assert_eq!(faults(&report), [], "{what}");
         assert_eq!(report.teams[0].signed.as_ref().unwrap().seq, LedgerSeq(7), "{what}");
         let text = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path)).concat();
         assert!(text.iter().all(|line| HeadLine::decode(&line[..line.len() - 1]).is_ok()), "{what}");
-    }
-}
-
-fn finding() -> super::super::Finding {
-    super::super::Finding {
-        stream: None,
-        kind: super::super::FindingKind::Late,
-        subject: "one more".to_owned(),
-        from: None,
-        to: None,
-        reason: String::new(),
-        count: 1,
-        found_at: now(),
     }
 }
 
@@ -299,7 +287,7 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
     }
     let other = TeamId::from("other");
     let _ =
-        archive.writer(&other).unwrap().commit(Draft { findings: vec![finding()], ..Draft::default() }, now()).unwrap();
+        archive.writer(&other).unwrap().commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
     let report = verified(&[&held(6)]);
     assert_eq!(
         (report.faults.len(), report.verdict),

@@ -1,7 +1,7 @@
 //! What strangers may have put into an archive, what the ledger itself says of its times, and how far damage reaches.
 
 use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
-use super::damage::{Directory, Disk, LEDGER, check, edit_lines, flip, forge, month};
+use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, get, month};
 use super::*;
 
 const SIGNATURES: &str = "ledger/team=acme/2026-11-20.heads";
@@ -44,6 +44,37 @@ fn hostile_archives_are_named_and_lead_nowhere() {
     {
         assert!(report.faults.iter().any(|f| f.object == object && f.code == code), "{object}: {:#?}", report.faults);
     }
+}
+
+#[test]
+fn an_archive_without_a_team_is_held_against_no_head() {
+    let disk = MemoryStore::new();
+    let _ = open(&disk.store());
+    let report = check(&disk);
+    assert!(report.is_clean() && report.verdict == Verdict::SelfConsistent, "{:?}", report.verdict);
+}
+
+/// Told by its content, also where it is the only file that there ever was.
+#[test]
+fn a_file_that_was_moved_is_known_again() {
+    let disk = MemoryStore::new();
+    let first = Draft {
+        rows: vec![rows("2026-11-01", events("2026-11-01", 0, 3), false)],
+        windows: vec![record(day("2026-11-01"), WindowState::Provisional, 3)],
+        ..Draft::default()
+    };
+    let _ = commit(&mut writer(&open(&disk.store())), first).unwrap();
+    let held = file_with(&disk, "date=2026-11-01");
+    let moved = held.replace("date=2026-11-01", "date=2026-11-02");
+    disk.put(&moved, &get(&disk, &held));
+    let told = |code: FaultCode| {
+        let report = check(&disk);
+        let fault = report.faults.iter().find(|fault| fault.object == moved && fault.code == code);
+        fault.unwrap_or_else(|| panic!("no {code:?} in {:#?}", report.faults)).detail.clone()
+    };
+    assert_eq!(told(FaultCode::DupFile), format!("a copy of {held}"));
+    disk.take(&held);
+    assert_eq!(told(FaultCode::PathMismatch), format!("holds what belongs at {held}"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn child() {
         out.flush().unwrap();
     };
     for step in usize::try_from(writer.state().seq.0).unwrap()..history().len() {
-        let draft = with_sessions(&writer, history().swap_remove(step)).unwrap();
+        let draft = with_sessions(&mut writer, history().swap_remove(step)).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
         said(format!("committed {}", step + 1));
     }

@@ -6,6 +6,7 @@ mod commits;
 mod damage;
 mod days;
 mod drafts;
+mod ends;
 mod faults;
 mod flips;
 mod following;
@@ -86,7 +87,7 @@ pub fn event(id: &str, time: Instant) -> EventRow {
         first_seen_at: at("2026-11-20T11:59:00Z"),
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{id}\",\"timestamp\":{}}}", time.nanos())),
-        detail: Detail::Connections(Box::new(detail)),
+        detail: Detail::Connections(detail.into()),
     }
 }
 
@@ -233,10 +234,11 @@ pub fn commit(writer: &mut TeamWriter, draft: Draft) -> Result<Committed, Archiv
 
 /// The session of an event that is all there is of its connection.
 pub fn session(row: &EventRow) -> SessionRow {
-    let Detail::Connections(detail) = &row.detail else { panic!("not a connection") };
+    let Detail::Connections(texts) = &row.detail else { panic!("not a connection") };
+    let detail = texts.detail();
     SessionRow {
         team_id: row.team_id.clone(),
-        connection_id: detail.connection_id.clone().unwrap(),
+        connection_id: detail.connection_id.unwrap(),
         requested_at: Some(row.time),
         established_at: None,
         authenticated_at: None,
@@ -247,7 +249,7 @@ pub fn session(row: &EventRow) -> SessionRow {
         outcome: Outcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
-        details: detail.of_session().map(|value| value.map(Into::into)),
+        details: std::array::from_fn(|place| texts.get(1 + place).map(Into::into)),
         event_count: 1,
         conflicts: None,
     }
@@ -255,7 +257,7 @@ pub fn session(row: &EventRow) -> SessionRow {
 
 /// A step of the history with its sessions: those of new events are open, those that were open rest. What is in quarantine
 /// and among its rows leaves it.
-pub fn with_sessions(writer: &TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
+pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
     let rows: Vec<&EventRow> = draft.rows.iter().flat_map(|window| &window.rows).collect();
     for file in writer.state().files_of(Dataset::Quarantine) {
         let is_row = |reject: &RejectRow| rows.iter().any(|row| row.event_id == reject.event_id);
@@ -267,7 +269,7 @@ pub fn with_sessions(writer: &TeamWriter, mut draft: Draft) -> Result<Draft, Arc
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
     let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
-    for held in writer.open_sessions()? {
+    for held in writer.sessions().open()? {
         sessions.resting.push(held.row.clone());
         sessions.replaced.entry(held.path).or_default().push(held.row);
     }

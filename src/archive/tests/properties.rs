@@ -24,7 +24,7 @@ fn detail(stream: Stream) -> BoxedStrategy<Detail> {
             .prop_map(|texts| {
                 let mut texts = texts.into_iter();
                 let mut next = || texts.next().flatten().map(Text::from);
-                Detail::Connections(Box::new(ConnectionDetail {
+                let detail = ConnectionDetail {
                     connection_id: next().map(|t| t.as_str().into()),
                     device_id: next().map(|t| t.as_str().into()),
                     computer_host_name: next(),
@@ -35,7 +35,8 @@ fn detail(stream: Stream) -> BoxedStrategy<Detail> {
                     direct_ip: next(),
                     local_user_name: next(),
                     failure_reason: next(),
-                }))
+                };
+                Detail::Connections(detail.into())
             })
             .boxed(),
     }

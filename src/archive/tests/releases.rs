@@ -8,7 +8,7 @@ fn released() -> (Arc<dyn Store>, TeamWriter) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     for draft in history() {
-        let draft = with_sessions(&writer, draft).unwrap();
+        let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
     }
     (store, writer)
@@ -29,7 +29,7 @@ fn what_leaves_is_a_row_and_the_others_stay() {
 fn a_file_that_everything_leaves_goes_without_another() {
     let (store, mut writer) = released();
     let rows = vec![rows("2026-11-02", vec![event("odder", day("2026-11-02").start)], false)];
-    let draft = with_sessions(&writer, Draft { rows, ..Draft::default() }).unwrap();
+    let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
     let _ = commit(&mut writer, draft).unwrap();
     assert_eq!(files_under(&store, "recent/quarantine"), Vec::<String>::new());
     assert_eq!(writer.rejects(Stream::Connections).unwrap(), []);
@@ -67,7 +67,7 @@ fn before_and_body() -> (TeamState, super::super::Body) {
     let mut before = writer.state().clone();
     for draft in history().into_iter().take(6) {
         before = writer.state().clone();
-        let draft = with_sessions(&writer, draft).unwrap();
+        let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
     }
     let lines = store.read(&files_under(&store, "ledger").pop().unwrap()).unwrap();

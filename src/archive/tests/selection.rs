@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::super::MemoryStore;
 use super::*;
+use crate::model::{ConnectionId, ConnectionTexts};
 
 /// Events of two days in three files, the last moments of a window and the first of the next among them.
 fn held() -> (TeamWriter, Vec<EventRow>) {
@@ -25,7 +26,7 @@ fn held() -> (TeamWriter, Vec<EventRow>) {
 
 #[test]
 fn every_question_about_a_stretch_finds_what_it_owns() {
-    let (writer, all) = held();
+    let (mut writer, all) = held();
     let mut ends: Vec<i64> = all.iter().flat_map(|row| (-1..=1).map(|by| row.time.nanos() + by)).collect();
     ends.sort_unstable();
     ends.dedup();
@@ -50,7 +51,7 @@ fn every_question_about_a_stretch_finds_what_it_owns() {
         assert_eq!(sorted(found), names(), "{range}");
         let types = writer.event_types_in(Stream::Connections, range).unwrap();
         assert_eq!(types, expected.iter().map(|row| row.event_type.to_string()).collect(), "{range}");
-        let columns = writer.connection_columns(range).unwrap();
+        let columns = writer.sessions().events_in(range).unwrap();
         assert_eq!(columns.iter().map(super::super::ConnectionColumns::len).sum::<usize>(), expected.len(), "{range}");
     }
     let all_time = Range::new(Instant::EARLIEST, Instant::LATEST);
@@ -60,18 +61,18 @@ fn every_question_about_a_stretch_finds_what_it_owns() {
 /// Each connection is looked for in its own range; a file is read where a range meets it, at its very edge too.
 #[test]
 fn a_connection_is_found_at_the_edge_of_its_range() {
-    let (writer, all) = held();
+    let (mut writer, all) = held();
     for row in &all {
-        let Detail::Connections(detail) = &row.detail else { panic!("not a connection") };
-        let id = detail.connection_id.clone().unwrap();
+        let Detail::Connections(texts) = &row.detail else { panic!("not a connection") };
+        let id = ConnectionId::from(texts.connection_id().unwrap());
         let moment = Range::new(row.time, Instant::from_nanos(row.time.nanos() + 1));
-        let found = writer.connection_rows(&HashMap::from([(id.clone(), moment)])).unwrap();
+        let found = writer.sessions().events_of(&HashMap::from([(id.clone(), moment)])).unwrap();
         assert_eq!(found.len(), 1, "{}", row.event_id);
         assert!(found[0].raw.is_empty() && found[0].event_id == row.event_id);
         let before = Range::new(Instant::EARLIEST, day("2026-11-01").start);
-        assert!(writer.connection_rows(&HashMap::from([(id, before)])).unwrap().is_empty());
+        assert!(writer.sessions().events_of(&HashMap::from([(id, before)])).unwrap().is_empty());
     }
-    assert!(writer.connection_rows(&HashMap::new()).unwrap().is_empty());
+    assert!(writer.sessions().events_of(&HashMap::new()).unwrap().is_empty());
 }
 
 /// A row group that cannot hold a time of the range is not decoded.
@@ -104,11 +105,11 @@ fn an_event_in_columns_says_what_its_row_says() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let mut bare = event("bare", day("2026-11-01").start);
-    bare.detail = Detail::Connections(Box::default());
+    bare.detail = Detail::Connections(ConnectionTexts::default());
     let all = [vec![bare], events("2026-11-01", 1, 3)].concat();
     let draft = Draft { rows: vec![rows("2026-11-01", all.clone(), false)], ..Draft::default() };
     let _ = commit(&mut writer, draft).unwrap();
-    let columns = writer.connection_columns(day("2026-11-01")).unwrap().remove(0);
+    let columns = writer.sessions().events_in(day("2026-11-01")).unwrap().remove(0);
     assert_eq!(columns.len(), all.len());
     for (place, row) in all.iter().enumerate() {
         let (found, expected) = (columns.get(place), ConnectionEvent::from(row));

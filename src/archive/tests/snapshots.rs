@@ -21,7 +21,7 @@ fn kept(steps: usize) -> MemoryStore {
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut writer = writer(&open(&store));
     for draft in history().into_iter().take(steps) {
-        let draft = with_sessions(&writer, draft).unwrap();
+        let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
         keep(store.as_ref(), writer.state(), end_of(&store)).unwrap();
     }
@@ -66,6 +66,8 @@ fn a_reader_goes_on_from_the_newest_that_lines_follow() {
         assert_eq!(used, (steps > 1).then_some(steps as u64 - 1));
         let expected: Vec<String> = (steps.saturating_sub(1).max(1)..=steps).map(|n| path_of(n as u64)).collect();
         assert_eq!(files_under(&store, SNAPSHOTS), expected, "the last two are kept");
+        let program = concat!("\"annals ", env!("CARGO_PKG_VERSION"), "\"");
+        assert!(String::from_utf8(get(&disk, &path_of(steps as u64))).unwrap().contains(program), "says who wrote it");
         assert_eq!(seen(&disk), seen(&without(&disk)));
         let (short, whole) = (replay_for_reading(&disk, ID, &team()).unwrap(), replay(&disk, ID, &team()).unwrap());
         assert_eq!((short.before, short.end), (whole.before, whole.end));
@@ -83,7 +85,7 @@ fn whatever_interrupts_a_commit_a_reader_sees_the_same() {
                 let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, true, fault));
                 let attempt = || -> Result<(), ArchiveError> {
                     let mut writer = Archive::open(faulty)?.writer(&team())?;
-                    let draft = with_sessions(&writer, history().swap_remove(step))?;
+                    let draft = with_sessions(&mut writer, history().swap_remove(step))?;
                     let _ = writer.commit(draft, now())?;
                     Ok(())
                 };
@@ -153,7 +155,7 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     let mut writer = writer(&open(&store));
     for n in 0..3 {
         let rows = vec![rows("2026-11-03", events("2026-11-03", n, 1), false)];
-        let draft = with_sessions(&writer, Draft { rows, ..Draft::default() }).unwrap();
+        let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
         assert_eq!(seen(&older), seen(&without(&older)));
     }
@@ -170,7 +172,8 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     assert!(faults.iter().any(|fault| fault.code == FaultCode::ChainBreak), "{faults:?}");
 }
 
-fn said(n: u64) -> Finding {
+/// Something to commit that is no row.
+pub fn said(n: u64) -> Finding {
     Finding {
         stream: Some(Stream::Activity),
         kind: FindingKind::NewEventType,

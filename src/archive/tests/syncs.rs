@@ -157,7 +157,7 @@ fn history_on(store: &Unsyncable) -> usize {
             let mut writer = archive.writer(&team())?;
             let done = usize::try_from(writer.state().seq.0).unwrap();
             if done < history().len() {
-                let draft = with_sessions(&writer, history().swap_remove(done))?;
+                let draft = with_sessions(&mut writer, history().swap_remove(done))?;
                 let _ = writer.commit(draft, now())?;
             }
             Ok(done + 1)

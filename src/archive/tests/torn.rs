@@ -41,7 +41,7 @@ fn history_on(disk: &TornDisk) {
     let archive = open(&store).signed_by(Some(signer()));
     let mut writer = writer(&archive);
     for draft in history() {
-        let draft = with_sessions(&writer, draft).unwrap();
+        let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
         disk.acknowledge();
     }
@@ -84,7 +84,7 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
     check_clean(&archive)?;
     if finishes {
         for step in done..history().len() {
-            let draft = with_sessions(&writer, history().swap_remove(step)).map_err(|e| e.to_string())?;
+            let draft = with_sessions(&mut writer, history().swap_remove(step)).map_err(|e| e.to_string())?;
             let _ = commit(&mut writer, draft).map_err(|e| format!("going on: {e}"))?;
         }
         if ids_in(&archive) != ids_after(history().len()) {

@@ -189,38 +189,3 @@ fn what_waits_in_staging_is_counted_and_no_fault() {
         }
     }
 }
-
-/// In a report as JSON and in one as text.
-#[test]
-fn a_fault_has_one_name() {
-    use FaultCode::*;
-    for code in [
-        Manifest,
-        Version,
-        ChainBreak,
-        SeqGap,
-        ArchiveId,
-        State,
-        TornTail,
-        HeadRollback,
-        Fork,
-        FileHash,
-        FileMissing,
-        FileSize,
-        PathMismatch,
-        OrphanFile,
-        DupFile,
-        RowCount,
-        RowRoot,
-        Unreadable,
-        TimeRegression,
-        TimeFuture,
-        StaleHead,
-        BadSig,
-        UnknownKey,
-        KeyMismatch,
-        CoverageGap,
-    ] {
-        assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{}\"", code.as_str()));
-    }
-}

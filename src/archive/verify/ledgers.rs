@@ -292,3 +292,32 @@ fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
         report.notice(FaultCode::CoverageGap, format!("{ledger} seq {seq}"), detail);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::VerifyOptions;
+    use super::*;
+    use crate::archive::MemoryStore;
+    use crate::archive::tests::{commit, history, now, open, team, writer};
+
+    #[test]
+    fn a_ledger_of_a_day_is_read_up_to_its_limit() {
+        let disk = MemoryStore::new();
+        let _ =
+            commit(&mut writer(&open(&(std::sync::Arc::new(disk.clone()) as _))), history().swap_remove(0)).unwrap();
+        let key = TeamKey::of(&team());
+        let day = day_start(now());
+        let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+        for (bytes, is_read) in [(0, true), (DAY_BYTES_MAX, true), (DAY_BYTES_MAX + 1, false)] {
+            let listed = Listed { path: path.clone(), bytes, irregular: None };
+            let days = Days::from([(day, (Some(&listed), None))]);
+            let mut report = VerifyReport::default();
+            let asking = Asking::new(Some("archive-1".to_owned()), &VerifyOptions::default());
+            let walk = Walk::over(&disk, &asking, key.clone(), &days, &mut report);
+            assert_eq!(walk.state.is_some(), is_read, "{bytes} bytes");
+            let refused =
+                report.faults.iter().filter(|fault| fault.code == FaultCode::Unreadable && fault.object == path);
+            assert_eq!(refused.count(), usize::from(!is_read), "{bytes} bytes: {:#?}", report.faults);
+        }
+    }
+}

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 /// What is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultCode {
     /// `archive.json` is missing or is not one.
     Manifest,
@@ -89,6 +88,13 @@ impl FaultCode {
             FaultCode::KeyMismatch => "KEY_MISMATCH",
             FaultCode::CoverageGap => "COVERAGE_GAP",
         }
+    }
+}
+
+/// In JSON as in text.
+impl Serialize for FaultCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

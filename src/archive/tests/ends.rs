@@ -1,0 +1,162 @@
+//! How a ledger's files may end, and where: what a loss of power leaves at the very end is no damage, anywhere else it is.
+
+use super::super::replay::replay;
+use super::super::{FaultCode, MemoryStore};
+use super::damage::{Disk, LEDGER, check, forge, get};
+use super::*;
+use crate::model::Digest;
+
+const NEXT: &str = "ledger/team=acme/2026-11-21.jsonl";
+
+/// Three lines of one day and two of the next.
+fn two_days() -> MemoryStore {
+    let disk = MemoryStore::new();
+    let mut writer = writer(&open(&disk.store()));
+    for (step, draft) in history().into_iter().take(5).enumerate() {
+        let moment = if step < 3 { now() } else { at("2026-11-21T12:00:00Z") };
+        let _ = writer.commit(draft, moment).unwrap();
+    }
+    disk
+}
+
+fn edit(disk: &MemoryStore, file: &str, edit: impl Fn(&mut Vec<Vec<u8>>)) {
+    let content = get(disk, file);
+    let mut lines: Vec<Vec<u8>> = content.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    edit(&mut lines);
+    disk.put(file, &lines.concat());
+}
+
+/// Zeros where the line stood; its newline stays.
+fn zero(line: &mut [u8]) {
+    let end = line.len() - 1;
+    line[..end].fill(0);
+}
+
+/// The same line, that says to follow another one.
+fn unlink(line: &[u8]) -> Vec<u8> {
+    forge(line, |line| line.prev = Digest([7; 32]))
+}
+
+type Edit = fn(&mut Vec<Vec<u8>>);
+
+struct Case {
+    what: &'static str,
+    edit: (&'static str, Edit),
+    /// Where `verify` says something, and what.
+    object: &'static str,
+    said: &'static [(FaultCode, &'static str)],
+}
+
+fn case(
+    what: &'static str,
+    edit: (&'static str, Edit),
+    object: &'static str,
+    said: &'static [(FaultCode, &'static str)],
+) -> Case {
+    Case { what, edit, object, said }
+}
+
+/// What an interrupted append can have left: a replay stops before it.
+fn left() -> Vec<Case> {
+    use FaultCode::TornTail;
+    vec![
+        case(
+            "the last line is zeros",
+            (NEXT, |lines| zero(&mut lines[1])),
+            "ledger/team=acme/2026-11-21.jsonl:2",
+            &[(TornTail, "a line that a loss of power left")],
+        ),
+        case(
+            "the last file ends within a line",
+            (NEXT, |lines| lines.push(b"{\"v\":1".to_vec())),
+            "ledger/team=acme/2026-11-21.jsonl:3",
+            &[(TornTail, "6 bytes of an unfinished line")],
+        ),
+    ]
+}
+
+/// What nothing but damage leaves: a replay ends there.
+fn damages() -> Vec<Case> {
+    use FaultCode::{ChainBreak, TornTail};
+    vec![
+        case(
+            "zeros before the last line",
+            (NEXT, |lines| zero(&mut lines[0])),
+            "ledger/team=acme/2026-11-21.jsonl:1",
+            &[(ChainBreak, "not a ledger line")],
+        ),
+        case(
+            "zeros at the end of an earlier file",
+            (LEDGER, |lines| zero(&mut lines[2])),
+            "ledger/team=acme/2026-11-20.jsonl:3",
+            &[(ChainBreak, "not a ledger line")],
+        ),
+        case(
+            "the last line was altered",
+            (NEXT, |lines| lines[1][20] ^= 1),
+            "ledger/team=acme/2026-11-21.jsonl:2",
+            &[(ChainBreak, "the line's digest is")],
+        ),
+        case(
+            "an earlier file ends within a line",
+            (LEDGER, |lines| lines.push(b"{\"v\":1".to_vec())),
+            "ledger/team=acme/2026-11-20.jsonl:4",
+            &[(ChainBreak, "ends in the middle of a line, and lines follow")],
+        ),
+        case(
+            "the last newline was altered",
+            (NEXT, |lines| *lines[1].last_mut().unwrap() = 0x0b),
+            "ledger/team=acme/2026-11-21.jsonl:2",
+            &[(ChainBreak, "its newline was altered")],
+        ),
+        case(
+            "the last line has no newline and follows another one",
+            (NEXT, |lines| {
+                lines[1] = unlink(&lines[1]);
+                lines[1].pop();
+            }),
+            "ledger/team=acme/2026-11-21.jsonl:2",
+            &[(TornTail, "a whole line without its newline"), (ChainBreak, "the line before is")],
+        ),
+        case(
+            "the first line follows another one",
+            (LEDGER, |lines| lines[0] = unlink(&lines[0])),
+            "ledger/team=acme/2026-11-20.jsonl:1",
+            &[(ChainBreak, "the beginning of a ledger is")],
+        ),
+        case(
+            "the second line follows another one",
+            (LEDGER, |lines| lines[1] = unlink(&lines[1])),
+            "ledger/team=acme/2026-11-20.jsonl:2",
+            &[(ChainBreak, "the line before is")],
+        ),
+    ]
+}
+
+#[test]
+fn what_a_loss_of_power_leaves_at_the_very_end_is_no_damage_anywhere_else_it_is() {
+    let cases = left().into_iter().map(|case| (case, true)).chain(damages().into_iter().map(|case| (case, false)));
+    for (Case { what, edit: (file, change), object, said }, is_accepted) in cases {
+        let disk = two_days();
+        edit(&disk, file, change);
+        let report = check(&disk);
+        let here: Vec<_> = report.faults.iter().filter(|fault| fault.object == object).collect();
+        assert_eq!(here.len(), said.len(), "{what}: {:#?}", report.faults);
+        for (code, text) in said {
+            let is_said = here.iter().any(|fault| fault.code == *code && fault.detail.contains(text));
+            assert!(is_said, "{what}: no {code:?} {text} in {here:#?}");
+        }
+        match replay(&disk, "archive-1", &team()) {
+            Ok(replayed) => {
+                assert!(is_accepted, "{what}");
+                assert_eq!(replayed.end.len + replayed.end.torn, get(&disk, NEXT).len() as u64, "{what}");
+                assert!(replayed.end.torn > 0, "{what}");
+            }
+            Err(ArchiveError::Damaged { path, line, .. }) => {
+                assert!(!is_accepted, "{what}");
+                assert_eq!(format!("{path}:{line}"), object, "{what}");
+            }
+            Err(e) => panic!("{what}: {e}"),
+        }
+    }
+}

@@ -247,18 +247,23 @@ impl Store for LocalStore {
         self.check_one_device().map_err(fail)?;
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&full).map_err(fail)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(LocalGuard { _file: file })),
+            Ok(()) => Ok(Box::new(LocalGuard(file))),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked { name: name.to_owned() }),
             Err(TryLockError::Error(e)) => Err(fail(e)),
         }
     }
 }
 
-struct LocalGuard {
-    _file: File,
-}
+struct LocalGuard(File);
 
 impl Guard for LocalGuard {}
+
+impl Drop for LocalGuard {
+    /// Closing alone would leave the lock to a program that is being started just now: it has the file, too, until it runs.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 struct LocalWriter {
     file: File,
@@ -303,5 +308,27 @@ fn irregularity(meta: &fs::Metadata) -> Option<String> {
         Some(format!("a file of {} names (hard links): it can be changed through the others", meta.nlink()))
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between `fork` and `exec` a child has every open file; so has whoever was handed a copy.
+    #[test]
+    fn a_lock_that_is_given_back_is_free_though_another_has_its_file_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(directory.path());
+        let file = File::create(directory.path().join("held")).unwrap();
+        file.try_lock().unwrap();
+        let inherited = file.try_clone().unwrap();
+        drop(LocalGuard(file));
+        File::open(directory.path().join("held")).unwrap().try_lock().unwrap();
+        drop(inherited);
+        let guard = store.lock("team=a").unwrap();
+        assert!(matches!(store.lock("team=a").err(), Some(StoreError::Locked { .. })));
+        drop(guard);
+        let _again = store.lock("team=a").unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use reqwest::header::{AGE, AUTHORIZATION, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -123,29 +123,21 @@ impl Transport {
         Ok(Reply { body, at })
     }
 
-    /// The whole body after decompression, in one piece. Stops at the limit, before it is held in memory.
+    /// The whole body after decompression, in one piece of its own: what is kept of it would keep the connection's buffer.
+    /// Stops at the limit, before it is held in memory.
     async fn body(&self, what: &str, mut response: Response, bytes_max: usize) -> Result<Bytes, ApiError> {
         let length = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         let url = response.url().clone();
-        let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
-        loop {
-            let chunk = response.chunk().await.map_err(|error| self.network(what, &url, &error))?;
-            let Some(chunk) = chunk else { break };
-            if first.len() + whole.len() + chunk.len() > bytes_max {
+        let mut whole = Vec::with_capacity(length.min(BODY_RESERVE_BYTES_MAX).min(bytes_max));
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.network(what, &url, &error))? {
+            if whole.len() + chunk.len() > bytes_max {
                 return Err(unexpected(what, format!("the body is longer than {bytes_max} bytes")));
-            }
-            if first.is_empty() && whole.is_empty() {
-                first = chunk;
-                continue;
-            }
-            if whole.is_empty() {
-                whole.reserve(length.min(BODY_RESERVE_BYTES_MAX).max(first.len() + chunk.len()));
-                whole.extend_from_slice(&std::mem::take(&mut first));
             }
             whole.extend_from_slice(&chunk);
         }
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
+        // Where the length was not told, there may be twice the room.
+        whole.shrink_to_fit();
+        Ok(whole.into())
     }
 
     /// The error that a status other than 200 is.

@@ -197,7 +197,7 @@ fn gather(
     digests: &[RowsDigest],
 ) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
     let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
-    for (WindowRows { stream, window, mut rows, compact }, digest) in drafts.into_iter().zip(digests) {
+    for (WindowRows { stream, window, rows, compact }, digest) in drafts.into_iter().zip(digests) {
         if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
             return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
         }
@@ -209,7 +209,10 @@ fn gather(
         if held.window != window {
             return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.window));
         }
-        held.rows.append(&mut rows);
+        match held.rows.is_empty() {
+            true => held.rows = rows,
+            false => held.rows.extend(rows),
+        }
         held.digest = held.digest.plus(*digest);
         held.compact |= compact;
     }

@@ -13,6 +13,9 @@ use super::super::{ArchiveError, Dataset, FileEntry, FileRole};
 /// Filters kept in memory; those of more files are read again each time.
 const FILTER_BYTES_MAX: usize = 32 << 20;
 
+/// Sessions that room is made for before they are read: what the ledger says of a file need not be so.
+const RESERVED_MAX: usize = 50_000;
+
 /// A session as it stands in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldSession {
@@ -98,6 +101,10 @@ fn read(
     connections: Option<&Arc<HashSet<ConnectionId>>>,
     found: &mut Vec<HeldSession>,
 ) -> Result<(), ArchiveError> {
+    if connections.is_none() {
+        // At once: sessions are large, and there are many.
+        found.reserve_exact(usize::try_from(file.rows).unwrap_or(usize::MAX).min(RESERVED_MAX));
+    }
     let selection = Selection { connections, ..Selection::default() };
     for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
         let rows = session_rows(&batch?);

@@ -133,20 +133,18 @@ proptest! {
                 remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);
-            let commit = |writer: &mut TeamWriter, remembered: &mut Remembered| {
-                match is_put_off {
-                    true => put_off(&mut draft, writer),
-                    false => correlate(&mut draft, writer, remembered, at(NOW))?,
-                }
-                writer.commit(draft, at(NOW))
-            };
             let _ = match beside.filter(|_| !is_whole(&writer)) {
-                None => commit(&mut writer, &mut remembered).unwrap(),
+                None => {
+                    match is_put_off {
+                        true => put_off(&mut draft, &writer),
+                        false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
+                    }
+                    writer.commit(draft, at(NOW)).unwrap()
+                }
                 Some(events) => {
                     let workers = if number % 2 == 0 { Workers::Inline } else { Workers::Threads };
-                    let other = |writer: &mut TeamWriter| commit(writer, &mut Remembered::default());
                     let both = (&mut writer, &mut remembered);
-                    catch_up_beside(both, events, workers, (at(NOW), at(NOW)), other).unwrap().0
+                    catch_up_beside(both, events, workers, (at(NOW), at(NOW)), draft).unwrap()
                 }
             };
             archived.extend(rows);

@@ -20,7 +20,7 @@ use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
-use super::sessions::{Lookup, SessionsReader, SessionsView};
+use super::sessions::{Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
@@ -159,14 +159,13 @@ impl TeamWriter {
         SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
     }
 
-    /// The same as it stands now, for use beside a commit; to be [given back](Self::end_view).
-    pub fn view_sessions(&mut self) -> SessionsView {
-        SessionsView { store: self.store.clone(), state: self.state.clone(), lookup: std::mem::take(&mut self.lookup) }
-    }
-
-    /// Keeps what was learned of files that never change.
-    pub fn end_view(&mut self, view: SessionsView) {
-        self.lookup = view.lookup;
+    /// The same beside all else that is asked.
+    pub fn with_sessions<T>(&mut self, look: impl FnOnce(&Self, &mut SessionsReader<'_>) -> T) -> T {
+        let mut lookup = std::mem::take(&mut self.lookup);
+        let (store, state) = (self.store.as_ref(), &self.state);
+        let looked = look(self, &mut SessionsReader { store, state, lookup: &mut lookup });
+        self.lookup = lookup;
+        looked
     }
 
     /// See [`reader::event_types_in`].

@@ -13,7 +13,8 @@ use super::settings::COMMIT_EVENTS_MIN;
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub events: BTreeMap<(Stream, Range), Vec<Fetched>>,
+    /// In the pieces in which they were read: put together, they would be moved each time.
+    pub events: BTreeMap<(Stream, Range), Vec<Vec<Fetched>>>,
     /// Events whose time is unusable: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<Fetched>>,
     pub changes: Vec<WindowChange>,
@@ -32,14 +33,10 @@ impl Batch {
         if events.is_empty() {
             return;
         }
-        let held = match window {
-            Some(window) => self.events.entry((stream, window)).or_default(),
-            None => self.untimed.entry(stream).or_default(),
-        };
         self.held_events += events.len();
-        match held.is_empty() {
-            true => *held = events,
-            false => held.extend(events),
+        match window {
+            Some(window) => self.events.entry((stream, window)).or_default().push(events),
+            None => self.untimed.entry(stream).or_default().extend(events),
         }
     }
 
@@ -120,16 +117,18 @@ impl Batch {
             parts.is_some_and(|parts| change.confirmed.is_some_and(|c| parts.iter().any(|part| c.overlaps(part))))
         });
         for (place, parts) in held_back {
-            let Some(events) = ready.events.remove(place) else { continue };
             let waits = |held: &Fetched| held.at().is_some_and(|at| parts.iter().any(|part| part.owns(at)));
-            let (waiting, leaving) = match events.iter().all(waits) {
-                true => (events, Vec::new()),
-                false => events.into_iter().partition(waits),
-            };
-            rest.held_events += waiting.len();
-            for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {
-                if !events.is_empty() {
-                    batch.events.insert(*place, events);
+            for events in ready.events.remove(place).unwrap_or_default() {
+                let (waiting, leaving) = match (events.iter().all(waits), events.iter().any(waits)) {
+                    (true, _) => (events, Vec::new()),
+                    (_, false) => (Vec::new(), events),
+                    _ => events.into_iter().partition(waits),
+                };
+                rest.held_events += waiting.len();
+                for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {
+                    if !events.is_empty() {
+                        batch.events.entry(*place).or_default().push(events);
+                    }
                 }
             }
         }

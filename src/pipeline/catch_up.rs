@@ -5,8 +5,8 @@
 //! The events of a part are read whole, and of each session that they touch also those of before the part: what the
 //! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
 //!
-//! While a backfill goes on, a part is made beside the commit that follows those which left it, of the archive as that found it,
-//! and is committed after it: unless that commit has changed what the part was made of.
+//! While a backfill goes on, a part is made while the next commit is prepared, and goes with it: unless that commit brings events
+//! of the part's own time.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -22,7 +22,9 @@ use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
 use crate::model::{Instant, KeptConnectionEvent, Range, SessionRow, Stream};
 
 use super::context::TeamContext;
-use super::sessions::{COMPLETE, DAY, Remembered, are_behind, changed, held, known_events, no_connection_id};
+use super::sessions::{
+    COMPLETE, DAY, Remembered, are_behind, changed, connection_rows, held, known_events, no_connection_id, put_off,
+};
 use super::workers::Workers;
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
@@ -66,18 +68,23 @@ pub fn catch_up_by(
     writer.commit(draft, now)
 }
 
-/// As [`catch_up_by`], while `other` commits something else: see [`Part::commit_beside`].
+/// As [`catch_up_by`], in the commit of another draft: see [`Part::commit_beside`].
 ///
 /// # Errors
 /// When the archive cannot be read or written.
-pub fn catch_up_beside<T>(
+pub fn catch_up_beside(
     (writer, remembered): (&mut TeamWriter, &mut Remembered),
     events: u64,
     workers: Workers,
     times: (Instant, Instant),
-    other: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError>,
-) -> Result<(T, bool), ArchiveError> {
-    Part::next(writer.state(), events).commit_beside((writer, remembered), workers, times, other)
+    mut draft: Draft,
+) -> Result<Committed, ArchiveError> {
+    let prepare = |writer: &TeamWriter| {
+        put_off(&mut draft, writer);
+        Ok((draft, ()))
+    };
+    let part = Part::next(writer.state(), events);
+    Ok(part.commit_beside((writer, remembered), workers, times, prepare)?.0)
 }
 
 /// The next part of the sessions that a backfill put off, where it has left that part of time behind.
@@ -137,42 +144,49 @@ impl Part {
         Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
     }
 
-    /// Makes its sessions of the archive as it stands while `other` commits something else, and commits them after that. Should
-    /// that have changed what they are made of, they stay behind, to be made again. What `other` answers, and whether there
-    /// were any.
+    /// Makes its sessions while `prepare` makes another draft, and commits both at once. Should that draft bring events of the
+    /// part's time, its sessions stay behind, to be made again.
     ///
     /// # Errors
-    /// When the archive cannot be read or written.
+    /// When the archive cannot be read or written. A part that cannot be made does not keep the other draft from its commit.
     pub fn commit_beside<T>(
         &self,
         (writer, remembered): (&mut TeamWriter, &mut Remembered),
         workers: Workers,
         (service_now, now): (Instant, Instant),
-        other: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError>,
-    ) -> Result<(T, bool), ArchiveError> {
-        let mut view = writer.view_sessions();
-        let make = || self.make(&mut view.reader(), remembered, service_now);
-        let (done, made) = workers.both(|| other(writer), make);
-        // A part that reaches to the last event is none any more when others have come.
-        let end = self.to.unwrap_or(Instant::from_nanos(i64::MAX));
-        let is_gone = made.is_err() && !view.is_live(writer.state());
-        let stands = !is_gone && view.still_tells(Range::new(self.from, end), writer.state());
-        writer.end_view(view);
+        prepare: impl FnOnce(&TeamWriter) -> Result<(Draft, T), ArchiveError>,
+    ) -> Result<(Committed, T), ArchiveError> {
+        let (prepared, made) = writer.with_sessions(|writer, reader| {
+            workers.both(|| prepare(writer), || self.make(reader, remembered, service_now))
+        });
+        let outcome = prepared.and_then(|(mut draft, other)| {
+            let joined = made.map(|made| self.join(&mut draft, made));
+            let committed = writer.commit(draft, now)?;
+            Ok((committed, other, joined?))
+        });
         // Of what is not committed nothing is remembered.
-        let done = done.inspect_err(|_| remembered.forget())?;
-        if !stands {
+        if !matches!(outcome, Ok((.., true))) {
             remembered.forget();
-            return Ok((done, false));
         }
-        let mut draft = made.inspect_err(|_| remembered.forget())?;
-        // What `other` brought is made up for after the rest.
-        if let (Some(sessions), Some(mark)) = (&mut draft.sessions, writer.state().sessions)
-            && sessions.mark.through.is_some()
-        {
-            sessions.mark.until = mark.until;
+        outcome.map(|(committed, other, _)| (committed, other))
+    }
+
+    /// Adds the part to a draft that leaves its own sessions for later. Whether it could be.
+    fn join(&self, draft: &mut Draft, made: Draft) -> bool {
+        let first = connection_rows(draft).map(|row| row.time).min();
+        if first.is_some_and(|first| self.to.is_none_or(|to| first < to)) {
+            return false;
         }
-        let committed = writer.commit(draft, now).inspect_err(|_| remembered.forget())?;
-        Ok((done, matches!(committed, Committed::Committed { .. })))
+        let behind = draft.sessions.as_ref().map(|behind| behind.mark);
+        draft.findings.extend(made.findings);
+        draft.sessions = made.sessions.map(|mut change| {
+            // What the draft brings is made up for after the rest.
+            if let Some(behind) = behind {
+                change.mark.until = behind.until;
+            }
+            change
+        });
+        true
     }
 
     /// The commit that makes it.

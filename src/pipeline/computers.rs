@@ -146,7 +146,11 @@ async fn removals_told(
 }
 
 fn removals_waiting(batch: &Batch, team: &TeamId) -> Vec<(Instant, String)> {
-    let events = batch.events.iter().filter(|((stream, _), _)| *stream == Stream::Activity).flat_map(|(_, held)| held);
+    let events = batch
+        .events
+        .iter()
+        .filter(|((stream, _), _)| *stream == Stream::Activity)
+        .flat_map(|(_, held)| held.iter().flatten());
     let rows =
         events.filter_map(|held| normalize(team, Stream::Activity, &held.counted.event, 1, 1, Instant::EARLIEST).ok());
     let removals = rows.filter(|row| tells_of_removal(&row.event_type));

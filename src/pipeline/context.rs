@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::api::{Computers, EventSource};
 use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
@@ -15,12 +13,13 @@ use crate::model::{Range, Stream, TeamId};
 use super::batch::Batch;
 use super::catch_up::left_behind;
 use super::change::StreamChange;
-use super::flush::{Flushed, flush};
+use super::flush::{flush, prepare};
+use super::flushed::Flushed;
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
 use super::service_clock::ServiceClock;
-use super::sessions::Remembered;
+use super::sessions::{Remembered, put_off};
 use super::settings::{self, Settings};
 use super::team::read_to;
 use super::workers::{Workers, joined};
@@ -43,8 +42,7 @@ struct Waiting {
 
 /// A commit under way, and with it the sessions that those before it left to be made.
 struct UnderWay {
-    /// Its events, or what takes as much memory while sessions are made after it.
-    events: watch::Receiver<usize>,
+    events: usize,
     end: tokio::task::JoinHandle<Committed>,
 }
 
@@ -253,11 +251,11 @@ impl TeamContext {
             return Ok(());
         }
         let held = waiting.batch.held_events();
-        if let Some(under_way) = waiting.under_way.as_mut().filter(|_| holds_back) {
-            // Of a commit that has ended nothing more is heard.
-            if under_way.events.wait_for(|events| held + events < settings::HELD_EVENTS_MAX).await.is_ok() {
-                return Ok(());
-            }
+        let with_those_under_way = |under_way: &UnderWay| held + under_way.events;
+        if holds_back
+            && waiting.under_way.as_ref().map(with_those_under_way).is_some_and(|all| all < settings::HELD_EVENTS_MAX)
+        {
+            return Ok(());
         }
         self.finish(waiting).await?;
         self.check_whole()?;
@@ -277,25 +275,25 @@ impl TeamContext {
         if waiting.batch.is_idle() {
             waiting.emptied_at = self.clock.monotonic();
         }
-        let (left, events) = watch::channel(taken.held_events());
+        let events = taken.held_events();
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock, workers) = (self.service().now(), self.clock.now(), self.clock.clone(), self.workers);
         let work = move || {
             let began = clock.monotonic();
             let (mut writer, mut remembered) = (lock(&writer), lock(&remembered));
-            let Some(part) = left_behind(writer.state()) else {
-                let flushed = flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?;
-                return Ok((flushed, clock.monotonic().saturating_sub(began)));
+            let flushed = match left_behind(writer.state()) {
+                None => flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?,
+                Some(part) => {
+                    let prepare = |writer: &TeamWriter| {
+                        let (mut draft, flushed) = prepare(taken, writer, &settings, seen_at)?;
+                        put_off(&mut draft, writer);
+                        Ok((draft, flushed))
+                    };
+                    let both = (&mut *writer, &mut *remembered);
+                    let (committed, flushed) = part.commit_beside(both, workers, (seen_at, now), prepare)?;
+                    flushed.with(committed)
+                }
             };
-            // While sessions are behind, a flush makes none, and asks for no events of theirs.
-            let flush = |writer: &mut TeamWriter| {
-                let flushed = flush(taken, writer, &mut Remembered::default(), &settings, seen_at, now);
-                left.send_replace(settings::SESSIONS_AS_EVENTS);
-                flushed
-            };
-            let made = part.commit_beside((&mut writer, &mut remembered), workers, (seen_at, now), flush)?;
-            let (mut flushed, is_made) = made;
-            flushed.commits += u64::from(is_made);
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {
@@ -359,18 +357,6 @@ impl TeamContext {
         work: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
     ) -> Result<T, ArchiveError> {
         self.workers.run(work).await
-    }
-}
-
-impl Flushed {
-    /// Adds what another commit did.
-    pub fn add(&mut self, other: &Flushed) {
-        self.rows += other.rows;
-        self.rejects += other.rejects;
-        self.late += other.late;
-        self.repeated += other.repeated;
-        self.gaps += other.gaps;
-        self.commits += other.commits;
     }
 }
 

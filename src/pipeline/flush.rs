@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Committed, Draft, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter,
-    WindowRecord, WindowRows, WindowState,
+    ArchiveError, Draft, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter, WindowRecord,
+    WindowRows, WindowState,
 };
 use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
@@ -12,6 +12,7 @@ use crate::planted::{self, Bug};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
 use super::change::{StreamChange, WindowChange, fresh};
+use super::flushed::Flushed;
 use super::join::{Added, Fetched, Held, join, no_longer_served};
 use super::ranges::missing;
 use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
@@ -22,32 +23,33 @@ const EVENT_TYPES_MAX: usize = 1_000;
 /// Characters of an event type's name that a record keeps.
 const EVENT_TYPE_CHARS_MAX: usize = 120;
 
-/// What a flush did.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Flushed {
-    pub rows: u64,
-    pub rejects: u64,
-    pub late: u64,
-    /// Events read again that were held already.
-    pub repeated: u64,
-    pub gaps: u64,
-    pub commits: u64,
-    /// New activity that tells of a computer's removal: when, and the event's text.
-    pub removals: Vec<(Instant, String)>,
-}
-
 /// Makes the batch one commit. `seen_at` is the service's clock, `now` the machine's.
 ///
 /// # Errors
 /// When the archive cannot be read or written; nothing of the batch is then committed.
 pub fn flush(
-    mut batch: Batch,
+    batch: Batch,
     writer: &mut TeamWriter,
     remembered: &mut Remembered,
     settings: &Settings,
     seen_at: Instant,
     now: Instant,
 ) -> Result<Flushed, ArchiveError> {
+    let (mut draft, flushed) = prepare(batch, writer, settings, seen_at)?;
+    correlate(&mut draft, writer, remembered, seen_at)?;
+    Ok(flushed.with(writer.commit(draft, now)?))
+}
+
+/// The commit that the batch becomes, but for its sessions.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn prepare(
+    mut batch: Batch,
+    writer: &TeamWriter,
+    settings: &Settings,
+    seen_at: Instant,
+) -> Result<(Draft, Flushed), ArchiveError> {
     let mut flush = Flush::new(writer, settings, seen_at);
     flush.draft.devices = batch.devices.clone();
     flush.draft.findings.clone_from(&batch.findings);
@@ -55,19 +57,14 @@ pub fn flush(
     flush.noted(&batch);
     flush.count_kinds();
     flush.streams(&batch);
-    let Flush { mut draft, mut flushed, writer, .. } = flush;
-    correlate(&mut draft, writer, remembered, seen_at)?;
+    let Flush { draft, mut flushed, .. } = flush;
     flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
-    match writer.commit(draft, now)? {
-        Committed::Nothing => {}
-        Committed::Committed { .. } | Committed::AlreadyCommitted { .. } => flushed.commits = 1,
-    }
-    Ok(flushed)
+    Ok((draft, flushed))
 }
 
 /// A commit in the making, and what is worth noticing about it.
 pub struct Flush<'a> {
-    pub writer: &'a mut TeamWriter,
+    pub writer: &'a TeamWriter,
     pub settings: &'a Settings,
     seen_at: Instant,
     pub draft: Draft,
@@ -90,7 +87,7 @@ impl Kinds {
 }
 
 impl<'a> Flush<'a> {
-    pub fn new(writer: &'a mut TeamWriter, settings: &'a Settings, seen_at: Instant) -> Self {
+    pub fn new(writer: &'a TeamWriter, settings: &'a Settings, seen_at: Instant) -> Self {
         let (learned, kinds, flushed) = (BTreeMap::new(), Kinds::default(), Flushed::default());
         Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, flushed }
     }
@@ -106,8 +103,8 @@ impl<'a> Flush<'a> {
                 batch.changes.iter().filter(|change| (change.stream, change.window) == (stream, window)).collect();
             self.window(stream, window, &mut events, &changes, &mut rejects)?;
         }
-        for (stream, events) in &mut batch.untimed {
-            self.rows_of(*stream, events, &mut Held::default(), &mut rejects)?;
+        for (stream, events) in std::mem::take(&mut batch.untimed) {
+            self.rows_of(stream, &mut [events], &mut Held::default(), &mut rejects)?;
         }
         Ok(())
     }
@@ -116,7 +113,7 @@ impl<'a> Flush<'a> {
         &mut self,
         stream: Stream,
         window: Range,
-        events: &mut [Fetched],
+        events: &mut [Vec<Fetched>],
         changes: &[&WindowChange],
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<(), ArchiveError> {
@@ -167,10 +164,10 @@ impl<'a> Flush<'a> {
     fn stored(
         &self,
         stream: Stream,
-        events: &[Fetched],
+        events: &[Vec<Fetched>],
         changes: &[&WindowChange],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
-        let times = || events.iter().filter_map(Fetched::at);
+        let times = || events.iter().flatten().filter_map(Fetched::at);
         let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
@@ -183,7 +180,7 @@ impl<'a> Flush<'a> {
     fn rows_of(
         &mut self,
         stream: Stream,
-        events: &mut [Fetched],
+        events: &mut [Vec<Fetched>],
         held: &mut Held,
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<Added, ArchiveError> {
@@ -200,10 +197,15 @@ impl<'a> Flush<'a> {
         };
         let team = self.writer.state().team_id.clone();
         let mut added = Added::default();
-        join(&team, stream, events, held, rejects, self.seen_at, &mut added);
+        let count = events.iter().map(Vec::len).sum();
+        added.rows.reserve_exact(count);
+        held.reserve(count);
+        for some in &mut *events {
+            join(&team, stream, some, held, rejects, self.seen_at, &mut added);
+        }
         self.flushed.rows += added.rows.len() as u64;
         self.flushed.rejects += added.rejects.len() as u64;
-        let served: u64 = events.iter().map(|event| u64::from(event.counted.count)).sum();
+        let served: u64 = events.iter().flatten().map(|event| u64::from(event.counted.count)).sum();
         self.flushed.repeated += served.saturating_sub((added.rows.len() + added.rejects.len()) as u64);
         self.notice_kinds(stream, &added);
         if !planted::is(Bug::RejectsDropped) {
@@ -262,12 +264,12 @@ impl<'a> Flush<'a> {
         stream: Stream,
         window: Range,
         stored: &[StoredEvent],
-        events: &[Fetched],
+        events: &[Vec<Fetched>],
         changes: &[&WindowChange],
     ) {
         for range in changes.iter().filter_map(|change| change.confirmed) {
             let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
-            let gone = no_longer_served(&inside, events);
+            let gone = no_longer_served(&inside, events.iter().flatten());
             let known: u64 = (self.writer.state().findings.iter())
                 .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
                 .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))

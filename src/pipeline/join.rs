@@ -34,6 +34,12 @@ impl Held {
         held
     }
 
+    /// Makes room for so many more events at once.
+    pub fn reserve(&mut self, events: usize) {
+        self.occurrences.reserve(events);
+        self.revisions.reserve(events);
+    }
+
     /// How often an event of this content is held.
     pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
@@ -87,9 +93,6 @@ pub fn join(
     seen_at: Instant,
     added: &mut Added,
 ) {
-    added.rows.reserve(events.len());
-    held.occurrences.reserve(events.len());
-    held.revisions.reserve(events.len());
     for Fetched { counted: Counted { event, count }, row } in events {
         let mut ahead = row.take().map(|row| EventRow { first_seen_at: seen_at, ..row });
         let occurrences = held.occurrences.entry(event.digest).or_default();
@@ -132,7 +135,7 @@ pub fn join(
 }
 
 /// How many archived events of a range that was read whole are no longer served.
-pub fn no_longer_served(stored: &[StoredEvent], served: &[Fetched]) -> u64 {
+pub fn no_longer_served<'f>(stored: &[StoredEvent], served: impl IntoIterator<Item = &'f Fetched>) -> u64 {
     if stored.is_empty() {
         return 0;
     }

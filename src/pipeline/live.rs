@@ -10,7 +10,7 @@ use crate::config::{Cron, Schedule};
 use crate::model::{Instant, LedgerSeq, Range, Severity, Stream, TeamId};
 
 use super::desk::Desk;
-use super::flush::Flushed;
+use super::flushed::Flushed;
 use super::schedule::{Standing, Task};
 use super::status::TeamStatus;
 

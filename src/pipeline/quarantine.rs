@@ -72,7 +72,7 @@ struct Place {
 }
 
 impl<'a> Reading<'a> {
-    fn new(path: String, writer: &'a mut TeamWriter, settings: &'a Settings, now: Instant) -> Self {
+    fn new(path: String, writer: &'a TeamWriter, settings: &'a Settings, now: Instant) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
         Self { flush: Flush::new(writer, settings, now), release, places: BTreeMap::new() }
     }

@@ -117,7 +117,7 @@ pub fn no_change(mark: SessionsMark) -> SessionsDraft {
     SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
-fn connection_rows(draft: &Draft) -> impl Iterator<Item = &EventRow> {
+pub fn connection_rows(draft: &Draft) -> impl Iterator<Item = &EventRow> {
     draft.rows.iter().filter(|window| window.stream == Stream::Connections).flat_map(|window| &window.rows)
 }
 
@@ -168,20 +168,37 @@ pub fn changed(
     newest: Instant,
 ) -> SessionsDraft {
     let mut draft = no_change(mark);
-    let held = open.into_iter().map(|held| (held, true)).chain(resting.into_iter().map(|held| (held, false)));
-    let mut held: HashMap<ConnectionId, (HeldSession, bool), ahash::RandomState> =
-        held.map(|(held, is_open)| (held.row.connection_id.clone(), (held, is_open))).collect();
+    // In the places that they have: a map of them would copy them all.
+    let mut open: Vec<Option<HeldSession>> = open.into_iter().map(Some).collect();
+    let mut resting: Vec<Option<HeldSession>> = resting.into_iter().map(Some).collect();
+    let all = [(&open, true), (&resting, false)];
+    let all = all
+        .into_iter()
+        .flat_map(|(held, is_open)| held.iter().flatten().enumerate().map(move |(at, held)| (held, (is_open, at))));
+    let places: HashMap<ConnectionId, (bool, usize), ahash::RandomState> =
+        all.map(|(held, place)| (held.row.connection_id.clone(), place)).collect();
+    let mut take = |id: &ConnectionId| {
+        let (is_open, at) = *places.get(id)?;
+        let from = if is_open { &mut open } else { &mut resting };
+        Some((from[at].take()?, is_open))
+    };
     let stays = |session: &SessionRow, is_open: bool| !(is_open && is_at_rest(session, newest));
-    for session in made {
-        match held.remove(&session.connection_id) {
-            Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => continue,
-            Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
+    let (replaced, still_open) = (&mut draft.replaced, &mut draft.open);
+    // Most of many rest: they stay in the place that they have.
+    let rests = |session: SessionRow| {
+        match take(&session.connection_id) {
+            Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => return None,
+            Some((held, _)) => replaced.entry(held.path).or_default().push(held.row),
             None => {}
         }
-        let place = if is_at_rest(&session, newest) { &mut draft.resting } else { &mut draft.open };
-        place.push(session);
-    }
-    for (held, _) in held.into_values().filter(|(held, is_open)| !stays(&held.row, *is_open)) {
+        if is_at_rest(&session, newest) {
+            return Some(session);
+        }
+        still_open.push(session);
+        None
+    };
+    draft.resting = made.into_iter().filter_map(rests).collect();
+    for held in open.into_iter().flatten().filter(|held| !stays(&held.row, true)) {
         draft.resting.push(held.row.clone());
         draft.replaced.entry(held.path).or_default().push(held.row);
     }

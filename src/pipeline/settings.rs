@@ -7,20 +7,18 @@ use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
 
 /// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
 /// memory that a backfill takes.
-pub const COMMIT_EVENTS_MAX: usize = 17_000;
+pub const COMMIT_EVENTS_MAX: usize = 12_000;
 /// Windows that are read whole and hold fewer events than this wait for others.
-pub const COMMIT_EVENTS_MIN: usize = 12_000;
-/// Events that are read and not committed, those of the commit under way among them, above which reading waits. A `sync` of nine
-/// million events peaked at 181 MiB with these numbers, and at 219 with commits of 22,000 events, 38,000 held, spans of 6,000 whose
-/// rows were made before they were handed on, and sessions of 50,000 events made at once.
-pub const HELD_EVENTS_MAX: usize = 29_000;
-/// What making sessions that go on after a commit counts as, in held events.
-pub const SESSIONS_AS_EVENTS: usize = 11_000;
+pub const COMMIT_EVENTS_MIN: usize = 8_000;
+/// Events that are read and not committed, those of the commit under way among them, above which reading waits. A `sync` of two
+/// million events took 12.1 s and peaked at 163 MiB with these numbers; with commits of 12,000 to 17,000, 29,000 held and spans of
+/// 4,000, 12.6 s and 187 MiB.
+pub const HELD_EVENTS_MAX: usize = 20_000;
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// Events of one walk above which a range is read as two halves.
 pub const WALK_EVENTS_MAX: u64 = 12_000;
 /// Events that a span is sized to bring.
-pub const SPAN_EVENTS_TARGET: u64 = 4_000;
+pub const SPAN_EVENTS_TARGET: u64 = 3_000;
 /// How far back a first reading goes when the team does not show its plan's span.
 pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
 /// The learned lag never grows beyond this.

@@ -12,7 +12,7 @@ use super::catch_up::catch_up;
 use super::change::StreamChange;
 use super::computers::{ConnectionsRead, note_computers};
 use super::context::TeamContext;
-use super::flush::Flushed;
+use super::flushed::Flushed;
 use super::ledger_poll::poll_billing;
 use super::looks::{LookRound, look};
 use super::ranges::missing;

@@ -11,7 +11,7 @@ use crate::model::{LedgerSeq, Stream, TeamId};
 use super::RoundError;
 use super::context::TeamContext;
 use super::desk::{Desk, Opened};
-use super::flush::Flushed;
+use super::flushed::Flushed;
 use super::memory::TeamMemory;
 use super::progress::Progress;
 use super::schedule::{Outcome, Task};

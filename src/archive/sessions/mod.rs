@@ -8,8 +8,8 @@ mod change;
 mod lookup;
 mod pieces;
 mod place;
-mod view;
+mod reader;
 
 pub use change::{SessionsChange, plan};
 pub use lookup::{HeldSession, Lookup};
-pub use view::{SessionsReader, SessionsView};
+pub use reader::SessionsReader;

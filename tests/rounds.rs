@@ -104,6 +104,36 @@ async fn what_is_gone_is_counted_once_over_all_rescans() {
     assert_eq!((gone, world.held(Stream::Connections).len()), (2, 4));
 }
 
+/// Of a day of 60,000 events two hours of padding hold more than a span is sized to bring.
+#[tokio::test]
+async fn a_busy_day_is_re_scanned_with_few_requests() {
+    let world = World::new("2026-11-20T00:20:00Z");
+    let start = at("2026-11-19T00:00:00Z");
+    for n in 0..60_000 {
+        let time = start.plus(Duration::from_millis(n * 1_440)).to_string();
+        world.team().connections.push(connection(&format!("c{n}"), "d1", &time));
+    }
+    let settings = Settings { since: Some(start), ..Settings::default() };
+    world.sync(&settings).await;
+    for (now, rescans) in [("2026-11-20T01:30:00Z", 1), ("2026-11-21T00:30:00Z", 2), ("2026-11-23T00:30:00Z", 3)] {
+        world.set_now(now);
+        let before = world.window(Stream::Connections, "2026-11-19T00:00:00Z");
+        let mut asked = 0;
+        world.on_ask(move |_, _| {
+            asked += 1;
+            assert!(asked < 1_000, "a re-scan without an end");
+            None
+        });
+        world.sync(&settings).await;
+        world.calm();
+        let after = world.window(Stream::Connections, "2026-11-19T00:00:00Z");
+        let requests = after.requests - before.requests;
+        assert!((60..400).contains(&requests), "{requests} requests for the re-scan at {now}");
+        assert_eq!((after.rescans, after.late), (rescans, 0));
+    }
+    assert_eq!(world.held(Stream::Connections).len(), 60_000);
+}
+
 #[tokio::test]
 async fn a_wild_date_settles_nothing_and_begins_no_archive() {
     for (asked, name) in [(0, "the team"), (1, "the computers"), (3, "a page")] {

@@ -159,7 +159,7 @@ impl TeamWriter {
         SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
     }
 
-    /// The same beside all else that is asked.
+    /// The same for use beside other questions to this writer, whose state stands still meanwhile.
     pub fn with_sessions<T>(&mut self, look: impl FnOnce(&Self, &mut SessionsReader<'_>) -> T) -> T {
         let mut lookup = std::mem::take(&mut self.lookup);
         let (store, state) = (self.store.as_ref(), &self.state);

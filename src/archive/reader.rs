@@ -309,8 +309,7 @@ fn scan(
     Ok(())
 }
 
-/// Whether a file may hold events of a range.
-pub fn may_hold(file: &FileEntry, range: Range) -> bool {
+fn may_hold(file: &FileEntry, range: Range) -> bool {
     match (file.first, file.last) {
         (Some(first), Some(last)) => first < range.end && range.start <= last,
         _ => true,

@@ -155,10 +155,6 @@ pub struct KeptConnectionEvent {
 }
 
 impl KeptConnectionEvent {
-    pub fn time(&self) -> Instant {
-        self.time
-    }
-
     pub fn as_event(&self) -> ConnectionEvent<'_> {
         let [connection_id, event_id, event_type, failure_reason, details @ ..] = self.texts.all();
         ConnectionEvent {

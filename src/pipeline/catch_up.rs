@@ -77,14 +77,10 @@ pub fn catch_up_beside(
     events: u64,
     workers: Workers,
     times: (Instant, Instant),
-    mut draft: Draft,
+    draft: Draft,
 ) -> Result<Committed, ArchiveError> {
-    let prepare = |writer: &TeamWriter| {
-        put_off(&mut draft, writer);
-        Ok((draft, ()))
-    };
     let part = Part::next(writer.state(), events);
-    Ok(part.commit_beside((writer, remembered), workers, times, prepare)?.0)
+    Ok(part.commit_beside((writer, remembered), workers, times, |_| Ok((draft, ())))?.0)
 }
 
 /// The next part of the sessions that a backfill put off, where it has left that part of time behind.
@@ -144,8 +140,8 @@ impl Part {
         Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
     }
 
-    /// Makes its sessions while `prepare` makes another draft, and commits both at once. Should that draft bring events of the
-    /// part's time, its sessions stay behind, to be made again.
+    /// Makes its sessions while `prepare` makes another draft, whose own are put off, and commits both at once. Should that draft
+    /// bring events of the part's time, the part's sessions stay behind, to be made again.
     ///
     /// # Errors
     /// When the archive cannot be read or written. A part that cannot be made does not keep the other draft from its commit.
@@ -160,6 +156,7 @@ impl Part {
             workers.both(|| prepare(writer), || self.make(reader, remembered, service_now))
         });
         let outcome = prepared.and_then(|(mut draft, other)| {
+            put_off(&mut draft, writer);
             let joined = made.map(|made| self.join(&mut draft, made));
             let committed = writer.commit(draft, now)?;
             Ok((committed, other, joined?))
@@ -171,7 +168,7 @@ impl Part {
         outcome.map(|(committed, other, _)| (committed, other))
     }
 
-    /// Adds the part to a draft that leaves its own sessions for later. Whether it could be.
+    /// Adds the part to a draft whose own sessions are put off. Whether it could be.
     fn join(&self, draft: &mut Draft, made: Draft) -> bool {
         let first = connection_rows(draft).map(|row| row.time).min();
         if first.is_some_and(|first| self.to.is_none_or(|to| first < to)) {

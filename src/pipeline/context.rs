@@ -19,7 +19,7 @@ use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
 use super::service_clock::ServiceClock;
-use super::sessions::{Remembered, put_off};
+use super::sessions::Remembered;
 use super::settings::{self, Settings};
 use super::team::read_to;
 use super::workers::{Workers, joined};
@@ -284,13 +284,9 @@ impl TeamContext {
             let flushed = match left_behind(writer.state()) {
                 None => flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?,
                 Some(part) => {
-                    let prepare = |writer: &TeamWriter| {
-                        let (mut draft, flushed) = prepare(taken, writer, &settings, seen_at)?;
-                        put_off(&mut draft, writer);
-                        Ok((draft, flushed))
-                    };
-                    let both = (&mut *writer, &mut *remembered);
-                    let (committed, flushed) = part.commit_beside(both, workers, (seen_at, now), prepare)?;
+                    let (both, times) = ((&mut *writer, &mut *remembered), (seen_at, now));
+                    let prepare = |writer: &TeamWriter| prepare(taken, writer, &settings, seen_at);
+                    let (committed, flushed) = part.commit_beside(both, workers, times, prepare)?;
                     flushed.with(committed)
                 }
             };

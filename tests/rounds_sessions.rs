@@ -15,7 +15,7 @@ use annals::correlate::{connection_of, session_of};
 use annals::model::{
     ConnectionDetail, ConnectionId, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
 };
-use annals::pipeline::{Remembered, Settings, Workers, catch_up_beside, catch_up_by, correlate, put_off};
+use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, put_off};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
@@ -65,7 +65,8 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
     for row in rows {
         windows.entry(WindowGrid::new(DAY).window_of(row.time)).or_default().push(row.clone());
     }
-    let window = |(window, rows)| WindowRows { stream: Stream::Connections, window, rows, compact };
+    let window =
+        |(window, rows)| WindowRows { stream: Stream::Connections, window, rows, columns: Vec::new(), compact };
     Draft { rows: windows.into_iter().map(window).collect(), ..Draft::default() }
 }
 
@@ -94,7 +95,7 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 type Told = (u64, usize, u64, bool, usize);
 
 /// Of a commit: whether another process makes it, whether its windows become one file each, whether it puts its sessions
-/// off, and how many events' sessions are made up for beside it and after it.
+/// off, and how many events' sessions are made beside it, to go with the one after it, and made up for after it.
 type Ways = (bool, bool, bool, [Option<u64>; 2]);
 
 fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
@@ -114,6 +115,7 @@ proptest! {
         let mut archived: Vec<EventRow> = Vec::new();
         let (archive, mut writer) = open(&store);
         let mut remembered = Remembered::default();
+        let mut made: Option<Made> = None;
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
         for (number, (forget, compact, is_put_off, [beside, after])) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
@@ -133,7 +135,9 @@ proptest! {
                 remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);
-            let _ = match beside.filter(|_| !is_whole(&writer)) {
+            let begun = beside.filter(|_| !is_whole(&writer));
+            let making = begun.map(|events| Making::next(&mut writer, &mut remembered, events, at(NOW)));
+            let _ = match made.take() {
                 None => {
                     match is_put_off {
                         true => put_off(&mut draft, &writer),
@@ -141,12 +145,9 @@ proptest! {
                     }
                     writer.commit(draft, at(NOW)).unwrap()
                 }
-                Some(events) => {
-                    let workers = if number % 2 == 0 { Workers::Inline } else { Workers::Threads };
-                    let both = (&mut writer, &mut remembered);
-                    catch_up_beside(both, events, workers, (at(NOW), at(NOW)), draft).unwrap()
-                }
+                Some(made) => made.commit_with(draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
             };
+            made = making.map(Making::end);
             archived.extend(rows);
             if let Some(events) = after.filter(|_| !is_whole(&writer)) {
                 let _ = catch_up_by(&mut writer, &mut remembered, events, at(NOW), at(NOW)).unwrap();

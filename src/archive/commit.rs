@@ -20,7 +20,7 @@ use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
 use super::replay::{LedgerEnd, Replay, replay};
-use super::sessions::{Lookup, SessionsReader};
+use super::sessions::{LentSessions, Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
@@ -159,13 +159,14 @@ impl TeamWriter {
         SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
     }
 
-    /// The same for use beside other questions to this writer, whose state stands still meanwhile.
-    pub fn with_sessions<T>(&mut self, look: impl FnOnce(&Self, &mut SessionsReader<'_>) -> T) -> T {
-        let mut lookup = std::mem::take(&mut self.lookup);
-        let (store, state) = (self.store.as_ref(), &self.state);
-        let looked = look(self, &mut SessionsReader { store, state, lookup: &mut lookup });
-        self.lookup = lookup;
-        looked
+    /// The same for use beside commits, which it does not see.
+    pub fn lend_sessions(&mut self) -> LentSessions {
+        LentSessions::new(self.store.clone(), self.state.clone(), std::mem::take(&mut self.lookup))
+    }
+
+    /// Takes over what was learned of files meanwhile.
+    pub fn take_back(&mut self, lent: LentSessions) {
+        self.lookup = lent.into_lookup();
     }
 
     /// See [`reader::event_types_in`].

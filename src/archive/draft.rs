@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{EventRow, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
+use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
-use super::ReviewRecord;
 use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
+use super::{EventColumns, ReviewRecord};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +14,31 @@ pub struct WindowRows {
     pub window: Range,
     /// Rows that the archive does not hold yet; any order.
     pub rows: Vec<EventRow>,
+    /// More such rows, made columns before; any order.
+    pub columns: Vec<EventColumns>,
     /// True when this commit settles the window: its parts and these rows become one file.
     pub compact: bool,
+}
+
+impl WindowRows {
+    /// How many rows they are.
+    pub fn count(&self) -> usize {
+        self.rows.len() + self.columns.iter().map(EventColumns::count).sum::<usize>()
+    }
+
+    /// The times of the first row and of the last.
+    pub fn times(&self) -> Option<(Instant, Instant)> {
+        let of_rows = self.rows.iter().map(|row| (row.time, row.time));
+        let times = of_rows.chain(self.columns.iter().map(EventColumns::times));
+        times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1)))
+    }
+
+    /// Makes columns rows, where each is to be looked at.
+    pub fn spread(&mut self) {
+        for columns in std::mem::take(&mut self.columns) {
+            self.rows.extend(columns.to_rows());
+        }
+    }
 }
 
 /// Sessions made again.

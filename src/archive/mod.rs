@@ -80,6 +80,7 @@ mod commit;
 mod dataset;
 mod draft;
 mod error;
+mod gathered;
 mod heads;
 mod ledger;
 mod lines;
@@ -120,12 +121,12 @@ pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_revie
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use seals::SealUnit;
-pub use sessions::{HeldSession, SessionsReader};
+pub use sessions::{HeldSession, LentSessions, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
-pub use table::ConnectionColumns;
+pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EventColumns};
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, Stream, TeamId};
+use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
+use super::gathered::{Gathered, gather, sorted};
 use super::path::{DataPath, day_start, is_sealed, month_of};
 use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
-use super::{Dataset, Draft, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
+use super::{Dataset, Draft, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
 
 /// Quarantined events may be large, and are few.
 pub const REJECTS_PER_BATCH: usize = 64;
@@ -32,6 +33,12 @@ pub enum Content {
         /// Of the new rows.
         digest: RowsDigest,
     },
+    /// New rows that were made columns before, in order.
+    Columns {
+        stream: Stream,
+        columns: Vec<EventColumns>,
+        digest: RowsDigest,
+    },
     /// New rows; or what stays of one live file.
     Rejects {
         inputs: Vec<FileEntry>,
@@ -49,7 +56,7 @@ pub enum Content {
 impl Output {
     pub fn dataset(&self) -> Dataset {
         match &self.content {
-            Content::Events { stream, .. } => (*stream).into(),
+            Content::Events { stream, .. } | Content::Columns { stream, .. } => (*stream).into(),
             Content::Rejects { .. } => Dataset::Quarantine,
             Content::Sessions(_) => Dataset::Sessions,
             Content::Inventory { part, .. } => Dataset::Inventory(*part),
@@ -70,6 +77,7 @@ impl Output {
             Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
                 inputs
             }
+            Content::Columns { .. } => &[],
             Content::Sessions(change) => &change.inputs,
         }
     }
@@ -79,19 +87,12 @@ impl Output {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
             Content::Events { rows, .. } => held() + rows.len() as u64,
+            Content::Columns { columns, .. } => columns.iter().map(|some| some.count() as u64).sum(),
             Content::Rejects { rows, .. } => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
             Content::Inventory { rows, .. } => held() + rows.len() as u64,
         }
     }
-}
-
-/// New rows of one window of a draft, those of several entries together.
-struct Gathered {
-    window: Range,
-    rows: Vec<EventRow>,
-    digest: RowsDigest,
-    compact: bool,
 }
 
 /// A sealed file in the making: what tells it from others, in the order in which they are written.
@@ -141,7 +142,8 @@ pub fn plan(
     for ((stream, start), mut gathered) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            into.rows.append(&mut gathered.rows);
+            gathered.rows.spread();
+            into.rows.append(&mut gathered.rows.rows);
             into.digest = into.digest.plus(gathered.digest);
             continue;
         }
@@ -166,19 +168,25 @@ pub fn plan(
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
-    let Gathered { window, rows, digest, compact } = gathered;
-    let start = window.start;
-    if !compact {
-        let content = Content::Events { stream, inputs: Vec::new(), rows, digest };
-        return Some(Output { role: FileRole::Part, start, content }).filter(|output| output.rows() > 0);
-    }
-    let inputs: Vec<FileEntry> =
-        live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect();
+    let Gathered { rows: mut new, digest } = gathered;
+    let start = new.window.start;
+    let inputs: Vec<FileEntry> = match new.compact {
+        true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
+        false => Vec::new(),
+    };
     let is_settled_already = matches!(inputs.as_slice(), [] | [FileEntry { role: FileRole::Window, .. }]);
-    if rows.is_empty() && is_settled_already {
+    if new.count() == 0 && is_settled_already {
         return None;
     }
-    Some(Output { role: FileRole::Window, start, content: Content::Events { stream, inputs, rows, digest } })
+    if !inputs.is_empty() {
+        new.spread();
+    }
+    let WindowRows { rows, columns, compact, .. } = new;
+    let content = match columns.is_empty() {
+        true => Content::Events { stream, inputs, rows, digest },
+        false => Content::Columns { stream, columns, digest },
+    };
+    Some(Output { role: if compact { FileRole::Window } else { FileRole::Part }, start, content })
 }
 
 /// Live files of a dataset that are not sealed, with their places.
@@ -189,49 +197,6 @@ fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = 
 
 fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Instant) -> Vec<FileEntry> {
     live(state, dataset).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
-}
-
-fn gather(
-    team: &TeamId,
-    drafts: Vec<WindowRows>,
-    digests: &[RowsDigest],
-) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
-    let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
-    for (WindowRows { stream, window, rows, compact }, digest) in drafts.into_iter().zip(digests) {
-        if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
-            return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
-        }
-        if let Some(row) = rows.iter().find(|row| row.team_id != *team) {
-            return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
-        }
-        let entry = windows.entry((stream, window.start));
-        let held = entry.or_insert(Gathered { window, rows: Vec::new(), digest: RowsDigest::default(), compact });
-        if held.window != window {
-            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.window));
-        }
-        match held.rows.is_empty() {
-            true => held.rows = rows,
-            false => held.rows.extend(rows),
-        }
-        held.digest = held.digest.plus(*digest);
-        held.compact |= compact;
-    }
-    for gathered in windows.values_mut() {
-        gathered.rows = sorted(std::mem::take(&mut gathered.rows))?;
-    }
-    Ok(windows)
-}
-
-/// By time, event id and revision; a row that stands twice is refused.
-fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
-    fn key(row: &EventRow) -> (Instant, &str, u32) {
-        (row.time, row.event_id.as_str(), row.revision)
-    }
-    rows.sort_by(|a, b| key(a).cmp(&key(b)));
-    match rows.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
-        Some(pair) => Err(format!("event {} revision {} stands twice", pair[0].event_id, pair[0].revision)),
-        None => Ok(rows),
-    }
 }
 
 fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>, String> {
@@ -331,15 +296,19 @@ fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
 
 /// The digest of the rows of each window of a draft.
 pub fn row_digests(draft: &Draft) -> Vec<RowsDigest> {
-    draft.rows.iter().map(|window| digest_events(&window.rows)).collect()
+    let of = |window: &WindowRows| {
+        window.columns.iter().fold(digest_events(&window.rows), |digest, columns| digest.plus(columns.digest()))
+    };
+    draft.rows.iter().map(of).collect()
 }
 
 /// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count;
 /// every value of theirs does. `digests` are [`row_digests`].
 pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     let mut parts: Vec<Vec<u8>> = Vec::new();
-    for (WindowRows { stream, window, rows, compact }, digest) in draft.rows.iter().zip(digests) {
-        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(*digest)).into_bytes());
+    for (new, digest) in draft.rows.iter().zip(digests) {
+        let WindowRows { stream, window, compact, .. } = new;
+        parts.push(format!("{stream}{window} {compact} {} {}\n", new.count(), Digest::from(*digest)).into_bytes());
     }
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);

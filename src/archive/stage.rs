@@ -16,7 +16,7 @@ use super::table::{
     BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
     chunk_rows, column, digest_rows, event_batch, inventory_batch, merge, reject_batch, schema_of,
 };
-use super::{ArchiveError, Dataset, FileEntry};
+use super::{ArchiveError, Dataset, EventColumns, FileEntry};
 
 /// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -122,6 +122,12 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
                 meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
             }
+        }
+        Content::Columns { columns, digest, .. } => {
+            meant.digest = digest;
+            let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
+            batches.iter().try_for_each(|batch| table.write(batch))?;
+            meant.rows = Some(batches);
         }
         Content::Events { stream, inputs, rows, digest } if inputs.is_empty() => {
             meant.digest = digest;

@@ -23,7 +23,7 @@ pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use multiset::Multiset;
-pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow};
+pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow, RowRef};
 pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
 pub use severity::Severity;
 pub use stream::Stream;

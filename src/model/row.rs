@@ -22,12 +22,77 @@ pub struct EventRow {
     pub detail: Detail,
 }
 
+/// The values of an [`EventRow`], borrowed from wherever they stand.
+#[derive(Debug, Clone, Copy)]
+pub struct RowRef<'a> {
+    pub team_id: &'a str,
+    pub event_id: &'a str,
+    pub time: Instant,
+    pub event_type: &'a str,
+    pub revision: u32,
+    pub first_seen_at: Instant,
+    pub redacted: bool,
+    pub raw: &'a [u8],
+    /// The columns that the stream adds, in order.
+    pub texts: &'a [Option<&'a str>],
+}
+
+impl EventRow {
+    /// Looks at the row's values.
+    pub fn with_ref<T>(&self, look: impl FnOnce(RowRef<'_>) -> T) -> T {
+        self.detail.with_texts(|texts| {
+            look(RowRef {
+                team_id: self.team_id.as_str(),
+                event_id: self.event_id.as_str(),
+                time: self.time,
+                event_type: &self.event_type,
+                revision: self.revision,
+                first_seen_at: self.first_seen_at,
+                redacted: self.redacted,
+                raw: &self.raw,
+                texts,
+            })
+        })
+    }
+}
+
 /// The columns that a stream adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     Activity { token_info: Option<String>, payload: Option<String> },
     Connections(ConnectionTexts),
     Billing { payload: Option<String> },
+}
+
+impl Detail {
+    /// The texts of a stream's own columns, in order; `None` when they are not as many as it has.
+    pub fn new(stream: Stream, texts: &[Option<&str>]) -> Option<Self> {
+        let owned = |text: &Option<&str>| text.map(str::to_owned);
+        match (stream, texts) {
+            (Stream::Activity, [token_info, payload]) => {
+                Some(Detail::Activity { token_info: owned(token_info), payload: owned(payload) })
+            }
+            (Stream::Billing, [payload]) => Some(Detail::Billing { payload: owned(payload) }),
+            (Stream::Connections, texts) => Some(Detail::Connections(ConnectionTexts::new(texts.try_into().ok()?))),
+            _ => None,
+        }
+    }
+
+    pub fn stream(&self) -> Stream {
+        match self {
+            Detail::Activity { .. } => Stream::Activity,
+            Detail::Connections(_) => Stream::Connections,
+            Detail::Billing { .. } => Stream::Billing,
+        }
+    }
+
+    fn with_texts<T>(&self, look: impl FnOnce(&[Option<&str>]) -> T) -> T {
+        match self {
+            Detail::Activity { token_info, payload } => look(&[token_info.as_deref(), payload.as_deref()]),
+            Detail::Billing { payload } => look(&[payload.as_deref()]),
+            Detail::Connections(texts) => look(&texts.all()),
+        }
+    }
 }
 
 /// The details of a connection as a row keeps them, in the order of the archive's columns.

@@ -1,17 +1,15 @@
 //! Activity: who changed what. Which types there are is not documented, so a type is told by its place.
 
-use crate::api::outline::Inside;
-use crate::model::{Detail, Text};
-
 use super::reject::{Reject, exactly_one};
+use crate::api::outline::Inside;
 
 const NOT_TYPES: [&str; 2] = ["header", "id"];
 
-pub(super) fn read(event: Inside<'_, '_>) -> Result<(Text, Detail), Reject> {
+/// The event's type, and its columns.
+pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>) -> Result<(&'e str, [Option<&'a str>; 2]), Reject> {
     let event_type = event_type(event)?;
-    let payload = event.get(event_type).map(str::to_owned);
-    let token_info = event.object("header").and_then(|header| header.get("tokenInfo").map(str::to_owned));
-    Ok((event_type.into(), Detail::Activity { token_info, payload }))
+    let token_info = event.object("header").and_then(|header| header.get("tokenInfo"));
+    Ok((event_type, [token_info, event.get(event_type)]))
 }
 
 /// A field named `…Event`; where there is none, the one other object.

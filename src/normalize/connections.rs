@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::outline::Inside;
-use crate::model::{ConnectionTexts, Detail, DeviceId, Text};
+use crate::model::{ConnectionTexts, DeviceId};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
 
@@ -19,26 +19,29 @@ const ASSOCIATED: &str = "associatedIncomingConnectionEvent";
 const NOT_TYPES: [&str; 7] =
     ["id", "timestamp", "deviceID", "computerHostName", ASSOCIATED, "peerInfo", "directConnectionInfo"];
 
-pub(super) fn read(event: Inside<'_, '_>, asked: Option<&DeviceId>) -> Result<(Text, Detail), Reject> {
+/// The details of a connection, in the order of [`ConnectionTexts`].
+type Texts<'a> = [Option<Cow<'a, str>>; ConnectionTexts::COUNT];
+
+/// The event's type, and its columns. `asked` is the computer that was asked for.
+pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -> Result<(&'e str, Texts<'a>), Reject> {
     let event_type = event_type(event)?;
     let Found { texts, objects } = Found::in_places(event, event_type);
     let [peer, direct] = objects;
     let failed = if event_type == "authFailedEvent" { event.object(event_type) } else { None };
-    let [connection_id, tunnel_id, source_type, local_user_name] = &texts;
-    let device_id = event.string("deviceID").or_else(|| Some(Cow::Borrowed(asked?.as_str())));
-    let detail = ConnectionTexts::new([
-        connection_id.as_deref(),
-        device_id.as_deref(),
-        event.string("computerHostName").as_deref(),
-        tunnel_id.as_deref(),
-        source_type.as_deref(),
-        peer.and_then(|peer| peer.string("email")).as_deref(),
-        peer.and_then(|peer| peer.string("ipAddress")).as_deref(),
-        direct.and_then(|direct| direct.string("ipaddress")).as_deref(),
-        local_user_name.as_deref(),
-        failed.and_then(|failed| failed.string("reason")).as_deref(),
-    ]);
-    Ok((event_type.into(), Detail::Connections(detail)))
+    let [connection_id, tunnel_id, source_type, local_user_name] = texts;
+    let texts = [
+        connection_id,
+        event.string("deviceID").or_else(|| Some(Cow::Borrowed(asked?.as_str()))),
+        event.string("computerHostName"),
+        tunnel_id,
+        source_type,
+        peer.and_then(|peer| peer.string("email")),
+        peer.and_then(|peer| peer.string("ipAddress")),
+        direct.and_then(|direct| direct.string("ipaddress")),
+        local_user_name,
+        failed.and_then(|failed| failed.string("reason")),
+    ];
+    Ok((event_type, texts))
 }
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{DeviceDelta, Finding, FindingKind, TeamState, WindowState};
+use crate::collect::Counted;
 use crate::model::{Range, Stream};
 
 use super::change::{StreamChange, WindowChange};
-use super::join::Fetched;
+use super::piece::Piece;
 use super::ranges::{missing, union};
 use super::settings::COMMIT_EVENTS_MIN;
 
@@ -14,9 +15,9 @@ use super::settings::COMMIT_EVENTS_MIN;
 #[derive(Debug, Default)]
 pub struct Batch {
     /// In the pieces in which they were read: put together, they would be moved each time.
-    pub events: BTreeMap<(Stream, Range), Vec<Vec<Fetched>>>,
+    pub events: BTreeMap<(Stream, Range), Vec<Piece>>,
     /// Events whose time is unusable: no window owns them.
-    pub untimed: BTreeMap<Stream, Vec<Fetched>>,
+    pub untimed: BTreeMap<Stream, Vec<Counted>>,
     pub changes: Vec<WindowChange>,
     /// Written with the next commit, but no reason for one.
     pub notes: BTreeMap<Stream, StreamChange>,
@@ -29,14 +30,14 @@ pub struct Batch {
 
 impl Batch {
     /// Adds events of one window; without a window, events that none owns.
-    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, events: Vec<Fetched>) {
-        if events.is_empty() {
+    pub fn add_events(&mut self, stream: Stream, window: Option<Range>, piece: Piece) {
+        if piece.events().is_empty() {
             return;
         }
-        self.held_events += events.len();
+        self.held_events += piece.events().len();
         match window {
-            Some(window) => self.events.entry((stream, window)).or_default().push(events),
-            None => self.untimed.entry(stream).or_default().extend(events),
+            Some(window) => self.events.entry((stream, window)).or_default().push(piece),
+            None => self.untimed.entry(stream).or_default().extend(piece.into_events()),
         }
     }
 
@@ -117,17 +118,13 @@ impl Batch {
             parts.is_some_and(|parts| change.confirmed.is_some_and(|c| parts.iter().any(|part| c.overlaps(part))))
         });
         for (place, parts) in held_back {
-            let waits = |held: &Fetched| held.at().is_some_and(|at| parts.iter().any(|part| part.owns(at)));
-            for events in ready.events.remove(place).unwrap_or_default() {
-                let (waiting, leaving) = match (events.iter().all(waits), events.iter().any(waits)) {
-                    (true, _) => (events, Vec::new()),
-                    (_, false) => (Vec::new(), events),
-                    _ => events.into_iter().partition(waits),
-                };
-                rest.held_events += waiting.len();
-                for (batch, events) in [(&mut rest, waiting), (&mut ready, leaving)] {
-                    if !events.is_empty() {
-                        batch.events.entry(*place).or_default().push(events);
+            let waits = |held: &Counted| held.event.at().is_some_and(|at| parts.iter().any(|part| part.owns(at)));
+            for piece in ready.events.remove(place).unwrap_or_default() {
+                let (waiting, leaving) = piece.partition(waits);
+                rest.held_events += waiting.events().len();
+                for (batch, piece) in [(&mut rest, waiting), (&mut ready, leaving)] {
+                    if !piece.events().is_empty() {
+                        batch.events.entry(*place).or_default().push(piece);
                     }
                 }
             }

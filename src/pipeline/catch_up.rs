@@ -5,8 +5,7 @@
 //! The events of a part are read whole, and of each session that they touch also those of before the part: what the
 //! archive's session says was made of them. So it does no harm when an event is met in two parts, or comes again.
 //!
-//! While a backfill goes on, a part is made while the next commit is prepared, and goes with it: unless that commit brings events
-//! of the part's own time.
+//! While a backfill goes on, a part is [made](super::making) beside its commits, and goes with one of them.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -15,20 +14,19 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::archive::{
-    ArchiveError, Committed, ConnectionColumns, Dataset, Draft, SessionsDraft, SessionsMark, SessionsReader, TeamState,
-    TeamWriter, WindowState,
+    ArchiveError, Committed, ConnectionColumns, Dataset, Draft, FileEntry, SessionsDraft, SessionsMark, SessionsReader,
+    TeamState, TeamWriter, WindowState,
 };
 use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
 use crate::model::{Instant, KeptConnectionEvent, Range, SessionRow, Stream};
 
 use super::context::TeamContext;
 use super::sessions::{
-    COMPLETE, DAY, Remembered, are_behind, changed, connection_rows, held, known_events, no_connection_id, put_off,
+    COMPLETE, DAY, Remembered, are_behind, changed, connection_times, held, known_events, no_connection_id,
 };
-use super::workers::Workers;
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each.
-const EVENTS_TARGET: u64 = 30_000;
+const EVENTS_TARGET: u64 = 50_000;
 /// Fewer sessions are not worth a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
 
@@ -39,6 +37,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// # Errors
 /// When the archive cannot be read or written.
 pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    ctx.end_making().await?;
     while ctx.with_state(are_behind) {
         let (service_now, now) = (ctx.service().now(), ctx.clock.now());
         let remembered = ctx.remembered();
@@ -66,21 +65,6 @@ pub fn catch_up_by(
 ) -> Result<Committed, ArchiveError> {
     let draft = Part::next(writer.state(), events).make(&mut writer.sessions(), remembered, service_now)?;
     writer.commit(draft, now)
-}
-
-/// As [`catch_up_by`], in the commit of another draft: see [`Part::commit_beside`].
-///
-/// # Errors
-/// When the archive cannot be read or written.
-pub fn catch_up_beside(
-    (writer, remembered): (&mut TeamWriter, &mut Remembered),
-    events: u64,
-    workers: Workers,
-    times: (Instant, Instant),
-    draft: Draft,
-) -> Result<Committed, ArchiveError> {
-    let part = Part::next(writer.state(), events);
-    Ok(part.commit_beside((writer, remembered), workers, times, |_| Ok((draft, ())))?.0)
 }
 
 /// The next part of the sessions that a backfill put off, where it has left that part of time behind.
@@ -116,7 +100,7 @@ pub struct Part {
 }
 
 impl Part {
-    fn next(state: &TeamState, events: u64) -> Self {
+    pub fn next(state: &TeamState, events: u64) -> Self {
         let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
         let through = mark.and_then(|mark| mark.through);
         let until = through.and(mark).and_then(|mark| mark.until);
@@ -140,54 +124,31 @@ impl Part {
         Ok(matches!(writer.commit(draft, now)?, Committed::Committed { .. }))
     }
 
-    /// Makes its sessions while `prepare` makes another draft, whose own are put off, and commits both at once. Should that draft
-    /// bring events of the part's time, the part's sessions stay behind, to be made again.
-    ///
-    /// # Errors
-    /// When the archive cannot be read or written. A part that cannot be made does not keep the other draft from its commit.
-    pub fn commit_beside<T>(
-        &self,
-        (writer, remembered): (&mut TeamWriter, &mut Remembered),
-        workers: Workers,
-        (service_now, now): (Instant, Instant),
-        prepare: impl FnOnce(&TeamWriter) -> Result<(Draft, T), ArchiveError>,
-    ) -> Result<(Committed, T), ArchiveError> {
-        let (prepared, made) = writer.with_sessions(|writer, reader| {
-            workers.both(|| prepare(writer), || self.make(reader, remembered, service_now))
-        });
-        let outcome = prepared.and_then(|(mut draft, other)| {
-            put_off(&mut draft, writer);
-            let joined = made.map(|made| self.join(&mut draft, made));
-            let committed = writer.commit(draft, now)?;
-            Ok((committed, other, joined?))
-        });
-        // Of what is not committed nothing is remembered.
-        if !matches!(outcome, Ok((.., true))) {
-            remembered.forget();
-        }
-        outcome.map(|(committed, other, _)| (committed, other))
+    /// Whether the archive still holds what it held `before`, as far as the sessions of the part were made of it.
+    pub fn is_of(&self, before: &TeamState, now: &TeamState) -> bool {
+        let rests_on = |state: &TeamState| {
+            let is_read = |file: &&FileEntry| match file.dataset {
+                Dataset::Sessions => true,
+                Dataset::Connections => file.first.zip(self.to).is_none_or(|(first, to)| first < to),
+                _ => false,
+            };
+            let mark = state.sessions.map(|mark| (mark.rules, mark.through));
+            let files: Vec<String> = state.files.values().filter(is_read).map(|file| file.path.clone()).collect();
+            (mark, files)
+        };
+        rests_on(before) == rests_on(now)
     }
 
-    /// Adds the part to a draft whose own sessions are put off. Whether it could be.
-    fn join(&self, draft: &mut Draft, made: Draft) -> bool {
-        let first = connection_rows(draft).map(|row| row.time).min();
-        if first.is_some_and(|first| self.to.is_none_or(|to| first < to)) {
-            return false;
-        }
-        let behind = draft.sessions.as_ref().map(|behind| behind.mark);
-        draft.findings.extend(made.findings);
-        draft.sessions = made.sessions.map(|mut change| {
-            // What the draft brings is made up for after the rest.
-            if let Some(behind) = behind {
-                change.mark.until = behind.until;
-            }
-            change
-        });
-        true
+    /// Whether a draft brings events of the part's time, or before it.
+    pub fn is_met_by(&self, draft: &Draft) -> bool {
+        connection_times(draft).is_some_and(|(first, _)| self.to.is_none_or(|to| first < to))
     }
 
     /// The commit that makes it.
-    fn make(
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn make(
         &self,
         reader: &mut SessionsReader<'_>,
         remembered: &mut Remembered,

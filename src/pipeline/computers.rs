@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, DeviceDelta, Finding, ReadPoint, TeamState};
 use crate::model::{DeviceId, Instant, Range, Stream, TeamId};
-use crate::normalize::normalize;
 
 use super::RoundError;
 use super::batch::Batch;
@@ -146,15 +145,16 @@ async fn removals_told(
 }
 
 fn removals_waiting(batch: &Batch, team: &TeamId) -> Vec<(Instant, String)> {
-    let events = batch
-        .events
-        .iter()
-        .filter(|((stream, _), _)| *stream == Stream::Activity)
-        .flat_map(|(_, held)| held.iter().flatten());
-    let rows =
-        events.filter_map(|held| normalize(team, Stream::Activity, &held.counted.event, 1, 1, Instant::EARLIEST).ok());
-    let removals = rows.filter(|row| tells_of_removal(&row.event_type));
-    removals.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned())).collect()
+    let pieces = batch.events.iter().filter(|((stream, _), _)| *stream == Stream::Activity).flat_map(|(_, held)| held);
+    let mut told = Vec::new();
+    for piece in pieces {
+        piece.rows(team, Stream::Activity, |time, event_type, raw| {
+            if tells_of_removal(event_type) {
+                told.push((time, String::from_utf8_lossy(raw).into_owned()));
+            }
+        });
+    }
+    told
 }
 
 /// Removals before this moment were seen to: by the round that read up to it, or because they came before the archive.

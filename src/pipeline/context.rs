@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::api::{Computers, EventSource};
-use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, Draft, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
@@ -15,6 +15,7 @@ use super::catch_up::left_behind;
 use super::change::StreamChange;
 use super::flush::{flush, prepare};
 use super::flushed::Flushed;
+use super::making::{Made, Making};
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
@@ -36,11 +37,13 @@ struct Waiting {
     batch: Batch,
     /// There is one at a time: commits follow one another.
     under_way: Option<UnderWay>,
+    /// Sessions that commits of this round left to be made.
+    making: Option<tokio::task::JoinHandle<Made>>,
     /// When nothing was held back last.
     emptied_at: Duration,
 }
 
-/// A commit under way, and with it the sessions that those before it left to be made.
+/// A commit under way.
 struct UnderWay {
     events: usize,
     end: tokio::task::JoinHandle<Committed>,
@@ -276,18 +279,17 @@ impl TeamContext {
             waiting.emptied_at = self.clock.monotonic();
         }
         let events = taken.held_events();
+        let made = self.made(waiting).await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
-        let (seen_at, now, clock, workers) = (self.service().now(), self.clock.now(), self.clock.clone(), self.workers);
+        let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
             let began = clock.monotonic();
             let (mut writer, mut remembered) = (lock(&writer), lock(&remembered));
-            let flushed = match left_behind(writer.state()) {
+            let flushed = match made {
                 None => flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?,
-                Some(part) => {
-                    let (both, times) = ((&mut *writer, &mut *remembered), (seen_at, now));
-                    let prepare = |writer: &TeamWriter| prepare(taken, writer, &settings, seen_at);
-                    let (committed, flushed) = part.commit_beside(both, workers, times, prepare)?;
-                    flushed.with(committed)
+                Some(made) => {
+                    let (draft, flushed) = prepare(taken, &writer, &settings, seen_at)?;
+                    flushed.with(made.commit_with(draft, &mut writer, &mut remembered, now)?)
                 }
             };
             Ok((flushed, clock.monotonic().saturating_sub(began)))
@@ -299,6 +301,41 @@ impl TeamContext {
                 Ok(())
             }
         }
+    }
+
+    /// Sessions that were left to be made and are; where none are under way, begins with the next.
+    async fn made(&self, waiting: &mut Waiting) -> Option<Made> {
+        if let Some(making) = &mut waiting.making {
+            if !making.is_finished() {
+                return None;
+            }
+            let made = joined(making.await).await;
+            waiting.making = None;
+            return Some(made);
+        }
+        let (mut writer, mut remembered) = (lock(&self.writer), lock(&self.remembered));
+        let part = left_behind(writer.state())?;
+        let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
+        match self.workers {
+            Workers::Inline => Some(making.end()),
+            Workers::Threads => {
+                waiting.making = Some(tokio::task::spawn_blocking(move || making.end()));
+                None
+            }
+        }
+    }
+
+    /// Waits for sessions that are being made, and commits them.
+    ///
+    /// # Errors
+    /// When the archive cannot be read or written.
+    pub async fn end_making(&self) -> Result<(), ArchiveError> {
+        let Some(making) = self.waiting.lock().await.making.take() else { return Ok(()) };
+        let made = joined(making.await).await;
+        let (remembered, now) = (self.remembered.clone(), self.clock.now());
+        let commit =
+            move |writer: &mut TeamWriter| made.commit_with(Draft::default(), writer, &mut lock(&remembered), now);
+        self.with_writer(commit).await.map(drop)
     }
 
     /// Waits for the commit that is under way.

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Draft, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter, WindowRecord,
-    WindowRows, WindowState,
+    ArchiveError, Draft, EventColumns, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter,
+    WindowRecord, WindowRows, WindowState,
 };
-use crate::correlate::connection_of;
+use crate::correlate::{connection_of, is_connection};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use super::batch::{Batch, UNSTABLE, is_same_matter};
 use super::change::{StreamChange, WindowChange, fresh};
 use super::flushed::Flushed;
-use super::join::{Added, Fetched, Held, join, no_longer_served};
+use super::join::{Added, Held, Joining, no_longer_served};
+use super::piece::Piece;
 use super::ranges::missing;
+use super::removal::tells_of_removal;
 use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
 use super::settings::{LAG_SECONDS_MAX, Settings};
 
@@ -104,7 +106,7 @@ impl<'a> Flush<'a> {
             self.window(stream, window, &mut events, &changes, &mut rejects)?;
         }
         for (stream, events) in std::mem::take(&mut batch.untimed) {
-            self.rows_of(stream, &mut [events], &mut Held::default(), &mut rejects)?;
+            self.rows_of(stream, &mut [events.into()], &mut Held::default(), &mut rejects)?;
         }
         Ok(())
     }
@@ -113,13 +115,13 @@ impl<'a> Flush<'a> {
         &mut self,
         stream: Stream,
         window: Range,
-        events: &mut [Vec<Fetched>],
+        events: &mut [Piece],
         changes: &[&WindowChange],
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<(), ArchiveError> {
         let stored = self.stored(stream, events, changes)?;
         let added = self.rows_of(stream, events, &mut Held::new(&stored), rejects)?;
-        let rows = added.rows.len() as u64;
+        let rows = added.count() as u64;
         let before = self.writer.state().windows.get(&(stream, window.start)).cloned();
         if stream != Stream::Billing {
             // Billing shows ten entries alone: what it shows no longer is not gone.
@@ -147,7 +149,8 @@ impl<'a> Flush<'a> {
         }
         let settles = self.settles(stream, window, record.as_ref());
         if rows > 0 || settles {
-            self.draft.rows.push(WindowRows { stream, window, rows: added.rows, compact: settles });
+            let Added { rows, columns, .. } = added;
+            self.draft.rows.push(WindowRows { stream, window, rows, columns, compact: settles });
         }
         let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
         self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before.as_ref())));
@@ -164,10 +167,10 @@ impl<'a> Flush<'a> {
     fn stored(
         &self,
         stream: Stream,
-        events: &[Vec<Fetched>],
+        events: &[Piece],
         changes: &[&WindowChange],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
-        let times = || events.iter().flatten().filter_map(Fetched::at);
+        let times = || events.iter().flat_map(Piece::events).filter_map(|held| held.event.at());
         let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
@@ -180,7 +183,7 @@ impl<'a> Flush<'a> {
     fn rows_of(
         &mut self,
         stream: Stream,
-        events: &mut [Vec<Fetched>],
+        events: &mut [Piece],
         held: &mut Held,
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<Added, ArchiveError> {
@@ -195,18 +198,12 @@ impl<'a> Flush<'a> {
                 entry.insert(Held::of_rejects(&known))
             }
         };
-        let team = self.writer.state().team_id.clone();
-        let mut added = Added::default();
-        let count = events.iter().map(Vec::len).sum();
-        added.rows.reserve_exact(count);
-        held.reserve(count);
-        for some in &mut *events {
-            join(&team, stream, some, held, rejects, self.seen_at, &mut added);
-        }
-        self.flushed.rows += added.rows.len() as u64;
+        let joining = Joining { team: &self.writer.state().team_id, stream, seen_at: self.seen_at };
+        let mut added = joining.pieces(events, held, rejects);
+        self.flushed.rows += added.count() as u64;
         self.flushed.rejects += added.rejects.len() as u64;
-        let served: u64 = events.iter().flatten().map(|event| u64::from(event.counted.count)).sum();
-        self.flushed.repeated += served.saturating_sub((added.rows.len() + added.rejects.len()) as u64);
+        let served: u64 = events.iter().flat_map(Piece::events).map(|event| u64::from(event.count)).sum();
+        self.flushed.repeated += served.saturating_sub((added.count() + added.rejects.len()) as u64);
         self.notice_kinds(stream, &added);
         if !planted::is(Bug::RejectsDropped) {
             self.draft.rejects.append(&mut added.rejects);
@@ -221,14 +218,17 @@ impl<'a> Flush<'a> {
         self.kinds.count(stream, FindingKind::Redacted, "secret", added.redacted);
         self.learned.entry(stream).or_default().1.extend(added.types.iter().map(|name| shorten(name)));
         if stream == Stream::Connections {
-            for row in added.rows.iter().filter(|row| connection_of(row).is_none()) {
-                self.kinds.count(stream, FindingKind::NoConnectionId, &shorten(&row.event_type), 1);
+            let of_rows = added.rows.iter().map(|row| (connection_of(row), row.event_type.as_str()));
+            for (_, event_type) in of_rows.chain(in_columns(added)).filter(|(connection, _)| connection.is_none()) {
+                self.kinds.count(stream, FindingKind::NoConnectionId, &shorten(event_type), 1);
             }
         }
         if stream == Stream::Activity {
-            let removals = added.rows.iter().filter(|row| super::removal::tells_of_removal(&row.event_type));
-            let texts = removals.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned()));
-            self.flushed.removals.extend(texts);
+            let of_rows = added.rows.iter().filter(|row| tells_of_removal(&row.event_type));
+            let texts = of_rows.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned()));
+            let of_columns = added.columns.iter().filter(|some| some.types().iter().any(|name| tells_of_removal(name)));
+            let of_columns = of_columns.flat_map(EventColumns::rows).filter(|row| tells_of_removal(row.event_type));
+            self.flushed.removals.extend(texts.chain(of_columns.map(|row| (row.time, row.raw.to_owned()))));
         }
     }
 
@@ -243,12 +243,11 @@ impl<'a> Flush<'a> {
 
     /// Late: first seen after the reading that settled the window.
     fn notice_late(&mut self, before: &WindowRecord, added: &Added) {
-        let times = || added.rows.iter().map(|row| row.time);
-        let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
+        let Some((first, last)) = added.times() else { return };
         let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
         let learned = &mut self.learned.entry(before.stream).or_default().0;
         *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
-        let count = added.rows.len() as u64;
+        let count = added.count() as u64;
         self.flushed.late += count;
         let seen = self.seen_at.since(first).as_secs();
         let why = format!("first seen on a re-scan, up to {seen} s after their time");
@@ -264,12 +263,12 @@ impl<'a> Flush<'a> {
         stream: Stream,
         window: Range,
         stored: &[StoredEvent],
-        events: &[Vec<Fetched>],
+        events: &[Piece],
         changes: &[&WindowChange],
     ) {
         for range in changes.iter().filter_map(|change| change.confirmed) {
             let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
-            let gone = no_longer_served(&inside, events.iter().flatten());
+            let gone = no_longer_served(&inside, events.iter().flat_map(Piece::events));
             let known: u64 = (self.writer.state().findings.iter())
                 .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
                 .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))
@@ -388,6 +387,12 @@ fn apply_but_points(stream: Stream, change: &StreamChange, record: &mut StreamRe
 fn says_more(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
     let held = before.cloned().unwrap_or_else(|| fresh(record.stream, record.range));
     *record != WindowRecord { reads: record.reads, requests: record.requests, events: record.events, ..held }
+}
+
+/// The connection and the type of each row in columns.
+fn in_columns(added: &Added) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let rows = added.columns.iter().flat_map(EventColumns::rows);
+    rows.map(|row| (row.connection_id.filter(|id| is_connection(id)), row.event_type))
 }
 
 fn shorten(name: &str) -> String {

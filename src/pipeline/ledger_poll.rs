@@ -85,7 +85,7 @@ impl Poll<'_> {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
             let window = event.at().map(|at| self.window_of(at));
             let event = Counted { event: event.clone(), count };
-            batch.add_events(Stream::Billing, window, vec![event.into()]);
+            batch.add_events(Stream::Billing, window, vec![event].into());
         }
     }
 

@@ -11,7 +11,7 @@ use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
 use super::batch::Batch;
 use super::catch_up::left_behind;
 use super::flush::Flush;
-use super::join::{Added, Held, join};
+use super::join::{Added, Held, Joining};
 use super::sessions::{Remembered, correlate};
 use super::settings::Settings;
 use super::window_index::owner;
@@ -104,10 +104,9 @@ impl<'a> Reading<'a> {
             return Ok(false);
         }
         let before = place.added.rows.len();
-        let mut again = [Counted { event, count }.into()];
-        let (held, added) = (&mut place.held, &mut place.added);
-        join(&row.team_id, row.stream, &mut again, held, &mut Held::default(), row.first_seen_at, added);
-        Ok(added.rows.len() > before)
+        let joining = Joining { team: &row.team_id, stream: row.stream, seen_at: row.first_seen_at };
+        joining.events(&[Counted { event, count }], &mut place.held, &mut Held::default(), &mut place.added);
+        Ok(place.added.rows.len() > before)
     }
 
     /// The commit of what leaves quarantine, if anything does.
@@ -130,7 +129,7 @@ impl<'a> Reading<'a> {
                 record.events += added.rows.len() as u64;
                 flush.draft.windows.push(record);
             }
-            flush.draft.rows.push(WindowRows { stream, window, rows: added.rows, compact: false });
+            flush.draft.rows.push(WindowRows { stream, window, rows: added.rows, columns: Vec::new(), compact: false });
         }
         let mut counts: BTreeMap<(Stream, &str), u64> = BTreeMap::new();
         for row in &release.released {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::archive::{
     ArchiveError, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, SessionsReader,
-    TeamState, TeamWriter,
+    TeamState, TeamWriter, WindowRows,
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, session_from};
 use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, KeptConnectionEvent, Range, SessionRow, Stream};
@@ -85,10 +85,13 @@ pub fn correlate(
         return Ok(());
     }
     let is_put_off = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
-    if is_put_off || connection_rows(draft).count() >= PUT_OFF_EVENTS_MIN {
+    let count = connections(draft).map(WindowRows::count).sum::<usize>();
+    if is_put_off || count >= PUT_OFF_EVENTS_MIN {
         put_off(draft, writer);
-    } else if !are_behind(writer.state()) && connection_rows(draft).next().is_some() {
-        draft.sessions = Some(touched(connection_rows(draft), &mut writer.sessions(), remembered, now)?);
+    } else if !are_behind(writer.state()) && count > 0 {
+        draft.rows.iter_mut().filter(|new| new.stream == Stream::Connections).for_each(WindowRows::spread);
+        let rows = connections(draft).flat_map(|new| &new.rows);
+        draft.sessions = Some(touched(rows, &mut writer.sessions(), remembered, now)?);
     }
     Ok(())
 }
@@ -96,8 +99,7 @@ pub fn correlate(
 /// Leaves the sessions as they are, and has the commit say that they are behind. What is remembered lacks these events, and
 /// is not asked for before a part that catches up has brought them.
 pub fn put_off(draft: &mut Draft, writer: &TeamWriter) {
-    let times = || connection_rows(draft).map(|row| row.time);
-    let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
+    let Some((first, last)) = connection_times(draft) else { return };
     let after = Instant::from_nanos(last.nanos().saturating_add(1));
     let (through, until) = match writer.state().sessions {
         Some(mark) if mark.rules != SESSION_RULES => return,
@@ -117,8 +119,13 @@ pub fn no_change(mark: SessionsMark) -> SessionsDraft {
     SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
-pub fn connection_rows(draft: &Draft) -> impl Iterator<Item = &EventRow> {
-    draft.rows.iter().filter(|window| window.stream == Stream::Connections).flat_map(|window| &window.rows)
+fn connections(draft: &Draft) -> impl Iterator<Item = &WindowRows> {
+    draft.rows.iter().filter(|new| new.stream == Stream::Connections)
+}
+
+/// The times of the draft's first connection event and of its last.
+pub fn connection_times(draft: &Draft) -> Option<(Instant, Instant)> {
+    connections(draft).filter_map(WindowRows::times).reduce(|all, some| (all.0.min(some.0), all.1.max(some.1)))
 }
 
 /// The sessions that `rows` touch, as they are with these.

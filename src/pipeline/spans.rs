@@ -15,11 +15,10 @@ use crate::planted::{self, Bug};
 use super::RoundError;
 use super::batch::UNSTABLE;
 use super::change::WindowChange;
-use super::join::Fetched;
 use super::plan::SpanPlanner;
 use super::ranges::{clip, missing, union};
 use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
-use super::windowed::{PAD_SECONDS, Round};
+use super::windowed::{OfWindow, PAD_SECONDS, Round};
 
 /// Leaves that may wait for the committer.
 const LEAVES_WAITING_MAX: usize = 1;
@@ -42,11 +41,17 @@ struct Silence {
     is_believed: bool,
 }
 
+/// One part of a span, read, and its events by their windows.
+struct Sorted {
+    leaf: Leaf,
+    pieces: Vec<OfWindow>,
+}
+
 impl Round<'_> {
     /// Reads spans side by side, and adds what they bring in the order in which they bring it.
     pub async fn spans(&self, mut planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
         self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
-        let (sender, leaves) = mpsc::channel::<Leaf>(LEAVES_WAITING_MAX);
+        let (sender, leaves) = mpsc::channel::<Sorted>(LEAVES_WAITING_MAX);
         let read = async move {
             let mut reading = FuturesUnordered::new();
             let mut failed = None;
@@ -95,7 +100,7 @@ impl Round<'_> {
         &self,
         span: Range,
         purpose: Purpose,
-        mut leaves: mpsc::Sender<Leaf>,
+        mut leaves: mpsc::Sender<Sorted>,
     ) -> Result<Option<Vec<(Range, u64)>>, RoundError> {
         let pad = if purpose == Purpose::Settle { PAD_SECONDS } else { self.rescan_pad(span) };
         let prior = match purpose {
@@ -106,11 +111,12 @@ impl Round<'_> {
         let mut parts = Vec::new();
         loop {
             match reader.next().await {
-                Ok(Some(leaf)) => {
+                Ok(Some(mut leaf)) => {
                     // What stands in a re-scan's padding says nothing of the span: spans would become ever shorter, down to a second.
                     let owned = leaf.events.iter().filter(|held| held.event.at().is_some_and(|at| leaf.range.owns(at)));
                     parts.push((leaf.range, owned.count() as u64));
-                    if leaves.send(leaf).await.is_err() {
+                    let pieces = self.pieces(leaf.range, std::mem::take(&mut leaf.events)).await;
+                    if leaves.send(Sorted { leaf, pieces }).await.is_err() {
                         return Ok(None);
                     }
                 }
@@ -118,8 +124,8 @@ impl Round<'_> {
                 Err(error) => {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {
-                        let events = events.into_iter().map(Fetched::from).collect();
-                        self.ctx.add(|batch| self.sort_in(batch, events)).await?;
+                        let pieces = self.of_windows(events);
+                        self.ctx.add(|batch| self.sort_in(batch, pieces)).await?;
                     }
                     return Err(error.into());
                 }
@@ -146,12 +152,12 @@ impl Round<'_> {
 
     async fn leaf(
         &self,
-        leaf: Leaf,
+        Sorted { leaf, pieces }: Sorted,
         purpose: Purpose,
         rescanned: &mut BTreeMap<Instant, Vec<Range>>,
     ) -> Result<(), RoundError> {
         self.ctx.service().hear(leaf.ended_at);
-        self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, leaf.events.len() as u64, true);
+        self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, count_of(&pieces), true);
         match leaf.outcome {
             Outcome::Confirmed => self.ctx.memory.note_still(self.stream, leaf.range),
             Outcome::Unstable => self.ctx.memory.note_restless(self.stream, leaf.range),
@@ -174,7 +180,7 @@ impl Round<'_> {
             } else if purpose == Purpose::Settle && leaf.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed: the date that planned this was wrong, or this one is.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some(finding) = self.silence(window, part, &leaf.events, read_at) {
+            } else if let Some(finding) = self.silence(window, part, &pieces, read_at) {
                 change.confirmed = finding.is_believed.then_some(part);
                 notes.push(finding.finding);
             } else {
@@ -187,7 +193,6 @@ impl Round<'_> {
             }
             changes.push(change);
         }
-        let events = self.fetched(leaf.range, leaf.events).await;
         self.ctx
             .add(|batch| {
                 self.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
@@ -195,7 +200,7 @@ impl Round<'_> {
                 batch.findings.extend(findings);
                 notes.into_iter().for_each(|finding| batch.note_finding(finding));
                 if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
-                    self.sort_in(batch, events);
+                    self.sort_in(batch, pieces);
                 }
             })
             .await?;
@@ -217,9 +222,9 @@ impl Round<'_> {
     }
 
     /// An empty answer where there were events, or where there should be: not believed as long as it can be asked again.
-    fn silence(&self, window: Range, part: Range, events: &[Counted], read_at: Instant) -> Option<Silence> {
+    fn silence(&self, window: Range, part: Range, pieces: &[OfWindow], read_at: Instant) -> Option<Silence> {
         let owned = |event: &Counted| event.event.at().is_some_and(|at| part.owns(at));
-        if part != window || events.iter().any(owned) {
+        if part != window || pieces.iter().flat_map(|(_, piece)| piece.events()).any(owned) {
             return None;
         }
         let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
@@ -236,4 +241,8 @@ impl Round<'_> {
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Some(Silence { finding, is_believed: last || held == 0 })
     }
+}
+
+fn count_of(pieces: &[OfWindow]) -> u64 {
+    pieces.iter().map(|(_, piece)| piece.events().len() as u64).sum()
 }

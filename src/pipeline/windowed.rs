@@ -12,15 +12,15 @@ use super::RoundError;
 use super::batch::Batch;
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
-use super::join::Fetched;
+use super::piece::Piece;
 use super::plan::{SpanPlanner, Windows, lag, plan};
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
 
 /// Events of an open window after which a chunk is handed on.
 const TAIL_EVENTS_MAX: usize = 10_000;
-/// So many events are worth a thread that makes rows of them.
-const ROWS_AHEAD_MIN: usize = 2_000;
+/// So many events of a window are made columns before it is known which of them are new.
+const COLUMNS_AHEAD_MIN: usize = 256;
 /// Spans of a window whose density is not known.
 const FIRST_SPANS_A_WINDOW: u32 = 4;
 /// How far into the future events are looked for.
@@ -114,6 +114,9 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
     Ok(ctx.add(|batch| batch.findings.push(finding)).await?)
 }
 
+/// Events of one window; without a window, events that none owns.
+pub type OfWindow = (Option<Range>, Piece);
+
 /// One stream's round.
 pub struct Round<'a> {
     pub ctx: &'a TeamContext,
@@ -160,12 +163,12 @@ impl Round<'_> {
             }
             let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
-            let events = self.fetched(window, chunk.events).await;
+            let pieces = self.pieces(window, chunk.events).await;
             self.ctx
                 .add(|batch| {
                     self.note_anomalies(batch, window, chunk.stats.anomalies);
                     batch.add_change(change);
-                    self.sort_in(batch, events);
+                    self.sort_in(batch, pieces);
                 })
                 .await?;
         }
@@ -186,8 +189,8 @@ impl Round<'_> {
                 Ok(None) => return Ok(()),
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
                 Ok(Some(chunk)) => {
-                    let events = chunk.events.into_iter().map(Fetched::from).collect();
-                    self.ctx.add(|batch| self.sort_in(batch, events)).await?;
+                    let pieces = self.of_windows(chunk.events);
+                    self.ctx.add(|batch| self.sort_in(batch, pieces)).await?;
                 }
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");
@@ -197,34 +200,49 @@ impl Round<'_> {
         }
     }
 
-    /// Events of a range, with their rows where they are many and none of its windows holds any: a commit then has less to
-    /// do while others wait for it.
-    pub async fn fetched(&self, range: Range, events: Vec<Counted>) -> Vec<Fetched> {
+    /// The events of a range by their windows, as columns where they are many and no window holds any: a commit then has less
+    /// to do while others wait for it.
+    pub async fn pieces(&self, range: Range, events: Vec<Counted>) -> Vec<OfWindow> {
         let holds_none = |window: Range| self.windows.get(&window.start).is_none_or(|held| held.events == 0);
-        if events.len() < ROWS_AHEAD_MIN || !self.index.overlapping(range).into_iter().all(holds_none) {
-            return events.into_iter().map(Fetched::from).collect();
+        let mut pieces = self.of_windows(events);
+        if pieces.iter().all(|(_, piece)| piece.events().len() < COLUMNS_AHEAD_MIN)
+            || !self.index.overlapping(range).into_iter().all(holds_none)
+        {
+            return pieces;
         }
-        let (team, stream) = (self.ctx.team.clone(), self.stream);
-        let make = move || events.into_iter().map(|event| Fetched::with_row(event, &team, stream)).collect();
+        let (team, stream, seen_at) = (self.ctx.team.clone(), self.stream, self.ctx.service().now());
+        let make = move || {
+            let many = pieces.iter_mut().filter(|(_, piece)| piece.events().len() >= COLUMNS_AHEAD_MIN);
+            many.for_each(|(_, piece)| piece.make_columns(&team, stream, seen_at));
+            pieces
+        };
         self.ctx.workers.run(make).await
     }
 
-    pub fn sort_in(&self, batch: &mut Batch, events: Vec<Fetched>) {
-        let window_of = |event: &Fetched| event.at().map(|at| self.index.of(at));
-        let is_in =
-            |event: &Fetched, window: Option<Range>| window.is_some_and(|w| event.at().is_some_and(|at| w.owns(at)));
+    /// Events by their windows, each in the order served.
+    pub fn of_windows(&self, events: Vec<Counted>) -> Vec<OfWindow> {
+        let is_in = |event: &Counted, window: Option<Range>| match event.event.at() {
+            Some(at) => window.is_some_and(|window| window.owns(at)),
+            None => window.is_none(),
+        };
+        let window_of = |event: &Counted| event.event.at().map(|at| self.index.of(at));
         // Spans end with their window: most often it is one.
         let first = events.first().and_then(window_of);
         if events.iter().all(|event| is_in(event, first)) {
-            batch.add_events(self.stream, first, events);
-            return;
+            return vec![(first, events.into())];
         }
-        let mut rest = events.into_iter().peekable();
-        while let Some(event) = rest.next() {
-            let window = window_of(&event);
-            let with = std::iter::from_fn(|| rest.next_if(|other| is_in(other, window)));
-            batch.add_events(self.stream, window, std::iter::once(event).chain(with).collect());
+        let mut windows: Vec<(Option<Range>, Vec<Counted>)> = Vec::new();
+        for event in events {
+            match windows.iter_mut().rev().find(|(window, _)| is_in(&event, *window)) {
+                Some((_, some)) => some.push(event),
+                None => windows.push((window_of(&event), vec![event])),
+            }
         }
+        windows.into_iter().map(|(window, events)| (window, events.into())).collect()
+    }
+
+    pub fn sort_in(&self, batch: &mut Batch, pieces: Vec<OfWindow>) {
+        pieces.into_iter().for_each(|(window, piece)| batch.add_events(self.stream, window, piece));
     }
 
     /// A kind of contradiction is a finding the first time; how often it happens is the log's.

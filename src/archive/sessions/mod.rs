@@ -12,4 +12,4 @@ mod reader;
 
 pub use change::{SessionsChange, plan};
 pub use lookup::{HeldSession, Lookup};
-pub use reader::SessionsReader;
+pub use reader::{LentSessions, SessionsReader};

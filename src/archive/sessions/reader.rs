@@ -1,6 +1,7 @@
 //! What sessions are made of.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::model::{ConnectionId, EventRow, Range};
 
@@ -16,6 +17,32 @@ pub struct SessionsReader<'a> {
     pub(in super::super) store: &'a dyn Store,
     pub(in super::super) state: &'a TeamState,
     pub(in super::super) lookup: &'a mut Lookup,
+}
+
+/// A [`SessionsReader`] of the archive as it once was.
+pub struct LentSessions {
+    store: Arc<dyn Store>,
+    state: TeamState,
+    lookup: Lookup,
+}
+
+impl LentSessions {
+    pub(in super::super) fn new(store: Arc<dyn Store>, state: TeamState, lookup: Lookup) -> Self {
+        Self { store, state, lookup }
+    }
+
+    /// What the archive held then.
+    pub fn state(&self) -> &TeamState {
+        &self.state
+    }
+
+    pub fn reader(&mut self) -> SessionsReader<'_> {
+        SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
+    }
+
+    pub(in super::super) fn into_lookup(self) -> Lookup {
+        self.lookup
+    }
 }
 
 impl SessionsReader<'_> {

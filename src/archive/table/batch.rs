@@ -3,75 +3,118 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder,
-    TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, BooleanBuilder, Int32Array, Int64Array, RecordBatch, StringArray,
+    StringBuilder, TimestampMicrosecondArray,
 };
 
-use crate::model::{ConnectionTexts, Detail, EventRow, Instant, RejectRow, Stream};
+use crate::model::{EventRow, Instant, RejectRow, RowRef, Stream};
 
 use super::super::Dataset;
 use super::schema_of;
+
+/// The columns that events of every stream have.
+const COMMON_COLUMNS: usize = 9;
 
 /// The columns of `rows`, all of one stream. Short enough slices only: text columns hold at most 2 GiB.
 ///
 /// # Errors
 /// A sentence naming the event that does not fit the stream's columns, or is not UTF-8.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
-    let mut raw = Vec::with_capacity(rows.len());
-    for row in rows {
-        raw.push(std::str::from_utf8(&row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?);
-        let is_fit = matches!(
-            (&row.detail, stream),
-            (Detail::Activity { .. }, Stream::Activity)
-                | (Detail::Connections(_), Stream::Connections)
-                | (Detail::Billing { .. }, Stream::Billing)
-        );
-        if !is_fit {
-            return Err(format!("event {}: not an event of {stream}", row.event_id));
-        }
-        if i32::try_from(row.revision).is_err() {
-            return Err(format!("event {}: revision {} is too large", row.event_id, row.revision));
-        }
-    }
-    let revision = |r: &EventRow| i32::try_from(r.revision).expect("BUG: checked above");
-    let mut columns: Vec<ArrayRef> = vec![
-        texts(rows, |r| r.team_id.as_str()),
-        texts(rows, |r| r.event_id.as_str()),
-        Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|r| r.time.micros()))),
-        Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.time.nanos()))),
-        texts(rows, |r| &r.event_type),
-        Arc::new(Int32Array::from_iter_values(rows.iter().map(revision))),
-        Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|r| r.first_seen_at.micros()))),
-        Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.redacted)))),
-        texts(&raw, |text| text),
-    ];
-    match stream {
-        Stream::Activity => {
-            columns.push(maybe_texts(rows, |r| match &r.detail {
-                Detail::Activity { token_info, .. } => token_info.as_deref(),
-                _ => None,
-            }));
-            columns.push(maybe_texts(rows, |r| match &r.detail {
-                Detail::Activity { payload, .. } => payload.as_deref(),
-                _ => None,
-            }));
-        }
-        Stream::Billing => columns.push(maybe_texts(rows, |r| match &r.detail {
-            Detail::Billing { payload } => payload.as_deref(),
-            _ => None,
-        })),
-        Stream::Connections => columns.extend(connection_columns(rows)),
-    }
-    RecordBatch::try_new(schema_of(stream.into()), columns).map_err(|e| e.to_string())
+    let mut builder = EventBuilder::new(stream, rows.len(), rows.iter().map(|row| row.raw.len()).sum());
+    rows.iter().try_for_each(|row| row.with_ref(|row| builder.add(&row)))?;
+    builder.finish()
 }
 
-fn connection_columns(rows: &[EventRow]) -> [ArrayRef; ConnectionTexts::COUNT] {
-    std::array::from_fn(|column| {
-        maybe_texts(rows, move |row| match &row.detail {
-            Detail::Connections(texts) => texts.get(column),
-            _ => None,
-        })
-    })
+/// Columns of events of one stream, built row by row.
+pub struct EventBuilder {
+    stream: Stream,
+    team: StringBuilder,
+    id: StringBuilder,
+    /// Nanoseconds since the epoch.
+    times: Vec<i64>,
+    types: StringBuilder,
+    revisions: Vec<i32>,
+    /// Microseconds since the epoch.
+    seen: Vec<i64>,
+    redacted: BooleanBuilder,
+    raw: StringBuilder,
+    /// The columns that the stream adds.
+    texts: Vec<StringBuilder>,
+}
+
+impl EventBuilder {
+    /// With room for so many rows and so much of their text.
+    pub fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
+        let text = || StringBuilder::with_capacity(rows, 0);
+        let own = schema_of(stream.into()).fields().len() - COMMON_COLUMNS;
+        Self {
+            stream,
+            team: text(),
+            id: text(),
+            times: Vec::with_capacity(rows),
+            types: text(),
+            revisions: Vec::with_capacity(rows),
+            seen: Vec::with_capacity(rows),
+            redacted: BooleanBuilder::with_capacity(rows),
+            raw: StringBuilder::with_capacity(rows, raw_bytes),
+            texts: (0..own).map(|_| text()).collect(),
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// A sentence naming the event, when it does not fit the columns; nothing is then added.
+    pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
+        let raw = std::str::from_utf8(row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?;
+        if row.texts.len() != self.texts.len() {
+            return Err(format!("event {}: not an event of {}", row.event_id, self.stream));
+        }
+        let revision = i32::try_from(row.revision)
+            .map_err(|_| format!("event {}: revision {} is too large", row.event_id, row.revision))?;
+        self.team.append_value(row.team_id);
+        self.id.append_value(row.event_id);
+        self.times.push(row.time.nanos());
+        self.types.append_value(row.event_type);
+        self.revisions.push(revision);
+        self.seen.push(row.first_seen_at.micros());
+        self.redacted.append_value(row.redacted);
+        self.raw.append_value(raw);
+        for (column, text) in self.texts.iter_mut().zip(row.texts) {
+            column.append_option(*text);
+        }
+        Ok(())
+    }
+
+    pub fn rows(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Bytes of the rows' text.
+    pub fn raw_bytes(&self) -> usize {
+        self.raw.values_slice().len()
+    }
+
+    /// The columns.
+    ///
+    /// # Errors
+    /// A sentence, should they not make a batch.
+    pub fn finish(mut self) -> Result<RecordBatch, String> {
+        let micros = self.times.iter().map(|nanos| Instant::from_nanos(*nanos).micros());
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.team.finish()),
+            Arc::new(self.id.finish()),
+            Arc::new(TimestampMicrosecondArray::from_iter_values(micros)),
+            Arc::new(Int64Array::from(self.times)),
+            Arc::new(self.types.finish()),
+            Arc::new(Int32Array::from(self.revisions)),
+            Arc::new(TimestampMicrosecondArray::from(self.seen)),
+            Arc::new(self.redacted.finish()),
+            Arc::new(self.raw.finish()),
+        ];
+        columns.extend(self.texts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
+        RecordBatch::try_new(schema_of(self.stream.into()), columns).map_err(|e| e.to_string())
+    }
 }
 
 /// The columns of quarantined events of any stream.
@@ -101,12 +144,5 @@ fn texts<R>(rows: &[R], get: impl Fn(&R) -> &str) -> ArrayRef {
     let bytes = rows.iter().map(|row| get(row).len()).sum();
     let mut column = StringBuilder::with_capacity(rows.len(), bytes);
     rows.iter().for_each(|row| column.append_value(get(row)));
-    Arc::new(column.finish())
-}
-
-fn maybe_texts<R>(rows: &[R], get: impl Fn(&R) -> Option<&str>) -> ArrayRef {
-    let bytes = rows.iter().filter_map(&get).map(str::len).sum();
-    let mut column = StringBuilder::with_capacity(rows.len(), bytes);
-    rows.iter().for_each(|row| column.append_option(get(row)));
     Arc::new(column.finish())
 }

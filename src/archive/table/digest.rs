@@ -11,7 +11,7 @@ use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, Strin
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Detail, Digest, EventRow};
+use crate::model::{Digest, EventRow, RowRef};
 
 use super::by_parts;
 
@@ -154,42 +154,51 @@ pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
 
 /// The digest of events, as [`digest_rows`] finds it in their columns.
 pub fn digest_events(rows: &[EventRow]) -> RowsDigest {
-    let Ok(sums) = by_parts::<_, _, Infallible>(rows, ROWS_A_THREAD, |rows| Ok(digest_some(rows)));
+    let some = |rows: &[EventRow]| {
+        let mut hasher = RowsHasher::default();
+        rows.iter().for_each(|row| row.with_ref(|row| hasher.add(&row)));
+        Ok(hasher.digest())
+    };
+    let Ok(sums) = by_parts::<_, _, Infallible>(rows, ROWS_A_THREAD, some);
     sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus)
 }
 
-fn digest_some(rows: &[EventRow]) -> RowsDigest {
-    let mut values = Vec::with_capacity(1024);
-    rows.iter().fold(RowsDigest::default(), |sum, row| {
-        values.clear();
-        values.extend_from_slice(ROW_DOMAIN);
-        put_event(row, &mut values);
-        sum.plus(Digest(Sha256::digest(&values).into()).into())
-    })
+/// The digest of events, one added after another.
+#[derive(Debug, Default)]
+pub struct RowsHasher {
+    values: Vec<u8>,
+    sum: RowsDigest,
+}
+
+impl RowsHasher {
+    pub fn add(&mut self, row: &RowRef<'_>) {
+        self.values.clear();
+        self.values.extend_from_slice(ROW_DOMAIN);
+        put_event(row, &mut self.values);
+        self.sum = self.sum.plus(Digest(Sha256::digest(&self.values).into()).into());
+    }
+
+    pub fn digest(&self) -> RowsDigest {
+        self.sum
+    }
 }
 
 /// The values of an event in the order of its columns.
-fn put_event(row: &EventRow, values: &mut Vec<u8>) {
-    put_bytes(values, row.team_id.as_str().as_bytes());
-    put_bytes(values, row.event_id.as_str().as_bytes());
+fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
+    put_bytes(values, row.team_id.as_bytes());
+    put_bytes(values, row.event_id.as_bytes());
     put_int(values, row.time.micros());
     put_int(values, row.time.nanos());
     put_bytes(values, row.event_type.as_bytes());
     put_int(values, i64::from(row.revision));
     put_int(values, row.first_seen_at.micros());
     put_truth(values, row.redacted);
-    put_bytes(values, &row.raw);
-    let mut maybe = |text: Option<&str>| match text {
-        Some(text) => put_bytes(values, text.as_bytes()),
-        None => values.push(0),
-    };
-    match &row.detail {
-        Detail::Activity { token_info, payload } => {
-            maybe(token_info.as_deref());
-            maybe(payload.as_deref());
+    put_bytes(values, row.raw);
+    for text in row.texts {
+        match text {
+            Some(text) => put_bytes(values, text.as_bytes()),
+            None => values.push(0),
         }
-        Detail::Billing { payload } => maybe(payload.as_deref()),
-        Detail::Connections(texts) => texts.all().into_iter().for_each(maybe),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows in files: the schema, Parquet written and read, row digests, merging.
 
 mod batch;
+mod columns;
 mod connections;
 mod digest;
 mod inventory;
@@ -17,6 +18,7 @@ mod writer;
 use rayon::prelude::*;
 
 pub use batch::{event_batch, reject_batch};
+pub use columns::{ColumnsBuilder, ColumnsRow, EventColumns};
 pub use connections::ConnectionColumns;
 pub use digest::{RowsDigest, digest_events, digest_rows};
 pub use inventory::{inventory_batch, inventory_rows};

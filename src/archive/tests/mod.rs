@@ -2,6 +2,7 @@
 
 mod asked;
 mod busy;
+mod columns;
 mod commits;
 mod damage;
 mod days;
@@ -130,7 +131,7 @@ pub fn record(window: Range, state: WindowState, events: u64) -> WindowRecord {
 }
 
 pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
-    WindowRows { stream: Stream::Connections, window: day(date), rows, compact }
+    WindowRows { stream: Stream::Connections, window: day(date), rows, columns: Vec::new(), compact }
 }
 
 /// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed day, the sealed

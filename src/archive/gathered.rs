@@ -1,0 +1,82 @@
+//! The new rows of a draft, window by window, checked and in the order of files.
+
+use std::collections::BTreeMap;
+
+use crate::model::{EventRow, Instant, Stream, TeamId};
+
+use super::table::RowsDigest;
+use super::{EventColumns, WindowRows};
+
+/// New rows of one window of a draft, those of several entries together, in order: as rows or as columns, not both.
+pub struct Gathered {
+    pub rows: WindowRows,
+    pub digest: RowsDigest,
+}
+
+/// The new rows of each window. `digests` are those of `drafts`, in their order.
+///
+/// # Errors
+/// A sentence about the row that does not belong where the draft puts it.
+pub fn gather(
+    team: &TeamId,
+    drafts: Vec<WindowRows>,
+    digests: &[RowsDigest],
+) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
+    let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
+    for (new, digest) in drafts.into_iter().zip(digests) {
+        let (stream, window) = (new.stream, new.window);
+        check_place(team, &new)?;
+        let Some(held) = windows.get_mut(&(stream, window.start)) else {
+            windows.insert((stream, window.start), Gathered { rows: new, digest: *digest });
+            continue;
+        };
+        if held.rows.window != window {
+            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.rows.window));
+        }
+        held.rows.rows.extend(new.rows);
+        held.rows.columns.extend(new.columns);
+        held.rows.compact |= new.compact;
+        held.digest = held.digest.plus(*digest);
+    }
+    for Gathered { rows: new, .. } in windows.values_mut() {
+        if !new.rows.is_empty() || !EventColumns::are_put_in_order(&mut new.columns) {
+            new.spread();
+        }
+        new.rows = sorted(std::mem::take(&mut new.rows))?;
+    }
+    Ok(windows)
+}
+
+fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
+    let WindowRows { stream, window, rows, columns, .. } = new;
+    if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
+        return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
+    }
+    if let Some(row) = rows.iter().find(|row| row.team_id != *team) {
+        return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
+    }
+    for some in columns {
+        if let Some(row) = [some.first(), some.last()].into_iter().find(|row| !window.owns(row.time)) {
+            return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
+        }
+        if (some.team(), some.stream()) != (team, *stream) {
+            return Err(format!("events of {} of team {} in window {stream}{window}", some.stream(), some.team()));
+        }
+    }
+    Ok(())
+}
+
+/// By time, event id and revision.
+///
+/// # Errors
+/// A sentence about a row that stands twice.
+pub fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
+    fn key(row: &EventRow) -> (Instant, &str, u32) {
+        (row.time, row.event_id.as_str(), row.revision)
+    }
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
+    match rows.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
+        Some(pair) => Err(format!("event {} revision {} stands twice", pair[0].event_id, pair[0].revision)),
+        None => Ok(rows),
+    }
+}

@@ -1,0 +1,220 @@
+//! New rows as columns from the start: those of a backfill are so many that a row of strings for each would take more time
+//! than all else.
+
+use std::collections::BTreeSet;
+
+use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+
+use crate::model::{EventRow, Instant, RowRef, Stream, TeamId};
+
+use super::RowsDigest;
+use super::batch::EventBuilder;
+use super::column::{CONNECTION_ID, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, RAW};
+use super::digest::RowsHasher;
+use super::rows::event_rows;
+use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
+
+/// New rows of one stream of a team, in the order of files: by time, then by id. There is at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventColumns {
+    team: TeamId,
+    stream: Stream,
+    batches: Vec<RecordBatch>,
+    digest: RowsDigest,
+    types: BTreeSet<String>,
+}
+
+/// Columns hold no number that differs from itself.
+impl Eq for EventColumns {}
+
+/// One row, as far as it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnsRow<'a> {
+    pub time: Instant,
+    pub event_id: &'a str,
+    pub event_type: &'a str,
+    /// None where the row names none, and in streams that have none.
+    pub connection_id: Option<&'a str>,
+    pub raw: &'a str,
+}
+
+impl EventColumns {
+    pub fn team(&self) -> &TeamId {
+        &self.team
+    }
+
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub fn count(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The types of the events.
+    pub fn types(&self) -> &BTreeSet<String> {
+        &self.types
+    }
+
+    /// All rows, in order.
+    pub fn rows(&self) -> impl Iterator<Item = ColumnsRow<'_>> {
+        self.batches.iter().flat_map(|batch| {
+            let columns = Looked::of(batch);
+            (0..batch.num_rows()).map(move |at| columns.row(at))
+        })
+    }
+
+    /// The times of the first row and of the last.
+    pub fn times(&self) -> (Instant, Instant) {
+        (self.first().time, self.last().time)
+    }
+
+    pub fn first(&self) -> ColumnsRow<'_> {
+        Looked::of(self.batches.first().expect("BUG: there is at least one row")).row(0)
+    }
+
+    pub fn last(&self) -> ColumnsRow<'_> {
+        let batch = self.batches.last().expect("BUG: there is at least one row");
+        Looked::of(batch).row(batch.num_rows() - 1)
+    }
+
+    /// Puts columns in the order of files. Whether they can be: none stands within the times of another.
+    pub fn are_put_in_order(some: &mut [Self]) -> bool {
+        some.sort_by_key(Self::times);
+        some.windows(2).all(|pair| {
+            let (before, after) = (pair[0].last(), pair[1].first());
+            (before.time, before.event_id) < (after.time, after.event_id)
+        })
+    }
+
+    /// The same as rows. `first_seen_at` comes back in microseconds.
+    pub fn to_rows(&self) -> Vec<EventRow> {
+        let rows = self.batches.iter().map(|batch| event_rows(self.stream, batch));
+        rows.flat_map(|rows| rows.expect("BUG: they were built of the stream's columns")).collect()
+    }
+
+    pub fn digest(&self) -> RowsDigest {
+        self.digest
+    }
+
+    pub fn into_batches(self) -> Vec<RecordBatch> {
+        self.batches
+    }
+}
+
+struct Looked<'a> {
+    times: &'a Int64Array,
+    ids: &'a StringArray,
+    types: &'a StringArray,
+    connections: Option<&'a StringArray>,
+    raw: &'a StringArray,
+}
+
+impl<'a> Looked<'a> {
+    fn of(batch: &'a RecordBatch) -> Self {
+        let text = |name: &str| batch.column_by_name(name).map(AsArray::as_string::<i32>);
+        let always = |name: &str| text(name).expect("BUG: events of every stream have it");
+        let times = batch.column_by_name(EVENT_TIME_NS).expect("BUG: events of every stream have it");
+        Self {
+            times: times.as_primitive::<Int64Type>(),
+            ids: always(EVENT_ID),
+            types: always(EVENT_TYPE),
+            connections: text(CONNECTION_ID),
+            raw: always(RAW),
+        }
+    }
+
+    fn row(&self, at: usize) -> ColumnsRow<'a> {
+        ColumnsRow {
+            time: Instant::from_nanos(self.times.value(at)),
+            event_id: self.ids.value(at),
+            event_type: self.types.value(at),
+            connection_id: self.connections.and_then(|ids| ids.is_valid(at).then(|| ids.value(at))),
+            raw: self.raw.value(at),
+        }
+    }
+}
+
+/// Makes [`EventColumns`] row by row.
+pub struct ColumnsBuilder {
+    team: TeamId,
+    stream: Stream,
+    batches: Vec<RecordBatch>,
+    rows: EventBuilder,
+    /// Rows and text that are still to come, about.
+    rest: (usize, usize),
+    hasher: RowsHasher,
+    types: BTreeSet<String>,
+    last: Option<(Instant, String)>,
+}
+
+impl ColumnsBuilder {
+    /// For so many rows and so much of their text, about.
+    pub fn new(team: &TeamId, stream: Stream, rest: (usize, usize)) -> Self {
+        Self {
+            team: team.clone(),
+            stream,
+            batches: Vec::new(),
+            rows: next_batch(stream, rest),
+            rest,
+            hasher: RowsHasher::default(),
+            types: BTreeSet::new(),
+            last: None,
+        }
+    }
+
+    /// Adds a row, which comes after those before in the order of files.
+    ///
+    /// # Errors
+    /// A sentence naming the row that does not come there, is of another team, or does not fit the stream's columns.
+    pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
+        if row.team_id != self.team.as_str() {
+            return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
+        }
+        if let Some((time, id)) = &self.last
+            && (*time, id.as_str()) >= (row.time, row.event_id)
+        {
+            return Err(format!("event {} of {} stands behind one of {time}", row.event_id, row.time));
+        }
+        let is_full = self.rows.rows() > 0 && self.rows.raw_bytes() + row.raw.len() > BATCH_BYTES_MAX;
+        if is_full || self.rows.rows() >= BATCH_ROWS_MAX {
+            self.end_batch()?;
+        }
+        self.rows.add(row)?;
+        self.hasher.add(row);
+        let (time, id) = self.last.get_or_insert_with(|| (row.time, String::new()));
+        *time = row.time;
+        id.clear();
+        id.push_str(row.event_id);
+        if !self.types.contains(row.event_type) {
+            self.types.insert(row.event_type.to_owned());
+        }
+        Ok(())
+    }
+
+    fn end_batch(&mut self) -> Result<(), String> {
+        let (rows, bytes) = (self.rows.rows(), self.rows.raw_bytes());
+        self.rest = (self.rest.0.saturating_sub(rows), self.rest.1.saturating_sub(bytes));
+        let full = std::mem::replace(&mut self.rows, next_batch(self.stream, self.rest));
+        self.batches.push(full.finish()?);
+        Ok(())
+    }
+
+    /// The columns; `None` where no row was added.
+    ///
+    /// # Errors
+    /// A sentence, should they not make a batch.
+    pub fn finish(mut self) -> Result<Option<EventColumns>, String> {
+        if self.rows.rows() > 0 {
+            self.batches.push(self.rows.finish()?);
+        }
+        let Self { team, stream, batches, hasher, types, .. } = self;
+        let digest = hasher.digest();
+        Ok((!batches.is_empty()).then_some(EventColumns { team, stream, batches, digest, types }))
+    }
+}
+
+fn next_batch(stream: Stream, (rows, bytes): (usize, usize)) -> EventBuilder {
+    EventBuilder::new(stream, rows.min(BATCH_ROWS_MAX), bytes.min(BATCH_BYTES_MAX))
+}

@@ -19,8 +19,8 @@ use super::window_index::WindowIndex;
 
 /// Events of an open window after which a chunk is handed on.
 const TAIL_EVENTS_MAX: usize = 10_000;
-/// So many events of a window are made columns before it is known which of them are new.
-const COLUMNS_AHEAD_MIN: usize = 256;
+/// Fewer events of a window are joined row by row: columns that turn out to be worth nothing cost something, too.
+const COLUMNS_AHEAD_MIN: usize = 4;
 /// Spans of a window whose density is not known.
 const FIRST_SPANS_A_WINDOW: u32 = 4;
 /// How far into the future events are looked for.

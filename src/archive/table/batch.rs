@@ -12,6 +12,8 @@ use crate::model::{EventRow, Instant, RejectRow, RowRef, Stream};
 use super::super::Dataset;
 use super::schema_of;
 
+/// Bytes of a text, about; `raw` is longer.
+const TEXT_BYTES: usize = 16;
 /// The columns that events of every stream have.
 const COMMON_COLUMNS: usize = 9;
 
@@ -45,7 +47,7 @@ pub struct EventBuilder {
 impl EventBuilder {
     /// With room for so many rows and so much of their text.
     pub fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
-        let text = || StringBuilder::with_capacity(rows, 0);
+        let text = || StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
         let own = schema_of(stream.into()).fields().len() - COMMON_COLUMNS;
         Self {
             stream,

@@ -174,7 +174,7 @@ proptest::proptest! {
     /// Few ids, contents and times, so that all kinds of pairs are met.
     #[test]
     fn columns_change_nothing_about_what_is_added(
-        events in proptest::collection::vec((0..40u32, 0..3u32, 0..8i64, 1..3u32), 0..30),
+        events in proptest::collection::vec((0..200u32, 0..3u32, 0..8i64, 1..3u32), 0..30),
         known in proptest::collection::vec(0..30usize, 0..3),
         cuts in (0..30usize, 0..30usize),
         ahead in 0..8usize,

@@ -132,13 +132,7 @@ fn make_archive(root: &Path) -> Result<Vec<Instant>, Box<dyn Error>> {
                 unstable: Vec::new(),
                 walk: None,
             });
-            draft.rows.push(WindowRows {
-                stream: Stream::Connections,
-                window: day,
-                rows,
-                columns: Vec::new(),
-                compact: true,
-            });
+            draft.rows.push(WindowRows::new(Stream::Connections, day, rows, true));
             day = grid.window_of(day.end);
         }
         now = now.plus(Duration::from_secs(1));

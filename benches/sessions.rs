@@ -143,7 +143,7 @@ fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
     let mut writer = archive.writer(&team())?;
     let mut draft = Draft::default();
-    draft.rows.push(WindowRows { stream: Stream::Connections, window, rows, columns: Vec::new(), compact: false });
+    draft.rows.push(WindowRows::new(Stream::Connections, window, rows, false));
     let begun = clock.monotonic();
     correlate(&mut draft, &mut writer, &mut Remembered::default(), now)?;
     let correlated = clock.monotonic() - begun;
@@ -168,13 +168,7 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
         while day.start < month.end {
             let rows = day_of(day, a_day);
             draft.windows.push(sealed(day, rows.len() as u64, now));
-            draft.rows.push(WindowRows {
-                stream: Stream::Connections,
-                window: day,
-                rows,
-                columns: Vec::new(),
-                compact: true,
-            });
+            draft.rows.push(WindowRows::new(Stream::Connections, day, rows, true));
             day = WindowGrid::new(DAY).window_of(day.end);
         }
         correlate(&mut draft, &mut writer, &mut remembered, now)?;

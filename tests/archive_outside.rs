@@ -38,13 +38,7 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine() {
     let mut writer = archive.writer(&TeamId::from("acme")).unwrap();
     let window = WindowGrid::new(Duration::from_secs(86_400)).window_of(start);
     for (part, rows) in (0..EVENTS).map(|n| event(n, start)).collect::<Vec<_>>().chunks(2_000).enumerate() {
-        let rows = vec![WindowRows {
-            stream: Stream::Connections,
-            window,
-            rows: rows.to_vec(),
-            columns: Vec::new(),
-            compact: part == 2,
-        }];
+        let rows = vec![WindowRows::new(Stream::Connections, window, rows.to_vec(), part == 2)];
         let _ = writer.commit(Draft { rows, ..Draft::default() }, start).unwrap();
     }
     let seal_months = vec![(Stream::Connections, month_of(start))];

@@ -72,13 +72,7 @@ async fn a_month_of_connections() {
         let window = |(start, rows): (&Instant, &Vec<EventRow>)| {
             let rows: Vec<EventRow> =
                 rows.iter().enumerate().filter(|(at, _)| keep(*at)).map(|(_, row)| row.clone()).collect();
-            WindowRows {
-                stream: Stream::Connections,
-                window: grid.window_of(*start),
-                rows,
-                columns: Vec::new(),
-                compact,
-            }
+            WindowRows::new(Stream::Connections, grid.window_of(*start), rows, compact)
         };
         days.iter().map(window).collect::<Vec<_>>()
     };

@@ -65,8 +65,7 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
     for row in rows {
         windows.entry(WindowGrid::new(DAY).window_of(row.time)).or_default().push(row.clone());
     }
-    let window =
-        |(window, rows)| WindowRows { stream: Stream::Connections, window, rows, columns: Vec::new(), compact };
+    let window = |(window, rows)| WindowRows::new(Stream::Connections, window, rows, compact);
     Draft { rows: windows.into_iter().map(window).collect(), ..Draft::default() }
 }
 

@@ -21,6 +21,10 @@ pub struct WindowRows {
 }
 
 impl WindowRows {
+    pub fn new(stream: Stream, window: Range, rows: Vec<EventRow>, compact: bool) -> Self {
+        Self { stream, window, rows, columns: Vec::new(), compact }
+    }
+
     /// How many rows they are.
     pub fn count(&self) -> usize {
         self.rows.len() + self.columns.iter().map(EventColumns::count).sum::<usize>()

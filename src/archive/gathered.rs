@@ -9,7 +9,7 @@ use super::{EventColumns, WindowRows};
 
 /// New rows of one window of a draft, those of several entries together, in order: as rows or as columns, not both.
 pub struct Gathered {
-    pub rows: WindowRows,
+    pub new: WindowRows,
     pub digest: RowsDigest,
 }
 
@@ -27,18 +27,18 @@ pub fn gather(
         let (stream, window) = (new.stream, new.window);
         check_place(team, &new)?;
         let Some(held) = windows.get_mut(&(stream, window.start)) else {
-            windows.insert((stream, window.start), Gathered { rows: new, digest: *digest });
+            windows.insert((stream, window.start), Gathered { new, digest: *digest });
             continue;
         };
-        if held.rows.window != window {
-            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.rows.window));
+        if held.new.window != window {
+            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.new.window));
         }
-        held.rows.rows.extend(new.rows);
-        held.rows.columns.extend(new.columns);
-        held.rows.compact |= new.compact;
+        held.new.rows.extend(new.rows);
+        held.new.columns.extend(new.columns);
+        held.new.compact |= new.compact;
         held.digest = held.digest.plus(*digest);
     }
-    for Gathered { rows: new, .. } in windows.values_mut() {
+    for Gathered { new, .. } in windows.values_mut() {
         if !new.rows.is_empty() || !EventColumns::are_put_in_order(&mut new.columns) {
             new.spread();
         }

@@ -142,8 +142,8 @@ pub fn plan(
     for ((stream, start), mut gathered) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            gathered.rows.spread();
-            into.rows.append(&mut gathered.rows.rows);
+            gathered.new.spread();
+            into.rows.append(&mut gathered.new.rows);
             into.digest = into.digest.plus(gathered.digest);
             continue;
         }
@@ -168,7 +168,7 @@ pub fn plan(
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
-    let Gathered { rows: mut new, digest } = gathered;
+    let Gathered { mut new, digest } = gathered;
     let start = new.window.start;
     let inputs: Vec<FileEntry> = match new.compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),

@@ -78,14 +78,6 @@ impl Detail {
         }
     }
 
-    pub fn stream(&self) -> Stream {
-        match self {
-            Detail::Activity { .. } => Stream::Activity,
-            Detail::Connections(_) => Stream::Connections,
-            Detail::Billing { .. } => Stream::Billing,
-        }
-    }
-
     fn with_texts<T>(&self, look: impl FnOnce(&[Option<&str>]) -> T) -> T {
         match self {
             Detail::Activity { token_info, payload } => look(&[token_info.as_deref(), payload.as_deref()]),

@@ -1,7 +1,8 @@
 //! Activity: who changed what. Which types there are is not documented, so a type is told by its place.
 
-use super::reject::{Reject, exactly_one};
 use crate::api::outline::Inside;
+
+use super::reject::{Reject, exactly_one};
 
 const NOT_TYPES: [&str; 2] = ["header", "id"];
 

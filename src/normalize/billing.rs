@@ -1,7 +1,8 @@
 //! Billing: the ledger entry's `event` is an object whose one field names the type.
 
-use super::reject::{Reject, exactly_one};
 use crate::api::outline::Inside;
+
+use super::reject::{Reject, exactly_one};
 
 /// The entry's type, and its column.
 pub(super) fn read<'e, 'a>(entry: Inside<'e, 'a>) -> Result<(&'e str, [Option<&'a str>; 1]), Reject> {

@@ -128,17 +128,15 @@ impl Part {
 
     /// Whether the archive still holds what it held `before`, as far as the sessions of the part were made of it.
     pub fn is_of(&self, before: &TeamState, now: &TeamState) -> bool {
-        let rests_on = |state: &TeamState| {
-            let is_read = |file: &&FileEntry| match file.dataset {
-                Dataset::Sessions => true,
-                Dataset::Connections => file.first.zip(self.to).is_none_or(|(first, to)| first < to),
-                _ => false,
-            };
-            let mark = state.sessions.map(|mark| (mark.rules, mark.through));
-            let files: Vec<String> = state.files.values().filter(is_read).map(|file| file.path.clone()).collect();
-            (mark, files)
+        let is_read = |file: &&FileEntry| match file.dataset {
+            Dataset::Sessions => true,
+            Dataset::Connections => file.first.zip(self.to).is_none_or(|(first, to)| first < to),
+            _ => false,
         };
-        rests_on(before) == rests_on(now)
+        let mark = |state: &TeamState| state.sessions.map(|mark| (mark.rules, mark.through));
+        // A file's path holds its hash.
+        let paths = before.files.values().filter(is_read).map(|file| &file.path);
+        mark(before) == mark(now) && paths.eq(now.files.values().filter(is_read).map(|file| &file.path))
     }
 
     /// Whether a draft brings events of the part's time, or before it.

@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
                 record.events += added.rows.len() as u64;
                 flush.draft.windows.push(record);
             }
-            flush.draft.rows.push(WindowRows { stream, window, rows: added.rows, columns: Vec::new(), compact: false });
+            flush.draft.rows.push(WindowRows::new(stream, window, added.rows, false));
         }
         let mut counts: BTreeMap<(Stream, &str), u64> = BTreeMap::new();
         for row in &release.released {

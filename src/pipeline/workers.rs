@@ -16,21 +16,6 @@ impl Workers {
             Workers::Threads => joined(tokio::task::spawn_blocking(work).await).await,
         }
     }
-
-    /// Does two pieces of heavy work side by side; in place, `beside` first. A panic in one is a panic here.
-    pub fn both<A, B: Send>(self, work: impl FnOnce() -> A, beside: impl FnOnce() -> B + Send) -> (A, B) {
-        match self {
-            Workers::Inline => {
-                let beside = beside();
-                (work(), beside)
-            }
-            Workers::Threads => std::thread::scope(|scope| {
-                let beside = scope.spawn(beside);
-                let done = work();
-                (done, beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            }),
-        }
-    }
 }
 
 /// What blocking work came to; a panic in it is a panic here.

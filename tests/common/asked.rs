@@ -54,13 +54,7 @@ fn add_day(draft: &mut Draft, team: &TeamId, day: &str) {
         let time = window.start.plus(Duration::from_secs(n * 3_600));
         event(team, &format!("{day}-{n}"), time, "=cmd|' /C calc'!A0")
     };
-    draft.rows.push(WindowRows {
-        stream: Stream::Connections,
-        window,
-        rows: (0..3).map(one).collect(),
-        columns: Vec::new(),
-        compact: true,
-    });
+    draft.rows.push(WindowRows::new(Stream::Connections, window, (0..3).map(one).collect(), true));
     draft.windows.push(WindowRecord {
         stream: Stream::Connections,
         range: window,

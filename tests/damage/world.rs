@@ -65,13 +65,7 @@ fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, 
             .into(),
         detail: Detail::Connections(ConnectionTexts::default()),
     };
-    let rows = WindowRows {
-        stream: Stream::Connections,
-        window,
-        rows: (0..count).map(one).collect(),
-        columns: Vec::new(),
-        compact: true,
-    };
+    let rows = WindowRows::new(Stream::Connections, window, (0..count).map(one).collect(), true);
     let record = WindowRecord {
         stream: Stream::Connections,
         range: window,

@@ -103,13 +103,7 @@ fn write_history(team: &TeamId, writer: &mut TeamWriter) {
             let range = WindowGrid::new(DAY).window_of(start);
             draft.windows.push(window(team, stream, range, rows.len()));
             if !rows.is_empty() {
-                draft.rows.push(WindowRows {
-                    stream,
-                    window: range,
-                    rows,
-                    columns: Vec::new(),
-                    compact: start < at(SETTLED_TO),
-                });
+                draft.rows.push(WindowRows::new(stream, range, rows, start < at(SETTLED_TO)));
             }
         }
     }

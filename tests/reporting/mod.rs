@@ -238,13 +238,7 @@ impl Day {
         let Self { stream, window, state, events: (events, first) } = self;
         let rows =
             (0..events).map(|nth| event(team, stream, window.start.plus(first + HOUR * u32::try_from(nth).unwrap())));
-        let rows = WindowRows {
-            stream,
-            window,
-            rows: rows.collect(),
-            columns: Vec::new(),
-            compact: state != WindowState::Provisional,
-        };
+        let rows = WindowRows::new(stream, window, rows.collect(), state != WindowState::Provisional);
         let record = WindowRecord {
             stream,
             range: window,

@@ -156,20 +156,14 @@ fn a_window_of_a_week_goes_with_its_first_day() {
     let (store, mut writer) = three_days();
     let week = Range::new(day("2026-11-04").start, day("2026-11-11").start);
     let all = [events("2026-11-04", 0, 2), events("2026-11-09", 0, 2)].concat();
-    let window = WindowRows { stream: CONNECTIONS, window: week, rows: all, columns: Vec::new(), compact: true };
+    let window = WindowRows::new(CONNECTIONS, week, all, true);
     let windows = vec![record(week, WindowState::Sealed, 4)];
     let _ = commit(&mut writer, Draft { rows: vec![window], windows, ..Draft::default() }).unwrap();
     let _ = commit(&mut writer, seal_days(&["2026-11-09"])).unwrap();
     assert_eq!(rows_of(&writer, FileRole::Day), 0, "no window begins there");
     let _ = commit(&mut writer, seal_days(&["2026-11-04"])).unwrap();
     assert_eq!(rows_of(&writer, FileRole::Day), 4);
-    let late = WindowRows {
-        stream: CONNECTIONS,
-        window: week,
-        rows: events("2026-11-09", 2, 1),
-        columns: Vec::new(),
-        compact: false,
-    };
+    let late = WindowRows::new(CONNECTIONS, week, events("2026-11-09", 2, 1), false);
     let _ = commit(&mut writer, Draft { rows: vec![late], ..Draft::default() }).unwrap();
     assert_eq!(rows_of(&writer, FileRole::Amendment), 1);
     check(&store, &writer, 20);

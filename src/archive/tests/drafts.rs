@@ -26,8 +26,7 @@ fn rows_belong_to_their_window_and_their_team() {
     let one = |time| of_rows(vec![rows(date, vec![event("e", time)], false)]);
     let stranger = EventRow { team_id: "other".into(), ..event("e", window.start) };
     let (half, _) = window.halves().unwrap();
-    let other_end =
-        WindowRows { stream: Stream::Connections, window: half, rows: Vec::new(), columns: Vec::new(), compact: false };
+    let other_end = WindowRows::new(Stream::Connections, half, Vec::new(), false);
     let twice = [events(date, 0, 1), events(date, 0, 1)];
     let again = EventRow { revision: 2, ..events(date, 0, 1).remove(0) };
     let foreign = RejectRow { team_id: "other".into(), ..reject("r", b"{}") };

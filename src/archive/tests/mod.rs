@@ -131,7 +131,7 @@ pub fn record(window: Range, state: WindowState, events: u64) -> WindowRecord {
 }
 
 pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
-    WindowRows { stream: Stream::Connections, window: day(date), rows, columns: Vec::new(), compact }
+    WindowRows::new(Stream::Connections, day(date), rows, compact)
 }
 
 /// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed day, the sealed

@@ -116,7 +116,7 @@ proptest! {
                 let row = event(&number.to_string(), start.plus(Duration::from_secs(*second)));
                 all.push(row.clone());
                 let rows = vec![row];
-                draft.rows.push(WindowRows { stream: Stream::Connections, window, rows, columns: Vec::new(), compact: *compact });
+                draft.rows.push(WindowRows::new(Stream::Connections, window, rows, *compact));
             }
             if may_seal && step == 1 {
                 draft.seal_days.push((Stream::Connections, day("2026-11-02")));

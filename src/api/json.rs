@@ -8,6 +8,9 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// Strings up to this length are searched in place.
+const SHORT_BYTES: usize = 64;
+
 /// An object's fields as JSON texts, in the order served. Of equal keys the last counts, as in most parsers.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
@@ -176,10 +179,31 @@ pub fn string_end(bytes: &[u8], start: usize) -> usize {
     string_and_kind(bytes, start).0
 }
 
+/// Where the first quote or backslash is. Keys and values are so short that calling a searcher costs more than the search: eight
+/// bytes at a time, of which the lowest that is zero is marked right.
+fn quote_or_backslash(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let each = |byte: u8| u64::from_le_bytes([byte; 8]);
+    let (short, long) = text.split_at(text.len().min(SHORT_BYTES));
+    let words = short.chunks_exact(8);
+    let rest = words.remainder();
+    for (at, word) in words.enumerate() {
+        let word = u64::from_le_bytes(word.try_into().expect("BUG: chunks of eight"));
+        let found = zeros(word ^ each(b'"')) | zeros(word ^ each(b'\\'));
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let passed = short.len() - rest.len();
+    let in_rest = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).map(|at| passed + at);
+    in_rest.or_else(|| Some(short.len() + memchr::memchr2(b'"', b'\\', long)?))
+}
+
 fn string_and_kind(bytes: &[u8], start: usize) -> (usize, bool) {
     let mut at = start + 1;
     let mut is_plain = true;
-    while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+    while let Some(step) = bytes.get(at..).and_then(quote_or_backslash) {
         at += step;
         if bytes[at] == b'"' {
             return (at + 1, is_plain);
@@ -243,6 +267,24 @@ mod tests {
         #[test]
         fn what_is_not_json_is_scanned_without_a_panic(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
             let _ = Object::scan(&text);
+        }
+    }
+
+    #[test]
+    fn the_first_quote_or_backslash_is_found_wherever_it_stands() {
+        let length = 2 * SHORT_BYTES + 3;
+        for start in [0, 1, 5] {
+            assert_eq!(quote_or_backslash(&vec![b'a'; length][start..]), None);
+            for at in start..length {
+                for (byte, other) in [(b'"', b'\\'), (b'\\', b'"')] {
+                    // Bytes that differ by one bit, or by the sign, do not hide it.
+                    let mut text: Vec<u8> =
+                        [b'#', b']', 0xa2, 0xdc, b'!'].iter().copied().cycle().take(length).collect();
+                    text[at] = byte;
+                    text[at + 1..].iter_mut().step_by(3).for_each(|later| *later = other);
+                    assert_eq!(quote_or_backslash(&text[start..]), Some(at - start), "{byte} at {at} from {start}");
+                }
+            }
         }
     }
 

@@ -30,6 +30,7 @@ struct Field<'a> {
 }
 
 /// An object whose end is not met yet.
+#[derive(Clone, Copy)]
 struct Open {
     /// The field whose value it is, and where that begins.
     field: usize,
@@ -56,17 +57,21 @@ impl<'a> Outline<'a> {
         at += 1;
         let mut fields: Vec<Field<'a>> = Vec::with_capacity(FIELDS);
         let mut open = Open { field: NONE, start: 0, last: NONE };
-        let mut above: Vec<Open> = Vec::with_capacity(LEVELS_MAX);
+        let mut above = [const { Open { field: NONE, start: 0, last: NONE } }; LEVELS_MAX];
+        let mut level = 0;
         loop {
             at = json::space_end(bytes, at);
             match *bytes.get(at)? {
                 b',' => at += 1,
                 b'}' => {
                     at += 1;
-                    let Some(outer) = above.pop() else { return Some(Self { fields, last: open.last }) };
+                    if level == 0 {
+                        return Some(Self { fields, last: open.last });
+                    }
+                    level -= 1;
                     let field = &mut fields[open.field];
                     (field.text, field.last) = (text.get(open.start..at)?, open.last);
-                    open = outer;
+                    open = above[level];
                 }
                 _ => {
                     let (key_end, is_plain) = json::value_and_kind(bytes, at);
@@ -78,8 +83,9 @@ impl<'a> Outline<'a> {
                     let place = fields.len();
                     let before = std::mem::replace(&mut open.last, place);
                     let mut field = Field { key, text: "", is_plain: false, before, last: NONE };
-                    if bytes.get(start) == Some(&b'{') && above.len() < LEVELS_MAX {
-                        above.push(std::mem::replace(&mut open, Open { field: place, start, last: NONE }));
+                    if bytes.get(start) == Some(&b'{') && level < LEVELS_MAX {
+                        above[level] = std::mem::replace(&mut open, Open { field: place, start, last: NONE });
+                        level += 1;
                         at = start + 1;
                     } else {
                         (at, field.is_plain) = json::value_and_kind(bytes, start);

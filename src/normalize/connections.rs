@@ -46,19 +46,25 @@ pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -
 
 /// The documented field; where there is none, the one unknown object, those named like an event first.
 fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
-    let mut known: Vec<&str> = Vec::new();
-    let mut nulls: Vec<&str> = Vec::new();
+    let mut seen = [false; KNOWN_TYPES.len()];
+    let mut last = None;
+    // Empty for every event that is as documented: it takes no memory.
+    let mut before: Vec<&str> = Vec::new();
     for value in event.backwards() {
         let key = value.key();
-        if KNOWN_TYPES.contains(&key) && !known.contains(&key) && !nulls.contains(&key) {
-            if value.text() == "null" { nulls.push(key) } else { known.push(key) }
+        let Some(at) = KNOWN_TYPES.iter().position(|name| *name == key) else { continue };
+        if std::mem::replace(&mut seen[at], true) || value.text() == "null" {
+            continue;
+        }
+        match last {
+            None => last = Some(key),
+            Some(_) => before.push(key),
         }
     }
-    known.reverse();
-    match known[..] {
-        [] => {}
-        [name] => return Ok(name),
-        _ => return Err(two_event_fields(&known)),
+    match last {
+        None => {}
+        Some(name) if before.is_empty() => return Ok(name),
+        Some(name) => return Err(two_event_fields(&before.into_iter().rev().chain([name]).collect::<Vec<_>>())),
     }
     let unknown: Vec<&str> = event
         .fields()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
 use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{EventColumns, ReviewRecord};
+use super::{EncodedTable, EventColumns, ReviewRecord};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +16,15 @@ pub struct WindowRows {
     pub rows: Vec<EventRow>,
     /// More such rows, made columns before; any order.
     pub columns: Vec<EventColumns>,
+    /// The file that all of these rows become, where it was encoded before.
+    pub encoded: Option<EncodedTable>,
     /// True when this commit settles the window: its parts and these rows become one file.
     pub compact: bool,
 }
 
 impl WindowRows {
     pub fn new(stream: Stream, window: Range, rows: Vec<EventRow>, compact: bool) -> Self {
-        Self { stream, window, rows, columns: Vec::new(), compact }
+        Self { stream, window, rows, columns: Vec::new(), encoded: None, compact }
     }
 
     /// How many rows they are.
@@ -39,6 +41,7 @@ impl WindowRows {
 
     /// Makes columns rows, where each is to be looked at.
     pub fn spread(&mut self) {
+        self.encoded = None;
         for columns in std::mem::take(&mut self.columns) {
             self.rows.extend(columns.to_rows());
         }

@@ -35,6 +35,7 @@ pub fn gather(
         }
         held.new.rows.extend(new.rows);
         held.new.columns.extend(new.columns);
+        held.new.encoded = None;
         held.new.compact |= new.compact;
         held.digest = held.digest.plus(*digest);
     }

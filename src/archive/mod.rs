@@ -126,7 +126,7 @@ pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
-pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EventColumns};
+pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

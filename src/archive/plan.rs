@@ -10,7 +10,10 @@ use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
-use super::{Dataset, Draft, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
+use super::{
+    Dataset, Draft, EncodedTable, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord,
+    WindowRows,
+};
 
 /// Quarantined events may be large, and are few.
 pub const REJECTS_PER_BATCH: usize = 64;
@@ -39,6 +42,11 @@ pub enum Content {
         columns: Vec<EventColumns>,
         digest: RowsDigest,
     },
+    /// New rows that were encoded before.
+    Encoded {
+        stream: Stream,
+        table: EncodedTable,
+    },
     /// New rows; or what stays of one live file.
     Rejects {
         inputs: Vec<FileEntry>,
@@ -56,7 +64,9 @@ pub enum Content {
 impl Output {
     pub fn dataset(&self) -> Dataset {
         match &self.content {
-            Content::Events { stream, .. } | Content::Columns { stream, .. } => (*stream).into(),
+            Content::Events { stream, .. } | Content::Columns { stream, .. } | Content::Encoded { stream, .. } => {
+                (*stream).into()
+            }
             Content::Rejects { .. } => Dataset::Quarantine,
             Content::Sessions(_) => Dataset::Sessions,
             Content::Inventory { part, .. } => Dataset::Inventory(*part),
@@ -64,11 +74,7 @@ impl Output {
     }
 
     pub fn tier(&self) -> Tier {
-        match self.role {
-            FileRole::Part | FileRole::Open => Tier::Brief,
-            FileRole::Window => Tier::Recent,
-            FileRole::Day | FileRole::Month | FileRole::Amendment => Tier::Sealed,
-        }
+        tier_of(self.role)
     }
 
     /// Live files that go up in this one.
@@ -77,7 +83,7 @@ impl Output {
             Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
                 inputs
             }
-            Content::Columns { .. } => &[],
+            Content::Columns { .. } | Content::Encoded { .. } => &[],
             Content::Sessions(change) => &change.inputs,
         }
     }
@@ -88,10 +94,20 @@ impl Output {
         match &self.content {
             Content::Events { rows, .. } => held() + rows.len() as u64,
             Content::Columns { columns, .. } => columns.iter().map(|some| some.count() as u64).sum(),
+            Content::Encoded { table, .. } => table.rows(),
             Content::Rejects { rows, .. } => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
             Content::Inventory { rows, .. } => held() + rows.len() as u64,
         }
+    }
+}
+
+/// How long a file of the role is going to live.
+fn tier_of(role: FileRole) -> Tier {
+    match role {
+        FileRole::Part | FileRole::Open => Tier::Brief,
+        FileRole::Window => Tier::Recent,
+        FileRole::Day | FileRole::Month | FileRole::Amendment => Tier::Sealed,
     }
 }
 
@@ -181,12 +197,15 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
     if !inputs.is_empty() {
         new.spread();
     }
-    let WindowRows { rows, columns, compact, .. } = new;
-    let content = match columns.is_empty() {
-        true => Content::Events { stream, inputs, rows, digest },
-        false => Content::Columns { stream, columns, digest },
+    let role = if new.compact { FileRole::Window } else { FileRole::Part };
+    let count = new.count() as u64;
+    let WindowRows { rows, columns, encoded, .. } = new;
+    let content = match encoded.filter(|table| inputs.is_empty() && table.is_of(count, digest, tier_of(role))) {
+        Some(table) => Content::Encoded { stream, table },
+        None if columns.is_empty() => Content::Events { stream, inputs, rows, digest },
+        None => Content::Columns { stream, columns, digest },
     };
-    Some(Output { role: if compact { FileRole::Window } else { FileRole::Part }, start, content })
+    Some(Output { role, start, content })
 }
 
 /// Live files of a dataset that are not sealed, with their places.

@@ -14,9 +14,9 @@ use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::store::{Store, StoreError, Verb};
 use super::table::{
     BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
-    chunk_rows, column, digest_rows, event_batch, inventory_batch, merge, reject_batch, schema_of,
+    chunk_rows, digest_rows, event_batch, inventory_batch, merge, reject_batch, rows_again,
 };
-use super::{ArchiveError, Dataset, EventColumns, FileEntry};
+use super::{ArchiveError, Dataset, EncodedTable, EventColumns, FileEntry};
 
 /// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -79,9 +79,18 @@ impl Stage<'_> {
     pub fn write(self, index: usize, output: Output) -> Result<FileEntry, ArchiveError> {
         let path = ArchivePath::Staging { team: self.key.clone(), seq: self.seq, index }.to_string();
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
-        let mut table = TableWriter::create(self.store, &path, dataset, output.tier(), rows)?;
-        let meant = fill(self.store, self.team, &mut table, output.content)?;
-        let written = table.finish()?;
+        let tier = output.tier();
+        let (written, meant) = match output.content {
+            Content::Encoded { table, .. } => {
+                let written = table.write(self.store, &path)?;
+                (written, Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
+            }
+            content => {
+                let mut table = TableWriter::create(self.store, &path, dataset, tier, rows)?;
+                let meant = fill(self.store, self.team, &mut table, content)?;
+                (table.finish()?, meant)
+            }
+        };
         if !planted::is(Bug::NoReadBack) {
             compare(&path, read_back(self.store, &path, dataset, &written, &meant)?, (rows, meant.digest))?;
         }
@@ -109,6 +118,8 @@ struct Meant {
     /// New rows, where there are no others and they are few enough to be kept until they are read back.
     rows: Option<Vec<RecordBatch>>,
     spliced: Vec<Spliced>,
+    /// The whole file, every value of which was read back before.
+    encoded: Option<EncodedTable>,
 }
 
 /// Writes the rows.
@@ -123,6 +134,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
                 table.write(&batch)?;
             }
         }
+        Content::Encoded { .. } => unreachable!("BUG: it is encoded already"),
         Content::Columns { columns, digest, .. } => {
             meant.digest = digest;
             let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
@@ -240,7 +252,7 @@ fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> R
     Ok(runs)
 }
 
-/// Nothing is believed of a file that was not read again: its bytes, and every value in it. New rows are compared with
+/// Nothing is believed of a file that was not read again: its bytes, and every value in them. New rows are compared with
 /// what was to be written, one by one or by their digest; row groups that went over as they were, byte by byte with those
 /// of their files. Returns what was found.
 fn read_back(
@@ -250,9 +262,15 @@ fn read_back(
     written: &Written,
     meant: &Meant,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
+    let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
+    if let Some(table) = &meant.encoded {
+        return match table.is(&store.read(path)?).map_err(|e| StoreError::io(Verb::Read, path, e))? {
+            true => Ok((written.rows, meant.digest)),
+            false => Err(differs("other bytes".to_owned(), written.sha256.to_string())),
+        };
+    }
     let file = Groups::open(store, path)?;
     let sha256 = file.blob().digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-    let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
     if sha256 != written.sha256 {
         return Err(differs(sha256.to_string(), written.sha256.to_string()));
     }
@@ -269,23 +287,7 @@ fn read_back(
         return Ok(found);
     }
     if let Some(rows) = &meant.rows {
-        let same = |columns: &[&str]| {
-            let selection = Selection { columns, groups: Some(&encoded), ..Selection::default() };
-            same_rows(rows, columns, TableReader::open(store, path, dataset, selection)?)
-        };
-        let schema = schema_of(dataset);
-        let names = schema.fields().iter().map(|field| field.name().as_str());
-        // The text is half of it.
-        let (text, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == column::RAW);
-        let found = match text.is_empty() || written.rows < ROWS_A_THREAD_MIN {
-            true => same(&[])?,
-            false => {
-                let (text, others) = rayon::join(|| same(&text), || same(&others));
-                let (text, others) = (text?, others?);
-                text.filter(|_| text == others)
-            }
-        };
-        return match found {
+        return match rows_again(store, path, dataset, Some(&encoded), rows)? {
             Some(count) => Ok((count, meant.digest)),
             None => Err(differs("other values".to_owned(), "the rows of the draft".to_owned())),
         };
@@ -297,37 +299,6 @@ fn read_back(
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
     Ok(found)
-}
-
-/// How many rows `found` holds; `None` when they are not those of `meant`, in order. `columns` are those that were read; none
-/// named: all.
-fn same_rows(meant: &[RecordBatch], columns: &[&str], found: TableReader) -> Result<Option<u64>, ArchiveError> {
-    let mut rest = meant.iter().map(|batch| of_columns(batch, columns));
-    let mut next = rest.next();
-    let mut count = 0;
-    for batch in found {
-        let mut batch = batch?;
-        count += batch.num_rows() as u64;
-        while batch.num_rows() > 0 {
-            let Some(expected) = next.take() else { return Ok(None) };
-            let rows = expected.num_rows().min(batch.num_rows());
-            if expected.slice(0, rows).columns() != batch.slice(0, rows).columns() {
-                return Ok(None);
-            }
-            batch = batch.slice(rows, batch.num_rows() - rows);
-            next = Some(expected.slice(rows, expected.num_rows() - rows)).filter(|rest| rest.num_rows() > 0);
-            next = next.or_else(|| rest.next());
-        }
-    }
-    Ok(next.is_none().then_some(count))
-}
-
-fn of_columns(batch: &RecordBatch, names: &[&str]) -> RecordBatch {
-    if names.is_empty() {
-        return batch.clone();
-    }
-    let places: Vec<usize> = names.iter().filter_map(|name| batch.schema_ref().index_of(name).ok()).collect();
-    batch.project(&places).expect("BUG: places of the batch's own columns")
 }
 
 pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {

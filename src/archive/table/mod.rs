@@ -2,8 +2,10 @@
 
 mod batch;
 mod columns;
+mod compare;
 mod connections;
 mod digest;
+mod encoded;
 mod inventory;
 mod merge;
 mod order;
@@ -19,8 +21,10 @@ use rayon::prelude::*;
 
 pub use batch::{event_batch, reject_batch};
 pub use columns::{ColumnsBuilder, ColumnsRow, EventColumns};
+pub use compare::rows_again;
 pub use connections::ConnectionColumns;
 pub use digest::{RowsDigest, digest_events, digest_rows};
+pub use encoded::EncodedTable;
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
 pub use order::times_of;

@@ -2,7 +2,8 @@
 
 use std::slice::from_ref;
 
-use super::super::{ColumnsBuilder, EventColumns, FileEntry, MemoryStore, VerifyOptions, verify};
+use super::super::plan::{Content, plan, row_digests};
+use super::super::{ColumnsBuilder, EncodedTable, EventColumns, FileEntry, MemoryStore, VerifyOptions, verify};
 use super::*;
 use crate::model::LedgerSeq;
 
@@ -15,10 +16,28 @@ fn columns(rows: &[EventRow]) -> EventColumns {
     builder.finish().unwrap().unwrap()
 }
 
+/// The same draft, with the file of these rows encoded before.
+fn with_file_of(mut draft: Draft, pieces: &[&[EventRow]]) -> Draft {
+    let table = EncodedTable::of_window(pieces.iter().map(|rows| columns(rows)).collect()).unwrap();
+    draft.rows[0].encoded = Some(table.expect("columns in order make a file"));
+    draft
+}
+
+/// The file of a window of these rows.
+pub fn encoded_before_of(rows: &[EventRow]) -> EncodedTable {
+    EncodedTable::of_window(vec![columns(rows)]).unwrap().unwrap()
+}
+
+/// A settled day's rows, whose file was encoded before.
+pub fn encoded_before(date: &str) -> Draft {
+    let all = events(date, 0, 9);
+    with_file_of(mixed(date, Vec::new(), &[&all], true), &[&all])
+}
+
 /// The rows of a window, some by themselves and some as columns.
 fn mixed(date: &str, rows: Vec<EventRow>, pieces: &[&[EventRow]], compact: bool) -> Draft {
     let columns = pieces.iter().map(|rows| columns(rows)).collect();
-    let window = WindowRows { stream: STREAM, window: day(date), rows, columns, compact };
+    let window = WindowRows { stream: STREAM, window: day(date), rows, columns, encoded: None, compact };
     Draft { rows: vec![window], ..Draft::default() }
 }
 
@@ -68,6 +87,52 @@ fn an_archive_does_not_tell_columns_from_rows() {
         assert_eq!(steps(&[], &[second, third], seal.clone()), as_rows);
         assert_eq!(steps(third, &[second], seal), as_rows);
     }
+}
+
+#[test]
+fn an_archive_does_not_tell_whether_a_file_was_encoded_before() {
+    let date = "2026-11-03";
+    let all = events(date, 0, 9);
+    let (first, second) = (&all[..5], &all[5..]);
+    for compact in [false, true] {
+        let draft = |pieces: &[&[EventRow]]| mixed(date, Vec::new(), pieces, compact);
+        let as_rows = archived(vec![mixed(date, all.clone(), &[], compact)]);
+        for (what, draft, file) in [
+            ("one piece", draft(&[&all]), &[all.as_slice()][..]),
+            ("pieces", draft(&[first, second]), &[first, second]),
+            ("pieces out of order", draft(&[first, second]), &[second, first]),
+            ("a file of other rows", draft(&[first, second]), &[second]),
+            ("rows beside it", mixed(date, second.to_vec(), &[first], compact), &[first]),
+        ] {
+            assert_eq!(archived(vec![with_file_of(draft, file)]), as_rows, "{what}, {compact}");
+        }
+    }
+    // Where the window holds something already, its file holds that, too.
+    let after = |last: Draft| archived(vec![mixed(date, first.to_vec(), &[], false), last]);
+    let last = mixed(date, Vec::new(), &[second], true);
+    assert_eq!(after(with_file_of(last.clone(), &[second])), after(last));
+    let every_other = |from: usize| columns(&all.iter().skip(from).step_by(2).cloned().collect::<Vec<_>>());
+    assert_eq!(EncodedTable::of_window(vec![every_other(0), every_other(1)]).unwrap(), None, "not in order");
+    assert_eq!(EncodedTable::of_window(Vec::new()).unwrap(), None);
+}
+
+/// The file that is committed is the very one: it is not encoded a second time.
+#[test]
+fn a_file_that_was_encoded_before_is_written_as_it_is() {
+    let date = "2026-11-03";
+    let is_encoded = |mut draft: Draft| {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let digests = row_digests(&draft);
+        let (outputs, _) = plan(writer(&open(&store)).state(), &mut draft, &digests).unwrap();
+        outputs.iter().map(|output| matches!(output.content, Content::Encoded { .. })).collect::<Vec<_>>()
+    };
+    assert_eq!(is_encoded(encoded_before(date)), [true]);
+    let mut parts = encoded_before(date);
+    parts.rows[0].compact = false;
+    assert_eq!(is_encoded(parts), [false], "a part lives briefly, and is encoded otherwise");
+    let mut more = encoded_before(date);
+    more.rows[0].columns.push(columns(&events(date, 9, 1)));
+    assert_eq!(is_encoded(more), [false]);
 }
 
 #[test]

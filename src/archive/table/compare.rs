@@ -1,0 +1,67 @@
+//! Whether a file holds the rows that it should, value by value.
+
+use arrow::array::RecordBatch;
+
+use super::super::store::Store;
+use super::super::{ArchiveError, Dataset};
+use super::{Selection, TableReader, column, schema_of};
+
+/// Fewer rows are not worth a thread.
+const ROWS_A_THREAD_MIN: usize = 4_000;
+
+/// Reads row groups of a file again, by their numbers (`None`: all): how many rows they hold; `None` when these are not those of `meant`, in order.
+///
+/// # Errors
+/// When the file cannot be read, or is no table of the dataset.
+pub fn rows_again(
+    store: &dyn Store,
+    path: &str,
+    dataset: Dataset,
+    groups: Option<&[usize]>,
+    meant: &[RecordBatch],
+) -> Result<Option<u64>, ArchiveError> {
+    let same = |columns: &[&str]| {
+        let selection = Selection { columns, groups, ..Selection::default() };
+        same_rows(meant, columns, TableReader::open(store, path, dataset, selection)?)
+    };
+    let schema = schema_of(dataset);
+    let names = schema.fields().iter().map(|field| field.name().as_str());
+    // The text is half of it.
+    let (text, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == column::RAW);
+    if text.is_empty() || meant.iter().map(RecordBatch::num_rows).sum::<usize>() < ROWS_A_THREAD_MIN {
+        return same(&[]);
+    }
+    let (text, others) = rayon::join(|| same(&text), || same(&others));
+    let (text, others) = (text?, others?);
+    Ok(text.filter(|_| text == others))
+}
+
+/// `columns` are those that were read; none named: all.
+fn same_rows(meant: &[RecordBatch], columns: &[&str], found: TableReader) -> Result<Option<u64>, ArchiveError> {
+    let mut rest = meant.iter().map(|batch| of_columns(batch, columns));
+    let mut next = rest.next();
+    let mut count = 0;
+    for batch in found {
+        let mut batch = batch?;
+        count += batch.num_rows() as u64;
+        while batch.num_rows() > 0 {
+            let Some(expected) = next.take() else { return Ok(None) };
+            let rows = expected.num_rows().min(batch.num_rows());
+            if expected.slice(0, rows).columns() != batch.slice(0, rows).columns() {
+                return Ok(None);
+            }
+            batch = batch.slice(rows, batch.num_rows() - rows);
+            next = Some(expected.slice(rows, expected.num_rows() - rows)).filter(|rest| rest.num_rows() > 0);
+            next = next.or_else(|| rest.next());
+        }
+    }
+    Ok(next.is_none().then_some(count))
+}
+
+fn of_columns(batch: &RecordBatch, names: &[&str]) -> RecordBatch {
+    if names.is_empty() {
+        return batch.clone();
+    }
+    let places: Vec<usize> = names.iter().filter_map(|name| batch.schema_ref().index_of(name).ok()).collect();
+    batch.project(&places).expect("BUG: places of the batch's own columns")
+}

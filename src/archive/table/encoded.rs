@@ -1,0 +1,95 @@
+//! A file that was encoded, and read back, before it is known whether and where it is needed.
+
+use std::io::{self, Read};
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+
+use super::super::store::{Blob, MemoryStore, Store, StoreError, Verb};
+use super::super::{ArchiveError, Dataset};
+use super::compare::rows_again;
+use super::{EventColumns, RowsDigest, TableWriter, Tier, Written};
+
+/// What is compared at once.
+const PIECE_BYTES: usize = 128 << 10;
+const NAME: &str = "rows encoded ahead";
+
+/// A table file in memory that was found to hold its rows, every value of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedTable {
+    bytes: Bytes,
+    written: Written,
+    digest: RowsDigest,
+    tier: Tier,
+}
+
+impl EncodedTable {
+    /// Encodes the rows of one window of a stream as the file that is written when it settles. `None` where they cannot stand
+    /// in one file as they are, in order.
+    ///
+    /// # Errors
+    /// When they cannot be encoded, or do not come back.
+    pub fn of_window(mut columns: Vec<EventColumns>) -> Result<Option<Self>, ArchiveError> {
+        let tier = Tier::Recent;
+        let Some(stream) = columns.first().map(EventColumns::stream) else { return Ok(None) };
+        if !EventColumns::are_put_in_order(&mut columns) {
+            return Ok(None);
+        }
+        let dataset = Dataset::from(stream);
+        let rows = columns.iter().map(|some| some.count() as u64).sum();
+        let digest = columns.iter().map(EventColumns::digest).fold(RowsDigest::default(), RowsDigest::plus);
+        let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
+        let store = MemoryStore::new();
+        let mut table = TableWriter::create(&store, NAME, dataset, tier, rows)?;
+        batches.iter().try_for_each(|batch| table.write(batch))?;
+        let written = table.finish()?;
+        if rows_again(&store, NAME, dataset, None, &batches)? != Some(rows) {
+            let (found, expected) = ("other values".to_owned(), "the rows that were encoded".to_owned());
+            return Err(ArchiveError::ReadBack { path: NAME.to_owned(), found, expected });
+        }
+        let bytes = store.read(NAME)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, NAME, e))?;
+        Ok(Some(Self { bytes, written, digest, tier }))
+    }
+
+    /// Whether it holds just these rows, encoded for a file that lives so long.
+    pub fn is_of(&self, rows: u64, digest: RowsDigest, tier: Tier) -> bool {
+        (self.written.rows, self.digest, self.tier) == (rows, digest, tier)
+    }
+
+    pub fn digest(&self) -> RowsDigest {
+        self.digest
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.written.rows
+    }
+
+    /// Whether a file holds these bytes.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub fn is(&self, file: &Blob) -> io::Result<bool> {
+        let (mut reader, mut rest) = (file.reader(0), self.bytes.as_ref());
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(rest.is_empty()),
+                n => match rest.split_at_checked(n) {
+                    Some((these, others)) if these == &buffer[..n] => rest = others,
+                    _ => return Ok(false),
+                },
+            }
+        }
+    }
+
+    /// Writes the file, and makes it durable.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn write(&self, store: &dyn Store, path: &str) -> Result<Written, ArchiveError> {
+        let mut file = store.create(path)?;
+        file.write_all(&self.bytes).map_err(|e| StoreError::io(Verb::Write, path, e))?;
+        file.finish()?;
+        Ok(self.written)
+    }
+}

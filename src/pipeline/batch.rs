@@ -1,8 +1,8 @@
 //! What a round has read and not yet committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::archive::{DeviceDelta, Finding, FindingKind, TeamState, WindowState};
+use crate::archive::{DeviceDelta, EncodedTable, EventColumns, Finding, FindingKind, TeamState, WindowState};
 use crate::collect::Counted;
 use crate::model::{Range, Stream};
 
@@ -11,11 +11,14 @@ use super::piece::Piece;
 use super::ranges::{missing, union};
 use super::settings::COMMIT_EVENTS_MIN;
 
+/// A window of a stream.
+pub type Place = (Stream, Range);
+
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// In the pieces in which they were read: put together, they would be moved each time.
-    pub events: BTreeMap<(Stream, Range), Vec<Piece>>,
+    pub events: BTreeMap<Place, Vec<Piece>>,
     /// Events whose time is unusable: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<Counted>>,
     pub changes: Vec<WindowChange>,
@@ -25,7 +28,13 @@ pub struct Batch {
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     pub noted: Vec<Finding>,
+    /// Files that windows become should they be committed as they are.
+    pub encoded: BTreeMap<Place, EncodedTable>,
     held_events: usize,
+    /// What is confirmed of each window by these changes.
+    confirmed: BTreeMap<Place, Vec<Range>>,
+    /// Windows of which more was confirmed since [`Batch::take_whole`] was asked last.
+    grown: BTreeSet<Place>,
 }
 
 impl Batch {
@@ -36,13 +45,34 @@ impl Batch {
         }
         self.held_events += piece.events().len();
         match window {
-            Some(window) => self.events.entry((stream, window)).or_default().push(piece),
+            Some(window) => {
+                self.encoded.remove(&(stream, window));
+                self.events.entry((stream, window)).or_default().push(piece);
+            }
             None => self.untimed.entry(stream).or_default().extend(piece.into_events()),
         }
     }
 
     pub fn add_change(&mut self, change: WindowChange) {
+        if let Some(part) = change.confirmed {
+            let place = (change.stream, change.window);
+            let parts = self.confirmed.entry(place).or_default();
+            *parts = union(parts, part);
+            self.grown.insert(place);
+        }
         self.changes.push(change);
+    }
+
+    /// The columns of windows that these changes, and nothing before them, have come to confirm as a whole since this was asked
+    /// last. Windows some of whose events are no columns are not among them.
+    pub fn take_whole(&mut self) -> Vec<(Place, Vec<EventColumns>)> {
+        let grown = std::mem::take(&mut self.grown);
+        let whole = grown.into_iter().filter(|place| missing(place.1, &self.confirmed[place]).is_empty());
+        let columns = |place: Place| {
+            let pieces = self.events.get(&place)?.iter();
+            Some((place, pieces.map(|piece| piece.columns().cloned()).collect::<Option<_>>()?))
+        };
+        whole.filter_map(columns).collect()
     }
 
     pub fn change_stream(&mut self, stream: Stream, change: StreamChange) {
@@ -87,17 +117,12 @@ impl Batch {
         if !says_nothing_more || !self.changes.iter().all(is_first_reading) {
             return std::mem::take(self);
         }
-        let mut parts: BTreeMap<(Stream, Range), Vec<Range>> = BTreeMap::new();
-        for (change, part) in self.changes.iter().filter_map(|change| Some((change, change.confirmed?))) {
-            let parts = parts.entry((change.stream, change.window)).or_default();
-            *parts = union(parts, part);
-        }
-        let whole = |(stream, window): &(Stream, Range), parts: &[Range]| {
+        let whole = |(stream, window): &Place, parts: &[Range]| {
             let held = state.windows.get(&(*stream, window.start)).map_or(&[][..], |held| &held.confirmed);
             let read = parts.iter().fold(held.to_vec(), |read, part| union(&read, *part));
             missing(*window, &read).is_empty()
         };
-        let mut held_back = parts.clone();
+        let mut held_back = self.confirmed.clone();
         held_back.retain(|place, parts| !whole(place, parts));
         let mut ready = self.split(&held_back);
         if is_full && ready.held_events < COMMIT_EVENTS_MIN {
@@ -110,15 +135,19 @@ impl Batch {
     }
 
     /// Takes out all but the changes of `held_back` windows that lie in the ranges given, and their events.
-    fn split(&mut self, held_back: &BTreeMap<(Stream, Range), Vec<Range>>) -> Self {
+    fn split(&mut self, held_back: &BTreeMap<Place, Vec<Range>>) -> Self {
         let mut rest = Self::default();
         let mut ready = std::mem::take(self);
-        (rest.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(|change| {
+        ready.confirmed.clear();
+        for change in std::mem::take(&mut ready.changes) {
             let parts = held_back.get(&(change.stream, change.window));
-            parts.is_some_and(|parts| change.confirmed.is_some_and(|c| parts.iter().any(|part| c.overlaps(part))))
-        });
+            let waits =
+                parts.is_some_and(|parts| change.confirmed.is_some_and(|c| parts.iter().any(|part| c.overlaps(part))));
+            if waits { &mut rest } else { &mut ready }.add_change(change);
+        }
         for (place, parts) in held_back {
             let waits = |held: &Counted| held.event.at().is_some_and(|at| parts.iter().any(|part| part.owns(at)));
+            ready.encoded.remove(place);
             for piece in ready.events.remove(place).unwrap_or_default() {
                 let (waiting, leaving) = piece.partition(waits);
                 rest.held_events += waiting.events().len();
@@ -142,7 +171,8 @@ impl Batch {
         for (stream, events) in other.untimed {
             self.untimed.entry(stream).or_default().extend(events);
         }
-        self.changes.extend(other.changes);
+        self.encoded.extend(other.encoded);
+        other.changes.into_iter().for_each(|change| self.add_change(change));
         other.notes.into_iter().for_each(|(stream, note)| self.note_stream(stream, note));
         other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
         self.devices.added.extend(other.devices.added);

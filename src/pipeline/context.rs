@@ -23,31 +23,11 @@ use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
 use super::settings::{self, Settings};
 use super::team::read_to;
+use super::waiting::{Committed, UnderWay, Waiting};
 use super::workers::{Workers, joined};
 
 /// A read point that is older than this is followed by one that is worth a commit of its own.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
-
-/// What a commit brought, and how long it took.
-type Committed = Result<(Flushed, Duration), ArchiveError>;
-
-/// What was read and is not committed.
-#[derive(Default)]
-struct Waiting {
-    batch: Batch,
-    /// There is one at a time: commits follow one another.
-    under_way: Option<UnderWay>,
-    /// Sessions that commits of this round left to be made.
-    making: Option<tokio::task::JoinHandle<Made>>,
-    /// When nothing was held back last.
-    emptied_at: Duration,
-}
-
-/// A commit under way.
-struct UnderWay {
-    events: usize,
-    end: tokio::task::JoinHandle<Committed>,
-}
 
 /// One team's round.
 pub struct TeamContext {
@@ -102,7 +82,7 @@ impl TeamContext {
             team,
             source,
             memory,
-            waiting: futures::lock::Mutex::new(Waiting { emptied_at: clock.monotonic(), ..Waiting::default() }),
+            waiting: futures::lock::Mutex::new(Waiting::new(clock.monotonic())),
             patience: None,
             began: clock.monotonic(),
             is_unfinished: AtomicBool::new(false),
@@ -177,6 +157,7 @@ impl TeamContext {
         }
         self.check_whole()?;
         add(&mut waiting.batch);
+        waiting.encode(self.workers);
         let waited = self.clock.monotonic().saturating_sub(waiting.emptied_at);
         if waited >= Duration::from_secs(settings::COMMIT_DELAY_SECONDS_MAX) && !waiting.batch.is_idle() {
             return self.begin_commit(&mut waiting, false).await;
@@ -263,6 +244,9 @@ impl TeamContext {
         self.finish(waiting).await?;
         self.check_whole()?;
         let is_full = held >= settings::HELD_EVENTS_MAX;
+        if !waiting.keep_encoded(!holds_back || is_full).await {
+            return Ok(());
+        }
         let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state, is_full)));
         let taken = match ready {
             Some(ready) if ready.held_events() >= settings::COMMIT_EVENTS_MIN => ready,

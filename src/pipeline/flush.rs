@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Draft, EventColumns, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord, TeamWriter,
-    WindowRecord, WindowRows, WindowState,
+    ArchiveError, Draft, EncodedTable, EventColumns, Finding, FindingKind, ReadPoint, StoredEvent, StreamRecord,
+    TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use crate::correlate::{connection_of, is_connection};
 use crate::model::{Instant, Range, Stream};
@@ -98,12 +98,12 @@ impl<'a> Flush<'a> {
         let mut places: BTreeSet<(Stream, Range)> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
-        for (stream, window) in places {
+        for place in places {
             // Once their rows are made, they need not take memory for the time that the commit takes.
-            let mut events = batch.events.remove(&(stream, window)).unwrap_or_default();
-            let changes: Vec<&WindowChange> =
-                batch.changes.iter().filter(|change| (change.stream, change.window) == (stream, window)).collect();
-            self.window(stream, window, &mut events, &changes, &mut rejects)?;
+            let mut events = batch.events.remove(&place).unwrap_or_default();
+            let encoded = batch.encoded.remove(&place);
+            let changes: Vec<_> = batch.changes.iter().filter(|some| (some.stream, some.window) == place).collect();
+            self.window(place, &mut events, encoded, &changes, &mut rejects)?;
         }
         for (stream, events) in std::mem::take(&mut batch.untimed) {
             self.rows_of(stream, &mut [events.into()], &mut Held::default(), &mut rejects)?;
@@ -113,9 +113,9 @@ impl<'a> Flush<'a> {
 
     fn window(
         &mut self,
-        stream: Stream,
-        window: Range,
+        (stream, window): (Stream, Range),
         events: &mut [Piece],
+        encoded: Option<EncodedTable>,
         changes: &[&WindowChange],
         rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<(), ArchiveError> {
@@ -150,7 +150,7 @@ impl<'a> Flush<'a> {
         let settles = self.settles(stream, window, record.as_ref());
         if rows > 0 || settles {
             let Added { rows, columns, .. } = added;
-            self.draft.rows.push(WindowRows { stream, window, rows, columns, compact: settles });
+            self.draft.rows.push(WindowRows { stream, window, rows, columns, encoded, compact: settles });
         }
         let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
         self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before.as_ref())));

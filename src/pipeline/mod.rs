@@ -40,6 +40,7 @@ mod team;
 mod urgency;
 mod user_info;
 mod visit;
+mod waiting;
 mod window_index;
 mod windowed;
 mod workers;

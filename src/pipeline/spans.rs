@@ -19,6 +19,7 @@ use super::plan::SpanPlanner;
 use super::ranges::{clip, missing, union};
 use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
 use super::windowed::{OfWindow, PAD_SECONDS, Round};
+use super::workers::Work;
 
 /// Leaves that may wait for the committer.
 const LEAVES_WAITING_MAX: usize = 1;
@@ -44,7 +45,7 @@ struct Silence {
 /// One part of a span, read, and its events by their windows.
 struct Sorted {
     leaf: Leaf,
-    pieces: Vec<OfWindow>,
+    pieces: Work<Vec<OfWindow>>,
 }
 
 impl Round<'_> {
@@ -115,7 +116,7 @@ impl Round<'_> {
                     // What stands in a re-scan's padding says nothing of the span: spans would become ever shorter, down to a second.
                     let owned = leaf.events.iter().filter(|held| held.event.at().is_some_and(|at| leaf.range.owns(at)));
                     parts.push((leaf.range, owned.count() as u64));
-                    let pieces = self.pieces(leaf.range, std::mem::take(&mut leaf.events)).await;
+                    let pieces = self.pieces(leaf.range, std::mem::take(&mut leaf.events));
                     if leaves.send(Sorted { leaf, pieces }).await.is_err() {
                         return Ok(None);
                     }
@@ -156,6 +157,7 @@ impl Round<'_> {
         purpose: Purpose,
         rescanned: &mut BTreeMap<Instant, Vec<Range>>,
     ) -> Result<(), RoundError> {
+        let pieces = pieces.end().await;
         self.ctx.service().hear(leaf.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, leaf.range, count_of(&pieces), true);
         match leaf.outcome {

@@ -16,6 +16,7 @@ use super::piece::Piece;
 use super::plan::{SpanPlanner, Windows, lag, plan};
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
+use super::workers::Work;
 
 /// Events of an open window after which a chunk is handed on.
 const TAIL_EVENTS_MAX: usize = 10_000;
@@ -163,7 +164,7 @@ impl Round<'_> {
             }
             let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
-            let pieces = self.pieces(window, chunk.events).await;
+            let pieces = self.pieces(window, chunk.events).end().await;
             self.ctx
                 .add(|batch| {
                     self.note_anomalies(batch, window, chunk.stats.anomalies);
@@ -202,13 +203,13 @@ impl Round<'_> {
 
     /// The events of a range by their windows, as columns where they are many and no window holds any: a commit then has less
     /// to do while others wait for it.
-    pub async fn pieces(&self, range: Range, events: Vec<Counted>) -> Vec<OfWindow> {
+    pub fn pieces(&self, range: Range, events: Vec<Counted>) -> Work<Vec<OfWindow>> {
         let holds_none = |window: Range| self.windows.get(&window.start).is_none_or(|held| held.events == 0);
         let mut pieces = self.of_windows(events);
         if pieces.iter().all(|(_, piece)| piece.events().len() < COLUMNS_AHEAD_MIN)
             || !self.index.overlapping(range).into_iter().all(holds_none)
         {
-            return pieces;
+            return Work::Done(pieces);
         }
         let (team, stream, seen_at) = (self.ctx.team.clone(), self.stream, self.ctx.service().now());
         let make = move || {
@@ -216,7 +217,7 @@ impl Round<'_> {
             many.for_each(|(_, piece)| piece.make_columns(&team, stream, seen_at));
             pieces
         };
-        self.ctx.workers.run(make).await
+        self.ctx.workers.begin(make)
     }
 
     /// Events by their windows, each in the order served.

@@ -11,9 +11,37 @@ pub enum Workers {
 impl Workers {
     /// Does heavy work; a panic in it is a panic here.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.begin(work).end().await
+    }
+
+    /// Begins heavy work, which goes on by itself.
+    pub fn begin<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
         match self {
-            Workers::Inline => work(),
-            Workers::Threads => joined(tokio::task::spawn_blocking(work).await).await,
+            Workers::Inline => Work::Done(work()),
+            Workers::Threads => Work::UnderWay(tokio::task::spawn_blocking(work)),
+        }
+    }
+}
+
+/// Heavy work that has begun.
+pub enum Work<T> {
+    Done(T),
+    UnderWay(tokio::task::JoinHandle<T>),
+}
+
+impl<T> Work<T> {
+    pub fn is_done(&self) -> bool {
+        match self {
+            Work::Done(_) => true,
+            Work::UnderWay(work) => work.is_finished(),
+        }
+    }
+
+    /// What it comes to; a panic in it is a panic here.
+    pub async fn end(self) -> T {
+        match self {
+            Work::Done(done) => done,
+            Work::UnderWay(work) => joined(work.await).await,
         }
     }
 }

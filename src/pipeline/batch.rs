@@ -64,10 +64,11 @@ impl Batch {
     }
 
     /// The columns of windows that these changes, and nothing before them, have come to confirm as a whole since this was asked
-    /// last. Windows some of whose events are no columns are not among them.
+    /// last. Windows that are encoded, or some of whose events are no columns, are not among them.
     pub fn take_whole(&mut self) -> Vec<(Place, Vec<EventColumns>)> {
         let grown = std::mem::take(&mut self.grown);
-        let whole = grown.into_iter().filter(|place| missing(place.1, &self.confirmed[place]).is_empty());
+        let is_whole = |place: &Place| self.confirmed.get(place).is_some_and(|read| missing(place.1, read).is_empty());
+        let whole = grown.into_iter().filter(|place| !self.encoded.contains_key(place) && is_whole(place));
         let columns = |place: Place| {
             let pieces = self.events.get(&place)?.iter();
             Some((place, pieces.map(|piece| piece.columns().cloned()).collect::<Option<_>>()?))
@@ -139,6 +140,7 @@ impl Batch {
         let mut rest = Self::default();
         let mut ready = std::mem::take(self);
         ready.confirmed.clear();
+        ready.grown.clear();
         for change in std::mem::take(&mut ready.changes) {
             let parts = held_back.get(&(change.stream, change.window));
             let waits =

@@ -170,7 +170,8 @@ async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
 /// A backfill puts its sessions off: killed in the middle, the next sync makes them all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backfill_that_is_killed_ends_with_the_same_sessions() {
-    let world = World::of(6, 600, 0).await;
+    // Enough for several commits in each of the syncs.
+    let world = World::of(6, 2_000, 0).await;
     let clock = SystemClock::new();
     for _ in 0..3 {
         let (before, _) = world.stands();

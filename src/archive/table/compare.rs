@@ -9,7 +9,8 @@ use super::{Selection, TableReader, column, schema_of};
 /// Fewer rows are not worth a thread.
 const ROWS_A_THREAD_MIN: usize = 4_000;
 
-/// Reads row groups of a file again, by their numbers (`None`: all): how many rows they hold; `None` when these are not those of `meant`, in order.
+/// Reads row groups of a file again, by their numbers (`None`: all): how many rows they hold; `None` when these are not
+/// those of `meant`, in order.
 ///
 /// # Errors
 /// When the file cannot be read, or is no table of the dataset.

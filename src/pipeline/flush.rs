@@ -10,7 +10,7 @@ use crate::correlate::{connection_of, is_connection};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
-use super::batch::{Batch, UNSTABLE, is_same_matter};
+use super::batch::{Batch, Place, UNSTABLE, is_same_matter};
 use super::change::{StreamChange, WindowChange, fresh};
 use super::flushed::Flushed;
 use super::join::{Added, Held, Joining, no_longer_served};
@@ -95,7 +95,7 @@ impl<'a> Flush<'a> {
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
-        let mut places: BTreeSet<(Stream, Range)> = batch.events.keys().copied().collect();
+        let mut places: BTreeSet<Place> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
         for place in places {
@@ -113,7 +113,7 @@ impl<'a> Flush<'a> {
 
     fn window(
         &mut self,
-        (stream, window): (Stream, Range),
+        (stream, window): Place,
         events: &mut [Piece],
         encoded: Option<EncodedTable>,
         changes: &[&WindowChange],

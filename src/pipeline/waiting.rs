@@ -59,9 +59,15 @@ impl Waiting {
     }
 }
 
-/// What fails here is tried again in the commit, which says so.
+/// What fails here is tried again in the commit, which ends should it fail there, too.
 fn encoded(whole: Vec<(Place, Vec<EventColumns>)>) -> Vec<(Place, EncodedTable)> {
-    let table = |(place, columns)| Some((place, EncodedTable::of_window(columns).ok()??));
+    let table = |(place, columns): (Place, Vec<EventColumns>)| {
+        let made = EncodedTable::of_window(columns).inspect_err(|error| {
+            let (stream, window) = place;
+            tracing::warn!(%stream, %window, %error, "encoding failed; the commit tries it again");
+        });
+        Some((place, made.ok()??))
+    };
     whole.into_iter().filter_map(table).collect()
 }
 

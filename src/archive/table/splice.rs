@@ -241,13 +241,14 @@ mod tests {
         ParquetMetaDataBuilder::new_from_metadata(metadata).set_row_groups(vec![group]).build()
     }
 
-    /// With another description of the devices, whose column is neither the first nor the last.
-    fn with_devices(
+    /// With another description of a column, which is neither the first nor the last.
+    fn with_column(
         metadata: ParquetMetaData,
+        name: &str,
         change: fn(ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder,
     ) -> ParquetMetaData {
         let mut columns = metadata.row_group(0).columns().to_vec();
-        let at = columns.iter().position(|chunk| chunk.column_path().string() == "device_id").unwrap();
+        let at = columns.iter().position(|chunk| chunk.column_path().string() == name).unwrap();
         columns[at] = change(columns[at].clone()).build().unwrap();
         let group = metadata.row_group(0).clone().into_builder().set_column_metadata(columns).build().unwrap();
         with_group(metadata, group)
@@ -275,7 +276,7 @@ mod tests {
     fn the_same_bytes_under_another_description_are_another_row_group() {
         type Change = Box<dyn Fn(ParquetMetaData) -> ParquetMetaData>;
         let devices = |change: fn(ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder| -> Change {
-            Box::new(move |metadata| with_devices(metadata, change))
+            Box::new(move |metadata| with_column(metadata, "device_id", change))
         };
         let page = |change: fn(&mut OffsetIndexMetaData)| -> Change {
             Box::new(move |metadata| {
@@ -303,7 +304,12 @@ mod tests {
                     chunk.into_builder().set_dictionary_page_offset(Some(start)).set_data_page_offset(start + 1)
                 }),
             ),
-            ("statistics", devices(|chunk| chunk.into_builder().clear_statistics())),
+            (
+                "statistics",
+                Box::new(|metadata| {
+                    with_column(metadata, "event_type", |chunk| chunk.into_builder().clear_statistics())
+                }),
+            ),
             ("filter", devices(|chunk| chunk.into_builder().set_bloom_filter_offset(None))),
             (
                 "filter of another column",

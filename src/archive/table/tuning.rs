@@ -51,6 +51,39 @@ const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 /// Whether a connection has a session already is asked of every file for every new connection: at one in a hundred, each
 /// day's connections would be looked for in vain in every month of an archive.
 const SESSION_FALSE_POSITIVES: f64 = 0.000_01;
+/// A dictionary and its runs, and differences of times, are little to compress, and setting up to compress and to expand each
+/// column takes time: compressed, these make an event 1.5 bytes of 57 smaller, and a backfill takes up to 4 % longer.
+const PLAIN: [&str; 15] = [
+    column::TEAM_ID,
+    column::REVISION,
+    column::FIRST_SEEN_AT,
+    column::REDACTED,
+    column::EVENT_TIME,
+    column::EVENT_TIME_NS,
+    column::EVENT_TYPE,
+    "device_id",
+    "computer_host_name",
+    "tunnel_id",
+    "source_type",
+    "peer_email",
+    "direct_ip",
+    "local_user_name",
+    "failure_reason",
+];
+/// The least and the greatest of their values tell nothing of a file, since each file has small and great ones, and finding them
+/// takes two comparisons an event.
+const UNBOUNDED: [&str; 10] = [
+    column::EVENT_ID,
+    CONNECTION_ID,
+    "device_id",
+    "computer_host_name",
+    "tunnel_id",
+    "source_type",
+    "peer_email",
+    "peer_ip",
+    "direct_ip",
+    "local_user_name",
+];
 /// Smaller files are read whole anyway.
 const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which one value is looked up.
@@ -137,21 +170,19 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
             .set_column_data_page_size_limit(path.clone(), RAW_PAGE_BYTES)
             .set_column_statistics_enabled(path, EnabledStatistics::None);
     }
-    // One value or two: a dictionary and its runs are nothing to compress, and setting up a compressor costs more.
-    for name in [column::TEAM_ID, column::REVISION, column::FIRST_SEEN_AT, column::REDACTED] {
+    for name in PLAIN {
         builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
     }
     if dataset == Dataset::Sessions {
-        for name in REPEATED.iter().chain(&SESSION_DETAILS) {
+        for name in REPEATED.iter().chain(&SESSION_DETAILS).chain(&TIMES) {
             builder = builder.set_column_compression(ColumnPath::from(*name), Compression::UNCOMPRESSED);
         }
     }
     for name in [column::EVENT_ID, CONNECTION_ID] {
-        // The least and the greatest of random ids tell nothing, and finding them takes two comparisons an event.
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_compression(path.clone(), ids)
-            .set_column_statistics_enabled(path, EnabledStatistics::None);
+        builder = builder.set_column_compression(ColumnPath::from(name), ids);
+    }
+    for name in UNBOUNDED {
+        builder = builder.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::None);
     }
     builder
 }
@@ -207,7 +238,7 @@ mod tests {
                 let found = properties.compression(&path(name)) != Compression::UNCOMPRESSED;
                 assert_eq!(found, is_compressed, "{tier:?}, {rows} rows, {name}");
             }
-            for name in [column::TEAM_ID, column::REDACTED] {
+            for name in PLAIN {
                 assert_eq!(properties.compression(&path(name)), Compression::UNCOMPRESSED, "{tier:?}, {name}");
             }
         }

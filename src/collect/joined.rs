@@ -30,6 +30,7 @@ impl Joined {
     pub fn look(&mut self, page: Vec<RawEvent>, keep: impl Fn(&RawEvent) -> bool) {
         let mut counts = Multiset::default();
         self.events.reserve(page.len());
+        self.places.reserve(page.len());
         for event in page.into_iter().filter(keep) {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
             self.needs_sums |= event.id.is_none();

@@ -71,7 +71,7 @@ impl Trail {
 
     /// How often each event was brought, anchors that came back aside, among those whose time `keeps` keeps.
     pub fn tally(&self, keeps: impl Fn(Option<Instant>) -> bool) -> Multiset<Digest> {
-        let mut tally = Multiset::default();
+        let mut tally = Multiset::with_room_for(self.pages.iter().map(|seen| seen.events.len()).sum());
         for seen in &self.pages {
             let Step::More { new } = seen.step else { continue };
             for (digest, at) in &seen.events[seen.events.len() - new..] {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{ConnectionEvent, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, Text};
+use crate::model::{ConnectionEvent, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 
 const REQUESTED: &str = "incomingConnectionRequest";
 const ESTABLISHED: &str = "incomingConnectionEvent";
@@ -103,7 +103,7 @@ fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
     latest
 }
 
-fn details(events: &[ConnectionEvent<'_>]) -> ([Option<Text>; 8], Option<String>) {
+fn details(events: &[ConnectionEvent<'_>]) -> (SessionTexts, Option<String>) {
     let mut found: [Option<&str>; 8] = [None; 8];
     let mut conflicts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in events {
@@ -119,7 +119,7 @@ fn details(events: &[ConnectionEvent<'_>]) -> ([Option<Text>; 8], Option<String>
         }
     }
     let conflicts = (!conflicts.is_empty()).then(|| json(&conflicts));
-    (found.map(|value| value.map(Text::new)), conflicts)
+    (SessionTexts::new(found), conflicts)
 }
 
 fn reasons(events: &[ConnectionEvent<'_>]) -> Option<String> {

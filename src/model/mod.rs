@@ -24,7 +24,7 @@ pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use multiset::Multiset;
 pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow, RowRef};
-pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow};
+pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 pub use severity::Severity;
 pub use stream::Stream;
 pub use text::Text;

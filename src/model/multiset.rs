@@ -18,6 +18,11 @@ impl<K: Eq + Hash> Default for Multiset<K> {
 }
 
 impl<K: Eq + Hash> Multiset<K> {
+    /// An empty one that takes so many keys without being moved.
+    pub fn with_room_for(keys: usize) -> Self {
+        Self { counts: HashMap::with_capacity_and_hasher(keys, BuildHasherDefault::default()) }
+    }
+
     /// Adds one occurrence and returns the new multiplicity.
     pub fn add(&mut self, key: K) -> u32 {
         let count = self.counts.entry(key).or_insert(0);

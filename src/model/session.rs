@@ -1,7 +1,7 @@
 //! One connection as a whole: what `correlate` makes of its events and `archive` keeps.
 
 use super::texts::Texts;
-use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, Text, row::Detail};
+use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, row::Detail};
 
 /// How a connection stands, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +44,25 @@ pub const SESSION_DETAILS: [&str; 8] = [
     "local_user_name",
 ];
 
+/// The details of a session, in the order of [`SESSION_DETAILS`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionTexts(Texts<8>);
+
+impl SessionTexts {
+    pub fn new(texts: [Option<&str>; 8]) -> Self {
+        Self(Texts::new(texts))
+    }
+
+    /// The text of one column.
+    pub fn get(&self, column: usize) -> Option<&str> {
+        self.0.get(column)
+    }
+
+    pub fn all(&self) -> [Option<&str>; 8] {
+        self.0.all()
+    }
+}
+
 /// One session: all that the archived events of one `connectionID` say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
@@ -63,8 +82,8 @@ pub struct SessionRow {
     pub failed_attempts: i64,
     /// JSON: the distinct reasons, sorted.
     pub failure_reasons: Option<String>,
-    /// In the order of [`SESSION_DETAILS`]: of each, the value of the earliest event that has one.
-    pub details: [Option<Text>; 8],
+    /// Of each, the value of the earliest event that has one.
+    pub details: SessionTexts,
     pub event_count: i64,
     /// JSON: of each detail with several values, all of them, sorted.
     pub conflicts: Option<String>,

@@ -65,7 +65,7 @@ fn told(row: &SessionRow) -> Value {
         "outcome": row.outcome.as_str(), "failed_attempts": row.failed_attempts, "event_count": row.event_count,
         "failure_reasons": row.failure_reasons, "conflicts": row.conflicts,
     });
-    for (name, detail) in SESSION_DETAILS.iter().zip(&row.details) {
+    for (name, detail) in SESSION_DETAILS.iter().zip(row.details.all()) {
         value[*name] = json!(detail);
     }
     value

@@ -7,7 +7,7 @@ use arrow::compute::filter_record_batch;
 
 use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
-use super::super::path::{day_start, year_of};
+use super::super::path::{day_start, month_of, year_of};
 use super::super::plan::{Content, Output};
 use super::super::state::TeamState;
 use super::super::table::{BATCH_ROWS_MAX, RowsDigest, by_parts, column, digest_rows, session_batch};
@@ -92,8 +92,15 @@ pub fn plan(
     for row in draft.iter().flat_map(|draft| &draft.open) {
         places.entry(Place::Open).or_default().added.push(row);
     }
+    // Of many sessions, most begin in the month of the one before.
+    let mut last: Option<(Range, Place)> = None;
     for row in draft.iter().flat_map(|draft| &draft.resting) {
-        places.entry(placed.of_time(row.first_event_at)).or_default().added.push(row);
+        let at = row.first_event_at;
+        let (_, place) = *match &mut last {
+            Some(last) if last.0.owns(at) => last,
+            last => last.insert((month_of(at), placed.of_time(at))),
+        };
+        places.entry(place).or_default().added.push(row);
     }
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);

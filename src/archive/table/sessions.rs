@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Field, Int64Type, TimeUnit, TimestampMicrosecondType};
 
-use crate::model::{Instant, Outcome, SESSION_DETAILS, SessionRow};
+use crate::model::{Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 
 use super::super::Dataset;
 use super::column::{CONNECTION_ID, FIRST_EVENT_AT, TEAM_ID};
@@ -23,7 +25,8 @@ const CONFLICTS: &str = "conflicts";
 
 /// As all of [`SESSION_DETAILS`], few values, said again and again: a dictionary, and numbers of few bits that compressing makes little smaller. Questions
 /// group and filter by them, and a monthly file has so few rows that setting up to expand each column took an eighth of a
-/// question over all of 84 files. Not compressed, they make a session 1.4 bytes of 41.8 larger.
+/// question over all of 84 files. Not compressed, they make a session 1.4 bytes of 41.8 larger; nor are its times, which are half
+/// a byte more so.
 pub const REPEATED: [&str; 3] = [OUTCOME, FAILED_ATTEMPTS, EVENT_COUNT];
 
 /// The columns of `sessions`, in order.
@@ -72,9 +75,11 @@ pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> 
         numbers(|row| Some(row.failed_attempts)),
         maybe(|row| row.failure_reasons.as_deref()),
     ];
-    for place in 0..SESSION_DETAILS.len() {
-        columns.push(Arc::new(StringArray::from_iter(rows.clone().map(|row| row.details[place].as_deref()))));
+    let mut details = SESSION_DETAILS.map(|_| StringBuilder::new());
+    for row in rows.clone() {
+        details.iter_mut().zip(row.details.all()).for_each(|(column, text)| column.append_option(text));
     }
+    columns.extend(details.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
     columns.extend([numbers(|row| Some(row.event_count)), maybe(|row| row.conflicts.as_deref())]);
     RecordBatch::try_new(schema_of(Dataset::Sessions), columns).map_err(|e| e.to_string())
 }
@@ -109,7 +114,9 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
             outcome: named.ok_or_else(|| format!("an unknown outcome {:?}", outcome.value(at)))?,
             failed_attempts: failed.value(at),
             failure_reasons: owned(reasons, at),
-            details: std::array::from_fn(|place| details[place].is_valid(at).then(|| details[place].value(at).into())),
+            details: SessionTexts::new(std::array::from_fn(|place| {
+                details[place].is_valid(at).then(|| details[place].value(at))
+            })),
             event_count: count.value(at),
             conflicts: owned(conflicts, at),
         })

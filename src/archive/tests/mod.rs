@@ -39,7 +39,8 @@ use bytes::Bytes;
 
 use crate::model::InventoryPart::Computers;
 use crate::model::{
-    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, Stream, TeamId, WindowGrid,
+    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
+    WindowGrid,
 };
 
 use super::path::year_of;
@@ -250,7 +251,7 @@ pub fn session(row: &EventRow) -> SessionRow {
         outcome: Outcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
-        details: std::array::from_fn(|place| texts.get(1 + place).map(Into::into)),
+        details: SessionTexts::new(std::array::from_fn(|place| texts.get(1 + place))),
         event_count: 1,
         conflicts: None,
     }

@@ -318,11 +318,17 @@ mod tests {
     use super::super::table::{BATCH_BYTES_MAX, Tier};
     use super::super::tests::{event, now, team};
     use super::*;
+    use crate::model::{ConnectionTexts, Detail};
 
     const STREAM: Stream = Stream::Connections;
 
     fn batches(rows: &[EventRow]) -> Vec<RecordBatch> {
         rows.chunks(BATCH_ROWS_MAX).map(|some| event_batch(STREAM, some).unwrap()).collect()
+    }
+
+    fn detail(host: Option<&str>) -> Detail {
+        let texts = [Some("c"), Some("d"), host, None, None, None, None, None, None, None];
+        Detail::Connections(ConnectionTexts::new(texts))
     }
 
     /// On one thread, and with the text and the other columns on a thread each.
@@ -333,7 +339,8 @@ mod tests {
             let raw = bytes::Bytes::from(vec![b' '; bytes]);
             let row =
                 |n: u64| EventRow { raw: raw.clone(), ..event(&n.to_string(), now().plus(Duration::from_millis(n))) };
-            let rows: Vec<EventRow> = (0..count).map(row).collect();
+            let mut rows: Vec<EventRow> = (0..count).map(row).collect();
+            rows.last_mut().unwrap().detail = detail(None);
             let store = MemoryStore::new();
             let mut table = TableWriter::create(&store, "file", STREAM.into(), Tier::Recent, count).unwrap();
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
@@ -351,6 +358,8 @@ mod tests {
             for (what, rows) in [
                 ("a text", last(&|row| row.raw = "{}".into())),
                 ("a type", last(&|row| row.event_type = format!("{}!", row.event_type).into())),
+                ("a detail", last(&|row| row.detail = detail(Some("other")))),
+                ("a detail that is empty instead of missing", last(&|row| row.detail = detail(Some("")))),
                 ("a team", last(&|row| row.team_id = format!("{}!", team()).as_str().into())),
                 ("one row less", rows[1..].to_vec()),
                 ("one row more", [rows.as_slice(), &rows[..1]].concat()),

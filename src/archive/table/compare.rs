@@ -1,10 +1,13 @@
 //! Whether a file holds the rows that it should, value by value.
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::DataType;
 
 use super::super::store::Store;
 use super::super::{ArchiveError, Dataset};
-use super::{Selection, TableReader, column, schema_of};
+use super::column::{CONNECTION_ID, EVENT_ID, RAW};
+use super::connections::Repeated;
+use super::{Selection, TableReader, schema_of};
 
 /// Fewer rows are not worth a thread.
 const ROWS_A_THREAD_MIN: usize = 4_000;
@@ -21,14 +24,20 @@ pub fn rows_again(
     groups: Option<&[usize]>,
     meant: &[RecordBatch],
 ) -> Result<Option<u64>, ArchiveError> {
-    let same = |columns: &[&str]| {
-        let selection = Selection { columns, groups, ..Selection::default() };
-        same_rows(meant, columns, TableReader::open(store, path, dataset, selection)?)
-    };
     let schema = schema_of(dataset);
     let names = schema.fields().iter().map(|field| field.name().as_str());
+    // Texts of which many are the same need not be written out, each once more, to be compared.
+    let texts = schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8);
+    let repeated =
+        texts.map(|field| field.name().as_str()).filter(|name| ![EVENT_ID, CONNECTION_ID, RAW].contains(name));
+    let as_dictionaries: Vec<&str> = repeated.collect();
+    let same = |columns: &[&str]| {
+        let as_dictionaries: &[&str] = if columns == [RAW] { &[] } else { &as_dictionaries };
+        let selection = Selection { columns, groups, as_dictionaries, ..Selection::default() };
+        same_rows(meant, columns, TableReader::open(store, path, dataset, selection)?)
+    };
     // The text is half of it.
-    let (text, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == column::RAW);
+    let (text, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == RAW);
     if text.is_empty() || meant.iter().map(RecordBatch::num_rows).sum::<usize>() < ROWS_A_THREAD_MIN {
         return same(&[]);
     }
@@ -48,7 +57,11 @@ fn same_rows(meant: &[RecordBatch], columns: &[&str], found: TableReader) -> Res
         while batch.num_rows() > 0 {
             let Some(expected) = next.take() else { return Ok(None) };
             let rows = expected.num_rows().min(batch.num_rows());
-            if expected.slice(0, rows).columns() != batch.slice(0, rows).columns() {
+            let (these, those) = (expected.slice(0, rows), batch.slice(0, rows));
+            let pairs = those.columns().iter().zip(these.columns());
+            if these.num_columns() != those.num_columns()
+                || !pairs.into_iter().all(|(found, meant)| is_same(found, meant))
+            {
                 return Ok(None);
             }
             batch = batch.slice(rows, batch.num_rows() - rows);
@@ -57,6 +70,15 @@ fn same_rows(meant: &[RecordBatch], columns: &[&str], found: TableReader) -> Res
         }
     }
     Ok(next.is_none().then_some(count))
+}
+
+fn is_same(found: &ArrayRef, meant: &ArrayRef) -> bool {
+    match (Repeated::of(found), meant.as_string_opt::<i32>()) {
+        (Some(found), Some(meant)) => {
+            (0..meant.len()).all(|at| found.get(at) == meant.is_valid(at).then(|| meant.value(at)))
+        }
+        _ => found == meant,
+    }
 }
 
 fn of_columns(batch: &RecordBatch, names: &[&str]) -> RecordBatch {

@@ -26,18 +26,19 @@ pub struct ConnectionColumns {
 
 /// A column of texts of which many are the same.
 #[derive(Debug, Clone)]
-struct Repeated {
+pub struct Repeated {
     keys: Int32Array,
     values: StringArray,
 }
 
 impl Repeated {
-    fn of(column: &dyn Array) -> Option<Self> {
+    /// `None` where the column is of another type.
+    pub fn of(column: &dyn Array) -> Option<Self> {
         let column = column.as_dictionary_opt::<Int32Type>()?;
         Some(Self { keys: column.keys().clone(), values: column.values().as_string_opt::<i32>()?.clone() })
     }
 
-    fn get(&self, at: usize) -> Option<&str> {
+    pub fn get(&self, at: usize) -> Option<&str> {
         let key = self.keys.is_valid(at).then(|| usize::try_from(self.keys.value(at)).ok())??;
         self.values.is_valid(key).then(|| self.values.value(key))
     }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
+    Archive, Dataset, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
 };
 use annals::correlate::{connection_of, session_of};
 use annals::model::{
-    ConnectionDetail, ConnectionId, Detail, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
+    ConnectionDetail, ConnectionId, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime, SessionRow,
+    Stream, TeamId, WindowGrid,
 };
 use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, put_off};
 use bytes::Bytes;
@@ -233,6 +234,90 @@ async fn a_rebuild_that_is_interrupted_goes_on_where_it_stood() {
     let (_, mut writer) = open(&world.store);
     assert!(held(&mut writer, &rows) == expected(&rows));
     assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// A team whose events of three months are read at once.
+fn backfilled() -> (Arc<World>, Settings) {
+    let world = World::new(NOW);
+    let start = at("2026-08-25T00:00:00Z");
+    let events = (0..150_000u64).map(|n| {
+        let (id, connection, kind) = (format!("e{n}"), n / 4, KINDS[usize::try_from(n % 5).unwrap()]);
+        let text = format!(r#"{{"id":"{id}","deviceID":"d1","{kind}":{{"connectionID":"c{connection}"}}}}"#);
+        let time = ServedTime::At(start.plus(Duration::from_millis(n * 48_000)));
+        RawEvent::new(text.into(), false, Some(EventId::from(id.as_str())), time)
+    });
+    world.team().connections.extend(events);
+    (world, Settings { since: Some(start), ..Settings::default() })
+}
+
+fn archived(store: &Arc<dyn Store>) -> Vec<EventRow> {
+    let (archive, writer) = open(store);
+    drop(writer);
+    let mut rows = Vec::new();
+    let mut take = |row: EventRow| {
+        rows.push(row);
+        Ok(())
+    };
+    let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+    archive.read(&TeamId::from("t")).unwrap().rows_in(Stream::Connections, all, &mut take).unwrap();
+    rows
+}
+
+/// What the ledger's lines say, in order.
+fn bodies(store: &dyn Store) -> Vec<serde_json::Value> {
+    let days = store.list("ledger/team=t").unwrap();
+    let texts = days.iter().filter(|day| day.path.ends_with(".jsonl")).map(|day| store.read(&day.path).unwrap());
+    let texts: Vec<_> = texts.map(|text| text.to_bytes().unwrap()).collect();
+    let lines = texts.iter().flat_map(|text| std::str::from_utf8(text).unwrap().lines());
+    lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["body"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_backfill_seals_months_while_it_goes_on_and_loses_no_session() {
+    let (world, settings) = backfilled();
+    world.sync(&settings).await;
+    let bodies = bodies(world.store.as_ref());
+    let first_sealed = bodies.iter().position(|body| body["sealed_months"].is_array()).unwrap();
+    let last_read = bodies.iter().rposition(|body| body["windows"].is_array()).unwrap();
+    assert!(first_sealed < last_read, "{first_sealed} {last_read}");
+    let sealed = world.state().sealed_months;
+    assert_eq!(sealed.iter().filter(|(stream, _)| *stream == Stream::Connections).count(), 3, "{sealed:?}");
+    let rows = archived(&world.store);
+    assert_eq!(rows.len(), 150_000);
+    let (_, mut writer) = open(&world.store);
+    assert!(held(&mut writer, &rows) == expected(&rows));
+    drop(writer);
+    assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
+    let (world, settings) = backfilled();
+    let store = world.store.clone();
+    let mut is_whole = true;
+    world.on_ask(move |_, _| {
+        let listed = store.list("recent/connections/team=t/date=2026-08-27").unwrap();
+        if let Some(file) = listed.first().filter(|_| is_whole) {
+            is_whole = false;
+            // In the middle of the file stands the events' text, which sessions are not made of.
+            let mut bytes = store.read(&file.path).unwrap().to_bytes().unwrap().to_vec();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            store.remove(&file.path).unwrap();
+            let mut damaged = store.create(&file.path).unwrap();
+            damaged.write_all(&bytes).unwrap();
+            damaged.finish().unwrap();
+        }
+        None
+    });
+    let failures = format!("{:?}", world.round(&settings).await.failures);
+    assert!(failures.contains("ReadBack"), "{failures}");
+    let state = world.state();
+    let rows: u64 = state.files_of(Dataset::Connections).map(|file| file.rows).sum();
+    assert_eq!(
+        (rows, state.sealed_months.contains(&(Stream::Connections, at("2026-08-01T00:00:00Z")))),
+        (150_000, false)
+    );
 }
 
 fn settings_of() -> Settings {

@@ -106,9 +106,10 @@ impl Batch {
 
     /// Takes out what is worth a commit by itself: windows that are read whole, and, where they are not enough and no more
     /// may be held (`is_full`), of each window that is read in part its first unbroken stretch, so that its parts follow
-    /// one another in time. Takes out everything where something waits that may speak of the rest: a commit must not vouch
-    /// for what is held back.
-    pub fn take_ready(&mut self, state: &TeamState, is_full: bool) -> Self {
+    /// one another in time. Windows that are `busy` being encoded stay, and where the others are too few for a commit, all
+    /// stays. Takes out everything where something waits that may speak of the rest: a commit must not vouch for what is
+    /// held back.
+    pub fn take_ready(&mut self, state: &TeamState, busy: &BTreeSet<Place>, is_full: bool) -> Self {
         let says_nothing_more =
             self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty();
         let is_first_reading = |change: &WindowChange| {
@@ -116,7 +117,7 @@ impl Batch {
             change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
         };
         if !says_nothing_more || !self.changes.iter().all(is_first_reading) {
-            return std::mem::take(self);
+            return if busy.is_empty() { std::mem::take(self) } else { Self::default() };
         }
         let whole = |(stream, window): &Place, parts: &[Range]| {
             let held = state.windows.get(&(*stream, window.start)).map_or(&[][..], |held| &held.confirmed);
@@ -124,7 +125,11 @@ impl Batch {
             missing(*window, &read).is_empty()
         };
         let mut held_back = self.confirmed.clone();
-        held_back.retain(|place, parts| !whole(place, parts));
+        held_back.retain(|place, parts| busy.contains(place) || !whole(place, parts));
+        let staying: usize = held_back.keys().map(|place| self.events_of(place)).sum();
+        if !is_full && self.held_events < COMMIT_EVENTS_MIN + staying {
+            return Self::default();
+        }
         let mut ready = self.split(&held_back);
         if is_full && ready.held_events < COMMIT_EVENTS_MIN {
             for parts in held_back.values_mut() {
@@ -135,12 +140,21 @@ impl Batch {
         ready
     }
 
+    fn events_of(&self, place: &Place) -> usize {
+        self.events.get(place).into_iter().flatten().map(|piece| piece.events().len()).sum()
+    }
+
+    /// Events that the commit has to encode still; of the others no columns are needed for long.
+    pub fn unencoded_events(&self) -> usize {
+        self.held_events - self.encoded.keys().map(|place| self.events_of(place)).sum::<usize>()
+    }
+
     /// Takes out all but the changes of `held_back` windows that lie in the ranges given, and their events.
     fn split(&mut self, held_back: &BTreeMap<Place, Vec<Range>>) -> Self {
         let mut rest = Self::default();
         let mut ready = std::mem::take(self);
         ready.confirmed.clear();
-        ready.grown.clear();
+        let grown = std::mem::take(&mut ready.grown);
         for change in std::mem::take(&mut ready.changes) {
             let parts = held_back.get(&(change.stream, change.window));
             let waits =
@@ -161,6 +175,9 @@ impl Batch {
             }
         }
         ready.held_events -= rest.held_events;
+        ready.grown.clear();
+        // What stays has grown no more than it had: a window that is being encoded is not encoded once more.
+        rest.grown = grown.into_iter().filter(|place| held_back.contains_key(place)).collect();
         *self = rest;
         ready
     }

@@ -19,6 +19,7 @@ use super::making::{Made, Making};
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
+use super::seal::seal_passed;
 use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
 use super::settings::{self, Settings};
@@ -243,26 +244,20 @@ impl TeamContext {
         }
         self.finish(waiting).await?;
         self.check_whole()?;
-        let is_full = held >= settings::HELD_EVENTS_MAX;
-        if !waiting.keep_encoded(!holds_back || is_full).await {
-            return Ok(());
-        }
-        let ready = holds_back.then(|| self.with_state(|state| waiting.batch.take_ready(state, is_full)));
-        let taken = match ready {
-            Some(ready) if ready.held_events() >= settings::COMMIT_EVENTS_MIN => ready,
-            Some(too_few) if !is_full => {
-                waiting.batch.join(too_few);
-                return Ok(());
-            }
-            ready => {
-                waiting.batch.join(ready.unwrap_or_default());
+        let taken = match holds_back {
+            true => match self.ready(waiting).await {
+                Some(ready) => ready,
+                None => return Ok(()),
+            },
+            false => {
+                waiting.keep_encoded(true).await;
                 std::mem::take(&mut waiting.batch)
             }
         };
         if waiting.batch.is_idle() {
             waiting.emptied_at = self.clock.monotonic();
         }
-        let events = taken.held_events();
+        let events = taken.unencoded_events();
         let made = self.made(waiting).await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
@@ -273,7 +268,9 @@ impl TeamContext {
                 None => flush(taken, &mut writer, &mut remembered, &settings, seen_at, now)?,
                 Some(made) => {
                     let (draft, flushed) = prepare(taken, &writer, &settings, seen_at)?;
-                    flushed.with(made.commit_with(draft, &mut writer, &mut remembered, now)?)
+                    let flushed = flushed.with(made.commit_with(draft, &mut writer, &mut remembered, now)?);
+                    seal_passed(&mut writer, settings.partition, now)?;
+                    flushed
                 }
             };
             Ok((flushed, clock.monotonic().saturating_sub(began)))
@@ -285,6 +282,27 @@ impl TeamContext {
                 Ok(())
             }
         }
+    }
+
+    /// As much of the batch as is worth a commit; windows that are being encoded wait for the next one, unless no more may
+    /// be held.
+    async fn ready(&self, waiting: &mut Waiting) -> Option<Batch> {
+        waiting.keep_encoded(false).await;
+        let take = |waiting: &mut Waiting, is_full: bool| {
+            let busy = waiting.busy();
+            let ready = self.with_state(|state| waiting.batch.take_ready(state, &busy, is_full));
+            if ready.held_events() < settings::COMMIT_EVENTS_MIN {
+                waiting.batch.join(ready);
+                return None;
+            }
+            Some(ready)
+        };
+        let ready = take(waiting, false);
+        if ready.is_some() || waiting.batch.held_events() < settings::HELD_EVENTS_MAX {
+            return ready;
+        }
+        waiting.keep_encoded(true).await;
+        Some(take(waiting, true).unwrap_or_else(|| std::mem::take(&mut waiting.batch)))
     }
 
     /// Sessions that were left to be made and are; where none are under way, begins with the next.

@@ -1,8 +1,9 @@
 //! What is final becomes one file in `data/`: a month, or before that each of its days.
 
-use crate::archive::{ArchiveError, Draft, SealUnit, TeamState, WindowState};
+use crate::archive::{ArchiveError, Draft, SealUnit, TeamState, TeamWriter, WindowState};
 use crate::config::Partition;
-use crate::model::{Range, Stream};
+use crate::correlate::SESSION_RULES;
+use crate::model::{Instant, Range, Stream};
 
 use super::context::TeamContext;
 use super::sessions::are_behind;
@@ -38,6 +39,30 @@ pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
         commit(ctx, Draft { join_years: vec![year], ..Draft::default() }).await?;
     }
     Ok(())
+}
+
+/// Seals a month that a backfill has left behind, beside the reading. What keeps it from being sealed is told when all is read:
+/// it must keep no event from the archive.
+///
+/// # Errors
+/// When the writer is of no more use.
+pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
+    let Some(month) = passed(writer.state(), partition) else { return Ok(()) };
+    match writer.commit(Draft { seal_months: vec![month], ..Draft::default() }, now) {
+        Ok(done) => tracing::debug!(?month, ?done, "sealed"),
+        Err(error) if error.needs_reopen() => return Err(error),
+        Err(error) => tracing::warn!(?month, %error, "not sealed; tried again when all is read"),
+    }
+    Ok(())
+}
+
+/// The first month that is final, and whose sessions are made, of those that a backfill has left behind. Days are sealed when
+/// all is read.
+fn passed(state: &TeamState, partition: Partition) -> Option<(Stream, Range)> {
+    let through = state.sessions.filter(|mark| mark.rules == SESSION_RULES && mark.until.is_some())?.through?;
+    let months = || final_units(state, Stream::Connections, SealUnit::Month);
+    let passed = (partition == Partition::Month).then(months)?.into_iter().find(|month| month.end <= through)?;
+    Some((Stream::Connections, passed))
 }
 
 async fn commit(ctx: &TeamContext, draft: Draft) -> Result<(), ArchiveError> {
@@ -87,9 +112,10 @@ fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::StreamRecord;
-    use crate::model::{Instant, TeamId, WindowGrid};
+    use crate::archive::{SessionsMark, StreamRecord};
+    use crate::model::{TeamId, WindowGrid};
     use crate::pipeline::change::fresh;
+    use crate::pipeline::sessions::COMPLETE;
     use std::time::Duration;
 
     const STREAM: Stream = Stream::Connections;
@@ -114,6 +140,31 @@ mod tests {
 
     fn sizes(state: &TeamState) -> Vec<usize> {
         days(state, STREAM).iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn a_backfill_seals_a_month_that_it_has_left_behind_once_its_sessions_are_made() {
+        let mut state = state(40, 24, 10);
+        let mark = |through, until| SessionsMark { rules: SESSION_RULES, through, until };
+        let (made_to, until) = (|text: &str| Some(at(text)), Some(at("2026-11-10T00:00:00Z")));
+        let other_rules = SessionsMark { rules: SESSION_RULES + 1, ..mark(made_to("2026-11-05T00:00:00Z"), until) };
+        for (what, sessions, partition, is_sealed) in [
+            ("no sessions", None, Partition::Month, false),
+            ("nothing is behind", Some(COMPLETE), Partition::Month, false),
+            ("within the month", Some(mark(made_to("2026-10-31T00:00:00Z"), until)), Partition::Month, false),
+            ("to its end", Some(mark(made_to("2026-11-01T00:00:00Z"), until)), Partition::Month, true),
+            ("beyond it", Some(mark(made_to("2026-11-05T00:00:00Z"), until)), Partition::Month, true),
+            ("day by day", Some(mark(made_to("2026-11-05T00:00:00Z"), until)), Partition::Day, false),
+            ("made anew", Some(mark(made_to("2026-11-05T00:00:00Z"), None)), Partition::Month, false),
+            ("by other rules", Some(other_rules), Partition::Month, false),
+        ] {
+            state.sessions = sessions;
+            let october = SealUnit::Month.of(at("2026-10-01T00:00:00Z"));
+            assert_eq!(passed(&state, partition), is_sealed.then_some((STREAM, october)), "{what}");
+        }
+        state.sessions = Some(mark(made_to("2026-11-05T00:00:00Z"), until));
+        state.sealed_months.insert((STREAM, at("2026-10-01T00:00:00Z")));
+        assert_eq!(passed(&state, Partition::Month), None, "it is sealed, and November is not over");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a round has read and not committed, and the work on it that is under way.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -22,15 +23,22 @@ pub struct Waiting {
     /// Sessions that commits of this round left to be made.
     pub making: Option<JoinHandle<Made>>,
     /// Files of windows of the batch, encoded while others are read: a commit then has less to do while others wait for it.
-    encoding: Vec<Work<Vec<(Place, EncodedTable)>>>,
+    encoding: Vec<Encoding>,
     /// When nothing was held back last.
     pub emptied_at: Duration,
 }
 
 /// A commit under way.
 pub struct UnderWay {
+    /// Those that were not encoded before.
     pub events: usize,
     pub end: JoinHandle<Committed>,
+}
+
+/// Windows that are being encoded.
+struct Encoding {
+    places: Vec<Place>,
+    work: Work<Vec<(Place, EncodedTable)>>,
 }
 
 impl Waiting {
@@ -43,19 +51,24 @@ impl Waiting {
     pub fn encode(&mut self, workers: Workers) {
         let whole = self.batch.take_whole();
         if !whole.is_empty() {
-            self.encoding.push(workers.begin(move || encoded(whole)));
+            let places = whole.iter().map(|(place, _)| *place).collect();
+            self.encoding.push(Encoding { places, work: workers.begin(move || encoded(whole)) });
         }
     }
 
-    /// Takes over what is encoded, and with `waits` all that is being encoded. Whether nothing more is.
-    pub async fn keep_encoded(&mut self, waits: bool) -> bool {
+    /// The windows that are being encoded.
+    pub fn busy(&self) -> BTreeSet<Place> {
+        self.encoding.iter().flat_map(|encoding| &encoding.places).copied().collect()
+    }
+
+    /// Takes over what is encoded, and with `waits` all that is being encoded.
+    pub async fn keep_encoded(&mut self, waits: bool) {
         for encoding in std::mem::take(&mut self.encoding) {
-            match waits || encoding.is_done() {
-                true => self.batch.encoded.extend(encoding.end().await),
+            match waits || encoding.work.is_done() {
+                true => self.batch.encoded.extend(encoding.work.end().await),
                 false => self.encoding.push(encoding),
             }
         }
-        self.encoding.is_empty()
     }
 }
 
@@ -74,18 +87,19 @@ fn encoded(whole: Vec<(Place, Vec<EventColumns>)>) -> Vec<(Place, EncodedTable)>
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::mpsc::Sender;
 
-    use super::super::change::WindowChange;
+    use super::super::change::{StreamChange, WindowChange};
     use super::super::flush::prepare;
     use super::super::piece::Piece;
-    use super::super::settings::Settings;
+    use super::super::settings::{COMMIT_EVENTS_MIN, Settings};
     use super::*;
-    use crate::archive::{Archive, MemoryStore};
+    use crate::archive::{Archive, MemoryStore, TeamState};
     use crate::collect::Counted;
     use crate::model::{EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 
     const STREAM: Stream = Stream::Connections;
-    const EVENTS: i64 = 8;
+    const EVENTS: usize = 8;
 
     fn at(hour: i64) -> Instant {
         let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
@@ -98,14 +112,18 @@ mod tests {
 
     /// Some events of an hour.
     fn piece(hour: i64, with_columns: bool) -> Piece {
-        let event = |n: i64| {
-            let time = Instant::from_nanos(at(hour).nanos() + n);
+        events_of(hour, EVENTS, with_columns)
+    }
+
+    fn events_of(hour: i64, count: usize, with_columns: bool) -> Piece {
+        let event = |n: usize| {
+            let time = at(hour).plus(Duration::from_nanos(n as u64));
             let id = format!("e{hour}-{n}");
             let text = format!(r#"{{"id":"{id}","connectionClosedEvent":{{"connectionID":"c"}}}}"#);
             let event = RawEvent::new(text.into(), false, Some(EventId::from(id.as_str())), ServedTime::At(time));
             Counted { event: RawEvent { is_json: true, ..event }, count: 1 }
         };
-        let mut piece = Piece::from((0..EVENTS).map(event).collect::<Vec<_>>());
+        let mut piece = Piece::from((0..count).map(event).collect::<Vec<_>>());
         if with_columns {
             piece.make_columns(&TeamId::from("t"), STREAM, at(30));
         }
@@ -113,15 +131,21 @@ mod tests {
     }
 
     fn read(waiting: &mut Waiting, hours: (i64, i64), piece: Piece) {
-        let mut change = WindowChange::new(STREAM, window(), at(30));
+        read_of(waiting, window(), hours, piece);
+    }
+
+    /// Reads hours of a window.
+    fn read_of(waiting: &mut Waiting, window: Range, hours: (i64, i64), piece: Piece) {
+        let mut change = WindowChange::new(STREAM, window, at(30));
         change.confirmed = Some(Range::new(at(hours.0), at(hours.1)));
         waiting.batch.add_change(change);
-        waiting.batch.add_events(STREAM, Some(window()), piece);
+        waiting.batch.add_events(STREAM, Some(window), piece);
         waiting.encode(Workers::Inline);
     }
 
     async fn rows_encoded(waiting: &mut Waiting) -> Option<u64> {
-        assert!(waiting.keep_encoded(false).await);
+        waiting.keep_encoded(false).await;
+        assert!(waiting.busy().is_empty());
         waiting.batch.encoded.get(&(STREAM, window())).map(EncodedTable::rows)
     }
 
@@ -156,15 +180,58 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_being_encoded_is_waited_for_where_that_is_asked() {
-        let mut waiting = Waiting::new(Duration::ZERO);
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let table = encoded(vec![((STREAM, window()), vec![piece(0, true).columns().unwrap().clone()])]);
-        waiting.encoding.push(Workers::Threads.begin(move || {
-            ended.recv().unwrap();
-            table
-        }));
-        assert!(!waiting.keep_encoded(false).await && waiting.batch.encoded.is_empty());
+        let (mut waiting, end) = busy();
+        waiting.keep_encoded(false).await;
+        assert!(waiting.busy().contains(&(STREAM, window())) && waiting.batch.encoded.is_empty());
         end.send(()).unwrap();
-        assert!(waiting.keep_encoded(true).await && waiting.batch.encoded.len() == 1);
+        waiting.keep_encoded(true).await;
+        assert!(waiting.busy().is_empty() && waiting.batch.encoded.len() == 1);
+    }
+
+    /// One window that is read whole and being encoded, until it is told to end.
+    fn busy() -> (Waiting, Sender<()>) {
+        let mut waiting = Waiting::new(Duration::ZERO);
+        read(&mut waiting, (0, 24), piece(0, true));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let encoded = waiting.encoding.remove(0).work;
+        let Work::Done(encoded) = encoded else { panic!("it is encoded in place") };
+        let work = Workers::Threads.begin(move || {
+            ended.recv().unwrap();
+            encoded
+        });
+        waiting.encoding.push(Encoding { places: vec![(STREAM, window())], work });
+        (waiting, end)
+    }
+
+    #[tokio::test]
+    async fn a_window_that_is_being_encoded_waits_for_a_later_commit_and_is_encoded_once() {
+        let state = TeamState::genesis("a", TeamId::from("t"));
+        let (mut waiting, end) = busy();
+        let take = |waiting: &mut Waiting, is_full: bool| {
+            let busy = waiting.busy();
+            waiting.batch.take_ready(&state, &busy, is_full).held_events()
+        };
+        assert_eq!(take(&mut waiting, false), 0, "too few besides");
+        read_of(&mut waiting, Range::new(at(24), at(48)), (24, 48), events_of(24, COMMIT_EVENTS_MIN, true));
+        waiting.keep_encoded(false).await;
+        assert_eq!(waiting.batch.encoded.len(), 1);
+        assert_eq!(take(&mut waiting, false), COMMIT_EVENTS_MIN, "the other is worth a commit");
+        waiting.encode(Workers::Inline);
+        assert_eq!((waiting.encoding.len(), waiting.batch.held_events()), (1, EVENTS));
+        end.send(()).unwrap();
+        waiting.keep_encoded(true).await;
+        assert_eq!(waiting.batch.unencoded_events(), 0);
+        assert_eq!(take(&mut waiting, true), EVENTS);
+    }
+
+    #[test]
+    fn what_may_speak_of_windows_that_are_being_encoded_waits_with_them() {
+        let state = TeamState::genesis("a", TeamId::from("t"));
+        let mut waiting = Waiting::new(Duration::ZERO);
+        read_of(&mut waiting, Range::new(at(24), at(48)), (24, 48), events_of(24, COMMIT_EVENTS_MIN, true));
+        waiting.batch.change_stream(STREAM, StreamChange::default());
+        let busy = BTreeSet::from([(STREAM, window())]);
+        assert_eq!(waiting.batch.take_ready(&state, &busy, true).held_events(), 0);
+        assert_eq!(waiting.batch.take_ready(&state, &BTreeSet::new(), false).held_events(), COMMIT_EVENTS_MIN);
     }
 }

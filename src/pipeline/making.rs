@@ -55,7 +55,10 @@ impl Made {
     ) -> Result<Committed, ArchiveError> {
         put_off(&mut draft, writer);
         let Self { part, lent, remembered: learned, draft: made } = self;
-        let is_of_now = part.is_of(lent.state(), writer.state()) && !part.is_met_by(&draft);
+        // What failed may have looked for files, of times after the part too, that have gone up in others since.
+        let is_there = |path: &String| writer.state().files.contains_key(path);
+        let is_sound = made.is_ok() || lent.state().files.keys().all(is_there);
+        let is_of_now = is_sound && part.is_of(lent.state(), writer.state()) && !part.is_met_by(&draft);
         writer.take_back(lent);
         if !is_of_now {
             return writer.commit(draft, now);

@@ -48,10 +48,11 @@ pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
 /// When the writer is of no more use.
 pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
     let Some(month) = passed(writer.state(), partition) else { return Ok(()) };
+    let team = writer.state().team_id.clone();
     match writer.commit(Draft { seal_months: vec![month], ..Draft::default() }, now) {
-        Ok(done) => tracing::debug!(?month, ?done, "sealed"),
+        Ok(done) => tracing::debug!(%team, ?month, ?done, "sealed"),
         Err(error) if error.needs_reopen() => return Err(error),
-        Err(error) => tracing::warn!(?month, %error, "not sealed; tried again when all is read"),
+        Err(error) => tracing::warn!(%team, ?month, %error, "not sealed; tried again when all is read"),
     }
     Ok(())
 }

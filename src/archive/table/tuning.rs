@@ -70,20 +70,6 @@ const PLAIN: [&str; 15] = [
     "local_user_name",
     "failure_reason",
 ];
-/// The least and the greatest of their values tell nothing of a file, since each file has small and great ones, and finding them
-/// takes two comparisons an event.
-const UNBOUNDED: [&str; 10] = [
-    column::EVENT_ID,
-    CONNECTION_ID,
-    "device_id",
-    "computer_host_name",
-    "tunnel_id",
-    "source_type",
-    "peer_email",
-    "peer_ip",
-    "direct_ip",
-    "local_user_name",
-];
 /// Smaller files are read whole anyway.
 const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which one value is looked up.
@@ -181,8 +167,9 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
     for name in [column::EVENT_ID, CONNECTION_ID] {
         builder = builder.set_column_compression(ColumnPath::from(name), ids);
     }
-    for name in UNBOUNDED {
-        builder = builder.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::None);
+    for name in [column::EVENT_ID, CONNECTION_ID].iter().chain(&SESSION_DETAILS) {
+        // Each file has small and great ones: the least and the greatest tell nothing, and take two comparisons an event.
+        builder = builder.set_column_statistics_enabled(ColumnPath::from(*name), EnabledStatistics::None);
     }
     builder
 }

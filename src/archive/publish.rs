@@ -18,13 +18,10 @@ pub fn staged_path(key: &TeamKey, line: &Line, index: usize) -> String {
 /// # Errors
 /// When the store fails; the commit stands, and this is to be done again.
 pub fn publish(store: &dyn Store, key: &TeamKey, line: &Line) -> Result<(), StoreError> {
-    for (index, file) in line.body.adds.iter().enumerate() {
-        store.publish(&staged_path(key, line, index), &file.path)?;
-    }
-    for path in &line.body.removes {
-        store.remove(path)?;
-    }
-    Ok(())
+    let staged: Vec<String> = (0..line.body.adds.len()).map(|index| staged_path(key, line, index)).collect();
+    let moves = staged.iter().zip(&line.body.adds).map(|(staged, file)| (staged.as_str(), file.path.as_str()));
+    store.publish_all(&moves.collect::<Vec<_>>())?;
+    store.remove_all(&line.body.removes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Makes so what the ledger says: cuts what an interrupted append left, makes the last line durable again, publishes its
@@ -94,9 +91,7 @@ pub fn is_in_place(store: &dyn Store, body: &Body) -> Result<bool, StoreError> {
 /// When the store fails.
 pub fn clear_staging(store: &dyn Store, key: &TeamKey) -> Result<usize, StoreError> {
     let listed = store.list(&staging_of(key))?;
-    for entry in &listed {
-        store.remove(&entry.path)?;
-    }
+    store.remove_all(&listed.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>())?;
     Ok(listed.len())
 }
 

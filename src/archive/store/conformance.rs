@@ -67,6 +67,31 @@ fn publishing_and_removing_may_be_repeated(store: &dyn Store) {
     }
 }
 
+fn several_are_published_and_removed_at_once(store: &dyn Store) {
+    let moves = [("s/t=1/1", "d/t=1/a=1/1"), ("s/t=1/2", "d/t=1/a=2/2"), ("s/t=1/3", "d/t=1/a=2/3")];
+    let staged: Vec<&str> = moves.iter().map(|(from, _)| *from).collect();
+    let placed: Vec<&str> = moves.iter().map(|(_, to)| *to).collect();
+    for path in &staged[..2] {
+        put(store, path, path.as_bytes());
+    }
+    let missing = store.publish_all(&moves).unwrap_err();
+    assert!(missing.is_not_found() && missing.to_string().contains(placed[2]), "{missing}");
+    put(store, staged[2], staged[2].as_bytes());
+    for _ in 0..2 {
+        store.publish_all(&moves).unwrap();
+        let found = moves.map(|(from, to)| (get(store, from), get(store, to)));
+        assert_eq!(found, moves.map(|(from, _)| (None, Some(Bytes::from(from)))));
+    }
+    store.publish_all(&[]).unwrap();
+    for _ in 0..2 {
+        store.remove_all(&placed[..2]).unwrap();
+        assert_eq!(paths(store, ""), [placed[2]]);
+    }
+    store.remove_all(&placed).unwrap();
+    store.remove_all(&[]).unwrap();
+    assert_eq!(paths(store, ""), Vec::<String>::new());
+}
+
 fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     let path = "ledger/l";
     let at = |keep, torn| Tail { keep, torn };
@@ -131,6 +156,7 @@ fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
         files_are_written_once_and_read_anywhere,
         listing_is_deep_sorted_and_by_directory,
         publishing_and_removing_may_be_repeated,
+        several_are_published_and_removed_at_once,
         appending_knows_the_end_it_appends_to,
         a_lock_has_one_holder,
     ] {
@@ -173,7 +199,9 @@ fn the_disk_says_what_it_could_not_do_and_where() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "staging", b"a file where a directory should be");
+    put(&store, "x", b"x");
     for error in [
+        store.publish_all(&[("x", "y"), ("y", "staging/f")]).unwrap_err(),
         store.create("staging/f").err().unwrap(),
         store.publish("x", "staging/f").unwrap_err(),
         store.append("staging/f", Tail::default(), b"x").unwrap_err(),

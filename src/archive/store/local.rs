@@ -1,16 +1,20 @@
 //! The store on a local disk. Every name that counts is synced with its directory, and those that were made for it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::scope;
 
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that merging many small files does not run out of handles.
 const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
 const LOCKS: &str = "locks";
+/// Directories that are synced at once.
+const SYNCS_AT_ONCE: usize = 4;
 
 /// An archive in a directory of a local disk.
 #[derive(Debug, Clone)]
@@ -34,16 +38,17 @@ impl LocalStore {
 
     /// Makes a directory and those above it, each synced into the one above.
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        if directory.as_os_str().is_empty() || fs::metadata(directory).is_ok_and(|m| m.is_dir()) {
-            return Ok(());
+        make_directories(&BTreeMap::from([(directory.to_path_buf(), "")])).map_err(|(_, error)| error)
+    }
+
+    /// The directories of some paths, each with the first of its paths.
+    fn directories<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Directories<'p> {
+        let mut found = Directories::new();
+        for path in paths {
+            let full = self.full(path);
+            found.entry(full.parent().unwrap_or(&self.root).to_path_buf()).or_insert(path);
         }
-        let above = directory.parent().unwrap_or(Path::new(""));
-        self.make_directory(above)?;
-        match fs::create_dir(directory) {
-            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-            _ => {}
-        }
-        sync_directory(above)
+        found
     }
 
     /// Takes away directories of one team that became empty. Others may be needed by another team's writer just now.
@@ -195,44 +200,47 @@ impl Store for LocalStore {
     }
 
     fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let fail = |e: io::Error| StoreError::io(Verb::Publish, to, e);
-        let (source, target) = (self.full(from), self.full(to));
-        let source_directory = source.parent().unwrap_or(&self.root);
-        let target_directory = target.parent().unwrap_or(&self.root);
-        self.make_directory(target_directory).map_err(fail)?;
-        match fs::rename(&source, &target) {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                if fs::symlink_metadata(&target).is_err() {
-                    return Err(StoreError::NotFound { path: to.to_owned() });
-                }
-            }
-            Err(e) => return Err(fail(e)),
-        }
-        sync_directory(target_directory).map_err(fail)?;
-        match sync_directory(source_directory) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(fail(e)),
-            _ => {
-                self.prune(from);
-                Ok(())
-            }
-        }
+        self.publish_all(&[(from, to)])
     }
 
     fn remove(&self, path: &str) -> Result<(), StoreError> {
-        let fail = |e: io::Error| StoreError::io(Verb::Remove, path, e);
-        let full = self.full(path);
-        match fs::remove_file(&full) {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            other => other.map_err(fail)?,
-        }
-        match sync_directory(full.parent().unwrap_or(&self.root)) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(fail(e)),
-            _ => {
-                self.prune(path);
-                Ok(())
+        self.remove_all(&[path])
+    }
+
+    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
+        let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Publish, path, e);
+        let sources = self.directories(moves.iter().map(|(from, _)| *from));
+        let targets = self.directories(moves.iter().map(|(_, to)| *to));
+        make_directories(&targets).map_err(fail)?;
+        for (from, to) in moves {
+            match fs::rename(self.full(from), self.full(to)) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    if fs::symlink_metadata(self.full(to)).is_err() {
+                        return Err(StoreError::NotFound { path: (*to).to_owned() });
+                    }
+                }
+                moved => moved.map_err(|e| fail((to, e)))?,
             }
         }
+        // A new name is durable before the old one is gone.
+        sync_directories(&targets, sync_directory).map_err(fail)?;
+        sync_directories(&sources, sync_if_there).map_err(fail)?;
+        sources.values().for_each(|path| self.prune(path));
+        Ok(())
+    }
+
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Remove, path, e);
+        for path in paths {
+            match fs::remove_file(self.full(path)) {
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                removed => removed.map_err(|e| fail((path, e)))?,
+            }
+        }
+        let directories = self.directories(paths.iter().copied());
+        sync_directories(&directories, sync_if_there).map_err(fail)?;
+        directories.values().for_each(|path| self.prune(path));
+        Ok(())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -288,9 +296,61 @@ impl FileWriter for LocalWriter {
     }
 }
 
+/// Directories, each with a path in it that errors name.
+type Directories<'p> = BTreeMap<PathBuf, &'p str>;
+
+/// Makes those that are missing, and those above them; then each is synced into the one above.
+fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p str, io::Error)> {
+    let mut made: Vec<&Path> = Vec::new();
+    let mut gained = Directories::new();
+    for (directory, path) in wanted {
+        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !fs::metadata(it).is_ok_and(|meta| meta.is_dir());
+        let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+        for directory in missing.into_iter().rev() {
+            match fs::create_dir(directory) {
+                Ok(()) => made.push(directory),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err((path, e)),
+            }
+            gained.entry(directory.parent().unwrap_or(Path::new("")).to_path_buf()).or_insert(*path);
+        }
+    }
+    // A directory whose name may not be durable is not left to be found there the next time.
+    sync_directories(&gained, sync_directory)
+        .inspect_err(|_| made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory))))
+}
+
+/// Syncs several at once: file systems write down together what they are asked for together.
+fn sync_directories<'p>(
+    directories: &Directories<'p>,
+    sync: impl Fn(&Path) -> io::Result<()> + Sync,
+) -> Result<(), (&'p str, io::Error)> {
+    let each = directories.len().div_ceil(SYNCS_AT_ONCE).max(1);
+    let all: Vec<(&PathBuf, &'p str)> = directories.iter().map(|(directory, path)| (directory, *path)).collect();
+    let some = |some: &[(&PathBuf, &'p str)]| {
+        some.iter().try_for_each(|(directory, path)| sync(directory).map_err(|error| (*path, error)))
+    };
+    let mut parts = all.chunks(each);
+    let first = parts.next().unwrap_or_default();
+    scope(|scope| {
+        let others: Vec<_> = parts.map(|part| scope.spawn(|| some(part))).collect();
+        let first = some(first);
+        let others = others.into_iter().map(|thread| thread.join().expect("BUG: syncing does not panic"));
+        others.fold(first, Result::and)
+    })
+}
+
 fn sync_directory(directory: &Path) -> io::Result<()> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     File::open(directory)?.sync_all()
+}
+
+/// What became empty may be gone already.
+fn sync_if_there(directory: &Path) -> io::Result<()> {
+    match sync_directory(directory) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        synced => synced,
+    }
 }
 
 fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {

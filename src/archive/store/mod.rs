@@ -59,6 +59,23 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Io`].
     fn remove(&self, path: &str) -> Result<(), StoreError>;
 
+    /// As [`Store::publish`] for each of `(from, to)`. What they need in common a store may do once; after an error some may be
+    /// done and others not.
+    ///
+    /// # Errors
+    /// As [`Store::publish`].
+    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
+        moves.iter().try_for_each(|(from, to)| self.publish(from, to))
+    }
+
+    /// As [`Store::remove`] for each, in the same way.
+    ///
+    /// # Errors
+    /// As [`Store::remove`].
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        paths.iter().try_for_each(|path| self.remove(path))
+    }
+
     /// Writes `bytes` behind the first `tail.keep` bytes of a file, which is made when `tail` is empty. The file must be
     /// exactly `tail.keep + tail.torn` bytes long, or hold exactly these bytes behind `tail.keep` already. An error whose
     /// [`StoreError::is_undone`] is true left the file as it was; after any other the file must be read to find out.

@@ -1,14 +1,15 @@
 //! The torn-store model: a loss of power after every step that changes the disk, with every unsynced write kept, dropped,
 //! cut, zero-filled or torn and every unsynced change of names kept or lost; then a reader, recovery, and the laws.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
 
 use super::super::{FaultCode, Signer, VerifyOptions, verify};
-use super::torn_disk::{Files, Lie, Met, Photo, TornDisk, store_of};
+use super::torn_disk::{Files, Lie, Photo, TornDisk, store_of};
 use super::*;
 
 /// The commits that were answered for, and what the disk then holds.
@@ -131,6 +132,18 @@ fn check_all(states: impl Iterator<Item = State> + Send) -> (usize, Option<Strin
         let (theirs, also_broken) = other.join().unwrap();
         (mine.max(theirs), broken.or(also_broken))
     })
+}
+
+/// Says of each state whether it was not met before.
+#[derive(Default)]
+struct Met(HashSet<u64>);
+
+impl Met {
+    fn is_new(&mut self, acknowledged: usize, files: &Files) -> bool {
+        let mut hash = DefaultHasher::new();
+        (acknowledged, files).hash(&mut hash);
+        self.0.insert(hash.finish())
+    }
 }
 
 /// Draws states, each once.

@@ -2,12 +2,12 @@
 //!
 //! It does under each verb of the store what the store on a local disk does, in the same order: a new file's content is
 //! durable once the file is synced, its name once its directory is; a renamed file's new name once the target's directory
-//! is synced, the end of the old name once the source's is; a rename never loses the file. After every such step the disk
+//! is synced, the end of the old name once the source's is; a rename never loses the file; of several files that are moved or
+//! taken away together, each directory is synced once, after all of them. After every such step the disk
 //! is photographed, and the photo says what a loss of power at that moment can leave. Directories are not part of it: the
 //! store makes them, and syncs them, before it puts a file there.
 
-use std::collections::{BTreeMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -249,10 +249,12 @@ impl TornDisk {
         }
     }
 
-    fn sync_directory_of(&self, path: &str) {
-        let directory = path.rsplit_once('/').map_or("", |(above, _)| above);
+    /// Each directory once.
+    fn sync_directories_of<'p>(&self, paths: impl Iterator<Item = &'p str>) {
+        let directories: BTreeSet<&str> =
+            paths.map(|path| path.rsplit_once('/').map_or("", |(above, _)| above)).collect();
         if self.lie != Lie::DirectorySync {
-            self.step(|disk| disk.sync_directory(directory));
+            directories.into_iter().for_each(|directory| self.step(|disk| disk.sync_directory(directory)));
         }
     }
 }
@@ -287,28 +289,38 @@ impl Store for TornDisk {
     }
 
     fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        match (self.inode(from), self.inode(to)) {
-            (Some(inode), _) => self.step(|disk| {
-                disk.names.remove(from);
-                disk.names.insert(to.to_owned(), inode);
-                disk.changes.push(Change::Rename { from: from.to_owned(), to: to.to_owned(), inode });
-            }),
-            (None, Some(_)) => {}
-            (None, None) => return Err(StoreError::NotFound { path: to.to_owned() }),
-        }
-        self.sync_directory_of(to);
-        self.sync_directory_of(from);
-        Ok(())
+        self.publish_all(&[(from, to)])
     }
 
     fn remove(&self, path: &str) -> Result<(), StoreError> {
-        if self.inode(path).is_some() {
+        self.remove_all(&[path])
+    }
+
+    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
+        for (from, to) in moves {
+            match (self.inode(from), self.inode(to)) {
+                (Some(inode), _) => self.step(|disk| {
+                    disk.names.remove(*from);
+                    disk.names.insert((*to).to_owned(), inode);
+                    disk.changes.push(Change::Rename { from: (*from).to_owned(), to: (*to).to_owned(), inode });
+                }),
+                (None, Some(_)) => {}
+                (None, None) => return Err(StoreError::NotFound { path: (*to).to_owned() }),
+            }
+        }
+        self.sync_directories_of(moves.iter().map(|(_, to)| *to));
+        self.sync_directories_of(moves.iter().map(|(from, _)| *from));
+        Ok(())
+    }
+
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        for path in paths.iter().copied().filter(|path| self.inode(path).is_some()) {
             self.step(|disk| {
                 disk.names.remove(path);
                 disk.changes.push(Change::Unlink { path: path.to_owned() });
             });
         }
-        self.sync_directory_of(path);
+        self.sync_directories_of(paths.iter().copied());
         Ok(())
     }
 
@@ -336,7 +348,7 @@ impl Store for TornDisk {
         self.step(|disk| disk.inodes[inode].now = [&found[..keep], bytes].concat().into());
         self.sync_file(inode, Lie::LedgerSync);
         if keep == 0 {
-            self.sync_directory_of(path);
+            self.sync_directories_of([path].into_iter());
         }
         Ok(())
     }
@@ -373,7 +385,7 @@ impl Write for TornWriter {
 impl FileWriter for TornWriter {
     fn finish(self: Box<Self>) -> Result<(), StoreError> {
         self.disk.sync_file(self.inode, Lie::FileSync);
-        self.disk.sync_directory_of(&self.path);
+        self.disk.sync_directories_of([self.path.as_str()].into_iter());
         Ok(())
     }
 }
@@ -385,16 +397,4 @@ pub fn store_of(files: &BTreeMap<String, Bytes>) -> MemoryStore {
         store.tamper(path, Some(content.clone()));
     }
     store
-}
-
-/// Says of each state whether it was not met before.
-#[derive(Default)]
-pub struct Met(HashSet<u64>);
-
-impl Met {
-    pub fn is_new(&mut self, acknowledged: usize, files: &Files) -> bool {
-        let mut hash = DefaultHasher::new();
-        (acknowledged, files).hash(&mut hash);
-        self.0.insert(hash.finish())
-    }
 }

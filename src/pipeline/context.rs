@@ -15,7 +15,7 @@ use super::catch_up::left_behind;
 use super::change::StreamChange;
 use super::flush::{flush, prepare};
 use super::flushed::Flushed;
-use super::making::{Made, Making};
+use super::making::Making;
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
@@ -258,7 +258,7 @@ impl TeamContext {
             waiting.emptied_at = self.clock.monotonic();
         }
         let events = taken.unencoded_events();
-        let made = self.made(waiting).await;
+        let made = waiting.made().await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
@@ -276,7 +276,7 @@ impl TeamContext {
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {
-            Workers::Inline => self.end_commit(work()),
+            Workers::Inline => self.end_commit(waiting, work()),
             Workers::Threads => {
                 waiting.under_way = Some(UnderWay { events, end: tokio::task::spawn_blocking(work) });
                 Ok(())
@@ -305,25 +305,15 @@ impl TeamContext {
         Some(take(waiting, true).unwrap_or_else(|| std::mem::take(&mut waiting.batch)))
     }
 
-    /// Sessions that were left to be made and are; where none are under way, begins with the next.
-    async fn made(&self, waiting: &mut Waiting) -> Option<Made> {
-        if let Some(making) = &mut waiting.making {
-            if !making.is_finished() {
-                return None;
-            }
-            let made = joined(making.await).await;
-            waiting.making = None;
-            return Some(made);
+    /// Begins with the next sessions that were left to be made, where none are under way.
+    fn begin_making(&self, waiting: &mut Waiting) {
+        if waiting.making.is_some() {
+            return;
         }
         let (mut writer, mut remembered) = (lock(&self.writer), lock(&self.remembered));
-        let part = left_behind(writer.state())?;
-        let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
-        match self.workers {
-            Workers::Inline => Some(making.end()),
-            Workers::Threads => {
-                waiting.making = Some(tokio::task::spawn_blocking(move || making.end()));
-                None
-            }
+        if let Some(part) = left_behind(writer.state()) {
+            let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
+            waiting.making = Some(self.workers.begin(move || making.end()));
         }
     }
 
@@ -333,7 +323,7 @@ impl TeamContext {
     /// When the archive cannot be read or written.
     pub async fn end_making(&self) -> Result<(), ArchiveError> {
         let Some(making) = self.waiting.lock().await.making.take() else { return Ok(()) };
-        let made = joined(making.await).await;
+        let made = making.end().await;
         let (remembered, now) = (self.remembered.clone(), self.clock.now());
         let commit =
             move |writer: &mut TeamWriter| made.commit_with(Draft::default(), writer, &mut lock(&remembered), now);
@@ -345,13 +335,14 @@ impl TeamContext {
         let Some(commit) = &mut waiting.under_way else { return Ok(()) };
         let done = (&mut commit.end).await;
         waiting.under_way = None;
-        self.end_commit(joined(done).await)
+        self.end_commit(waiting, joined(done).await)
     }
 
-    fn end_commit(&self, done: Committed) -> Result<(), ArchiveError> {
+    fn end_commit(&self, waiting: &mut Waiting, done: Committed) -> Result<(), ArchiveError> {
         let (flushed, took) = done.inspect_err(|_| self.is_broken.store(true, Ordering::Relaxed))?;
         self.progress.committed(&self.team, &flushed, took);
         self.count(flushed);
+        self.begin_making(waiting);
         Ok(())
     }
 

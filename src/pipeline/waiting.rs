@@ -21,7 +21,7 @@ pub struct Waiting {
     /// There is one at a time: commits follow one another.
     pub under_way: Option<UnderWay>,
     /// Sessions that commits of this round left to be made.
-    pub making: Option<JoinHandle<Made>>,
+    pub making: Option<Work<Made>>,
     /// Files of windows of the batch, encoded while others are read: a commit then has less to do while others wait for it.
     encoding: Vec<Encoding>,
     /// When nothing was held back last.
@@ -54,6 +54,11 @@ impl Waiting {
             let places = whole.iter().map(|(place, _)| *place).collect();
             self.encoding.push(Encoding { places, work: workers.begin(move || encoded(whole)) });
         }
+    }
+
+    /// Sessions that commits left to be made, where they are by now.
+    pub async fn made(&mut self) -> Option<Made> {
+        Some(self.making.take_if(|making| making.is_done())?.end().await)
     }
 
     /// The windows that are being encoded.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
 use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{EncodedTable, EventColumns, ReviewRecord};
+use super::{EncodedTable, EventColumns, ReviewRecord, SessionColumns};
 
 /// New rows of one window, and whether the window's live files become one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct SessionsDraft {
     /// Those to which more events are waited for; any order.
     pub open: Vec<SessionRow>,
     pub resting: Vec<SessionRow>,
+    /// More of those at rest, made columns before.
+    pub columns: Vec<SessionColumns>,
     /// Rows that these replace, exactly as they stand, by the path of their file.
     pub replaced: BTreeMap<String, Vec<SessionRow>>,
 }

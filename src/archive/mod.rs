@@ -121,7 +121,7 @@ pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_revie
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use seals::SealUnit;
-pub use sessions::{HeldSession, LentSessions, SessionsReader};
+pub use sessions::{HeldSession, LentSessions, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,

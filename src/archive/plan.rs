@@ -103,7 +103,7 @@ impl Output {
 }
 
 /// How long a file of the role is going to live.
-fn tier_of(role: FileRole) -> Tier {
+pub fn tier_of(role: FileRole) -> Tier {
     match role {
         FileRole::Part | FileRole::Open => Tier::Brief,
         FileRole::Window => Tier::Recent,

@@ -11,6 +11,7 @@ use crate::planted::{self, Bug};
 
 use super::path::{ArchivePath, DataPath, TeamKey};
 use super::plan::{Content, Output, REJECTS_PER_BATCH};
+use super::sessions::SessionsChange;
 use super::store::{Store, StoreError, Verb};
 use super::table::{
     BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
@@ -81,7 +82,7 @@ impl Stage<'_> {
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let tier = output.tier();
         let (written, meant) = match output.content {
-            Content::Encoded { table, .. } => {
+            Content::Encoded { table, .. } | Content::Sessions(SessionsChange { encoded: Some(table), .. }) => {
                 let written = table.write(self.store, &path)?;
                 (written, Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
             }

@@ -1,6 +1,6 @@
 //! Sessions of a part of a backfill, made beside its commits: what the archive gains meanwhile is of later times.
 
-use crate::archive::{ArchiveError, Committed, Draft, LentSessions, TeamWriter};
+use crate::archive::{ArchiveError, Committed, Draft, LentSessions, SessionColumns, TeamWriter};
 use crate::model::Instant;
 
 use super::catch_up::Part;
@@ -35,7 +35,13 @@ impl Making {
 
     pub fn end(self) -> Made {
         let Self { part, mut lent, mut remembered, service_now } = self;
-        let draft = part.make(&mut lent.reader(), &mut remembered, service_now);
+        let made = part.make(&mut lent.reader(), &mut remembered, service_now);
+        let draft = made.and_then(|mut draft| {
+            if let Some(change) = &mut draft.sessions {
+                change.columns = SessionColumns::take_many(&mut change.resting)?;
+            }
+            Ok(draft)
+        });
         Made { part, lent, remembered, draft }
     }
 }

@@ -116,7 +116,14 @@ pub fn put_off(draft: &mut Draft, writer: &TeamWriter) {
 
 /// A change that says no more than how the sessions stand.
 pub fn no_change(mark: SessionsMark) -> SessionsDraft {
-    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
+    SessionsDraft {
+        mark,
+        is_anew: false,
+        open: Vec::new(),
+        resting: Vec::new(),
+        columns: Vec::new(),
+        replaced: BTreeMap::new(),
+    }
 }
 
 fn connections(draft: &Draft) -> impl Iterator<Item = &WindowRows> {

@@ -8,34 +8,12 @@ use arrow::compute::filter_record_batch;
 use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
 use super::super::path::{day_start, month_of, year_of};
-use super::super::plan::{Content, Output};
+use super::super::plan::{Content, Output, tier_of};
 use super::super::state::TeamState;
-use super::super::table::{BATCH_ROWS_MAX, RowsDigest, by_parts, column, digest_rows, session_batch};
+use super::super::table::{EncodedTable, RowsDigest, column};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
-use super::place::{LARGE_ROWS, Place, Places, is_joined};
-
-/// Smaller files of a month go up in the next one that the month gains.
-const SMALL_ROWS: u64 = 4096;
-
-/// Some rows, counted and digested.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum {
-    pub rows: u64,
-    pub digest: RowsDigest,
-}
-
-impl Sum {
-    fn add(&mut self, rows: u64, digest: RowsDigest) {
-        self.rows += rows;
-        self.digest = self.digest.plus(digest);
-    }
-
-    fn of_files<'a>(files: impl Iterator<Item = &'a FileEntry>) -> Self {
-        let mut sum = Self::default();
-        files.for_each(|file| sum.add(file.rows, file.rows_digest.into()));
-        sum
-    }
-}
+use super::columns::{SessionColumns, Sum, batches, in_order};
+use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
 
 /// Live files that go up in one, less the rows that are dropped, with those that are new.
 #[derive(Debug)]
@@ -48,6 +26,8 @@ pub struct SessionsChange {
     pub added: Sum,
     /// Times of the rows that are dropped or new, in microseconds.
     pub(super) changed: Vec<i64>,
+    /// The whole file, where it was encoded before.
+    pub encoded: Option<EncodedTable>,
 }
 
 impl SessionsChange {
@@ -67,7 +47,15 @@ struct Changes<'a> {
     inputs: BTreeMap<&'a str, &'a FileEntry>,
     dropped: Vec<&'a SessionRow>,
     added: Vec<&'a SessionRow>,
+    /// More of them.
+    columns: Vec<&'a SessionColumns>,
     is_sealing: bool,
+}
+
+impl Changes<'_> {
+    fn rows_added(&self) -> u64 {
+        self.added.len() as u64 + self.columns.iter().map(|columns| columns.sum().rows).sum::<u64>()
+    }
 }
 
 /// The files that a change becomes, what the ledger says of it, and files that go without another in their place.
@@ -101,6 +89,9 @@ pub fn plan(
             last => last.insert((month_of(at), placed.of_time(at))),
         };
         places.entry(place).or_default().added.push(row);
+    }
+    for columns in draft.iter().flat_map(|draft| &draft.columns) {
+        places.entry(placed.of_time(columns.first()?)).or_default().columns.push(columns);
     }
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
@@ -220,7 +211,7 @@ fn absorb<'a>(
     let stays = matches!(place, Place::Year(_)) && changes.inputs.values().any(|file| is_whole(&file));
     let mut small: Vec<&FileEntry> = here().filter(|file| !stays && file.rows < SMALL_ROWS).collect();
     small.sort_by_key(|file| (file.rows, &file.path));
-    let mut rows = changes.added.len() as u64 + changes.inputs.values().map(|file| file.rows).sum::<u64>();
+    let mut rows = changes.rows_added() + changes.inputs.values().map(|file| file.rows).sum::<u64>();
     for file in small {
         if file.rows <= rows.saturating_mul(2) && changes.inputs.insert(&file.path, file).is_none() {
             rows += file.rows;
@@ -237,40 +228,36 @@ fn absorb<'a>(
 }
 
 fn output(place: Place, role: FileRole, changes: Changes<'_>) -> Result<Output, String> {
-    let Changes { inputs, dropped, mut added, .. } = changes;
-    let times = inputs.values().filter_map(|file| file.first).chain(added.iter().map(|row| row.first_event_at));
+    let Changes { inputs, dropped, added: mut rows, columns, .. } = changes;
+    let spread: Vec<SessionRow>;
+    let alone = match columns.as_slice() {
+        [one] if rows.is_empty() => Some(*one),
+        some => {
+            spread = some.iter().map(|columns| columns.to_rows()).collect::<Result<Vec<_>, _>>()?.concat();
+            rows.extend(&spread);
+            None
+        }
+    };
+    let (batches, added, mut changed) = match alone {
+        Some(columns) => (columns.batches().to_vec(), columns.sum(), columns.times()?),
+        None => {
+            let (batches, sum) = in_order(&mut rows)?;
+            (batches, sum, rows.iter().map(|row| row.first_event_at.micros()).collect())
+        }
+    };
+    let of_added = changed.iter().min().map(|micros| Instant::from_nanos(micros.saturating_mul(1_000)));
+    let times = inputs.values().filter_map(|file| file.first).chain(of_added);
     let start = match (role, place) {
         (FileRole::Month | FileRole::Amendment, Place::Month(start) | Place::Year(start)) => start,
         _ => day_start(times.min().unwrap_or(Instant::EARLIEST)),
     };
-    added.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-    if let Some(pair) = added.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
-        return Err(format!("session {} stands twice", pair[0].connection_id));
-    }
-    let rows = added;
-    let (batches, added) = batches(&rows)?;
-    let changed = dropped.iter().chain(&rows).map(|row| row.first_event_at.micros()).collect();
+    changed.extend(dropped.iter().map(|row| row.first_event_at.micros()));
     let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
     let (_, dropped) = self::batches(&dropped)?;
+    let encoded = alone.filter(|_| inputs.is_empty()).and_then(|columns| columns.encoded(tier_of(role)));
     let inputs = inputs.into_values().cloned().collect();
-    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed });
+    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed, encoded });
     Ok(Output { role, start, content })
-}
-
-/// By time and connection: the order of rows in files.
-fn key(row: &SessionRow) -> (i64, &str) {
-    (row.first_event_at.micros(), row.connection_id.as_str())
-}
-
-fn batches(rows: &[&SessionRow]) -> Result<(Vec<RecordBatch>, Sum), String> {
-    let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
-        let batch = session_batch(some.iter().copied())?;
-        let digest = digest_rows(&batch)?;
-        Ok::<_, String>((batch, digest))
-    })?;
-    let mut sum = Sum::default();
-    batches.iter().for_each(|(batch, digest)| sum.add(batch.num_rows() as u64, *digest));
-    Ok((batches.into_iter().map(|(batch, _)| batch).collect(), sum))
 }
 
 /// The rows of a batch but for those that are dropped.

@@ -5,11 +5,13 @@
 //! over many years opens few.
 
 mod change;
+mod columns;
 mod lookup;
 mod pieces;
 mod place;
 mod reader;
 
 pub use change::{SessionsChange, plan};
+pub use columns::SessionColumns;
 pub use lookup::{HeldSession, Lookup};
 pub use reader::{LentSessions, SessionsReader};

@@ -16,6 +16,8 @@ use super::super::{Dataset, FileEntry, FileRole};
 /// Larger files stay what they are when their month is sealed: a question takes longer to read one than to open it, and
 /// making one of them would encode every session of a backfill twice.
 pub const LARGE_ROWS: u64 = 8_192;
+/// Smaller files of a month go up in the next one that the month gains.
+pub const SMALL_ROWS: u64 = 4096;
 /// Larger files stay what they are when their year is over: their row groups are as large as they get.
 const JOINED_ROWS_MAX: u64 = GROUP_ROWS_MAX as u64;
 

@@ -36,19 +36,32 @@ impl EncodedTable {
             return Ok(None);
         }
         let dataset = Dataset::from(stream);
-        let rows = columns.iter().map(|some| some.count() as u64).sum();
         let digest = columns.iter().map(EventColumns::digest).fold(RowsDigest::default(), RowsDigest::plus);
         let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
+        Self::of_rows(dataset, &batches, digest, tier).map(Some)
+    }
+
+    /// Encodes rows of a dataset, in the order of files, whose digest is known.
+    ///
+    /// # Errors
+    /// As [`EncodedTable::of_window`].
+    pub fn of_rows(
+        dataset: Dataset,
+        batches: &[RecordBatch],
+        digest: RowsDigest,
+        tier: Tier,
+    ) -> Result<Self, ArchiveError> {
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let store = MemoryStore::new();
         let mut table = TableWriter::create(&store, NAME, dataset, tier, rows)?;
         batches.iter().try_for_each(|batch| table.write(batch))?;
         let written = table.finish()?;
-        if rows_again(&store, NAME, dataset, None, &batches)? != Some(rows) {
+        if rows_again(&store, NAME, dataset, None, batches)? != Some(rows) {
             let (found, expected) = ("other values".to_owned(), "the rows that were encoded".to_owned());
             return Err(ArchiveError::ReadBack { path: NAME.to_owned(), found, expected });
         }
         let bytes = store.read(NAME)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, NAME, e))?;
-        Ok(Some(Self { bytes, written, digest, tier }))
+        Ok(Self { bytes, written, digest, tier })
     }
 
     /// Whether it holds just these rows, encoded for a file that lives so long.

@@ -270,7 +270,14 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     }
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
-    let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
+    let mut sessions = SessionsDraft {
+        mark,
+        is_anew: false,
+        open,
+        resting: Vec::new(),
+        columns: Vec::new(),
+        replaced: BTreeMap::new(),
+    };
     for held in writer.sessions().open()? {
         sessions.resting.push(held.row.clone());
         sessions.replaced.entry(held.path).or_default().push(held.row);

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
 use arrow::array::RecordBatch;
+use rayon::prelude::*;
 
 use crate::model::{EventRow, Instant, LedgerSeq, Stream, TeamId};
 use crate::planted::{self, Bug};
@@ -233,10 +234,15 @@ fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> R
         let inputs = others.iter().enumerate().filter(|(other, _)| *other != at);
         inputs.map(|(_, other)| *other).all(|other| other.is_some_and(apart)) && of_rows.is_none_or(apart)
     };
+    let whole = |(at, file)| if is_alone(at) { Groups::whole(store, file) } else { Ok(None) };
+    // Each is read to its end.
+    let groups = match inputs.len() {
+        0 | 1 => inputs.iter().enumerate().map(whole).collect(),
+        _ => inputs.par_iter().enumerate().map(whole).collect::<Result<Vec<_>, _>>(),
+    };
     let mut runs = Vec::new();
     let (mut between, mut rows) = (Vec::new(), Some(rows).filter(|rows| !rows.is_empty()));
-    for (at, file) in inputs.into_iter().enumerate() {
-        let groups = if is_alone(at) { Groups::whole(store, &file)? } else { None };
+    for (file, groups) in inputs.into_iter().zip(groups?) {
         let Some(groups) = groups else {
             between.push(file);
             continue;
@@ -271,16 +277,25 @@ fn read_back(
         };
     }
     let file = Groups::open(store, path)?;
-    let sha256 = file.blob().digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-    if sha256 != written.sha256 {
-        return Err(differs(sha256.to_string(), written.sha256.to_string()));
+    let is_as_written = || {
+        let sha256 = file.blob().digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+        let is_same = sha256 == written.sha256;
+        is_same.then_some(()).ok_or_else(|| differs(sha256.to_string(), written.sha256.to_string()))
+    };
+    let stands = |part: &Spliced| match part.groups.stand_in(&file, part.at)? {
+        true => Ok(()),
+        false => Err(differs(format!("other row groups from {} on", part.at), "those of its inputs".to_owned())),
+    };
+    if meant.spliced.is_empty() {
+        is_as_written()?;
+    } else {
+        let stand = || meant.spliced.par_iter().try_for_each(stands);
+        let (is_as_written, stand) = rayon::join(is_as_written, stand);
+        is_as_written.and(stand)?;
     }
     let mut found = (0, RowsDigest::default());
     let mut encoded: Vec<usize> = (0..file.count()).collect();
     for part in &meant.spliced {
-        if !part.groups.stand_in(&file, part.at)? {
-            return Err(differs(format!("other row groups from {} on", part.at), "those of its inputs".to_owned()));
-        }
         encoded.retain(|at| !(part.at..part.at + part.groups.count()).contains(at));
         found = (found.0 + part.rows, found.1.plus(part.digest));
     }

@@ -7,11 +7,14 @@ use crate::model::{ConnectionId, SessionRow};
 
 use super::super::state::TeamState;
 use super::super::store::Store;
-use super::super::table::{ConnectionFilters, Selection, TableReader, session_rows};
+use super::super::table::{ConnectionFilters, Selection, TableReader, by_parts, session_rows};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole};
 
 /// Filters kept in memory; those of more files are read again each time.
 const FILTER_BYTES_MAX: usize = 32 << 20;
+
+/// Connections that one thread looks for in a filter.
+const IDS_A_THREAD: usize = 4_096;
 
 /// Sessions that room is made for before they are read: what the ledger says of a file need not be so.
 const RESERVED_MAX: usize = 50_000;
@@ -74,13 +77,17 @@ impl Lookup {
         ids: &[&ConnectionId],
     ) -> Result<HashSet<ConnectionId>, ArchiveError> {
         let held = |filters: &ConnectionFilters| {
-            ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id)).collect()
+            let some = |ids: &[&ConnectionId]| {
+                let held = ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id));
+                Ok::<_, ArchiveError>(held.collect::<Vec<_>>())
+            };
+            by_parts(ids, IDS_A_THREAD, some).map(|held| held.into_iter().flatten().collect())
         };
         if let Some(filters) = self.filters.get(&file.path) {
-            return Ok(held(filters));
+            return held(filters);
         }
         let filters = ConnectionFilters::open(store, &file.path, file.dataset)?;
-        let wanted = held(&filters);
+        let wanted = held(&filters)?;
         if self.bytes + filters.bytes() <= FILTER_BYTES_MAX {
             self.bytes += filters.bytes();
             self.filters.insert(file.path.clone(), filters);

@@ -25,7 +25,7 @@ use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::table::RowsDigest;
+use super::table::{RowRule, RowsDigest};
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
 /// How a commit ended when nothing went wrong.
@@ -72,7 +72,7 @@ pub struct TeamWriter {
 impl TeamWriter {
     pub(super) fn open(
         store: Arc<dyn Store>,
-        archive_id: &str,
+        (archive_id, row_rule): (&str, RowRule),
         team: &TeamId,
         signer: SignerInForce,
         snapshot_lines: u64,
@@ -83,7 +83,7 @@ impl TeamWriter {
             other => other.into(),
         })?;
         let replay = replay(store.as_ref(), archive_id, team)?;
-        let state = replay.state()?;
+        let state = TeamState { row_rule, ..replay.state()? };
         let staged_files = recover(store.as_ref(), &key, &replay)?;
         let recovery = Recovery { torn_bytes: replay.end.torn, staged_files };
         if recovery.torn_bytes > 0 {
@@ -197,7 +197,7 @@ impl TeamWriter {
             return Ok(Committed::Nothing);
         }
         self.follow_signer()?;
-        let rows = row_digests(&draft);
+        let rows = row_digests(self.state.row_rule, &draft);
         let digest = draft_digest(&draft, &rows);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
@@ -280,8 +280,13 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage =
-            Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key, seq: self.state.seq.next() };
+        let stage = Stage {
+            store: self.store.as_ref(),
+            team: &self.state.team_id,
+            key: &self.key,
+            seq: self.state.seq.next(),
+            rule: self.state.row_rule,
+        };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }

@@ -3,7 +3,7 @@
 //! # The format, for whoever writes another reader or verifier
 //! `tests/second_verifier.py` is one, written from these lines alone.
 //! ```text
-//! archive.json                                                  {"format": "annals archive", "version": 1, "id": …}
+//! archive.json                                                  {"format": "annals archive", "version": 2, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
@@ -35,7 +35,8 @@
 //! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
-//! 2^256, of the SHA-256 of each row's values (the first lines of `table/digest.rs` give the bytes).
+//! 2^256, of the SHA-256 of each row's values. The first lines of `table/digest.rs` give the bytes, which are others in archives
+//! of version 1; nothing else is.
 //!
 //! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
 //! `sealed_months` stand in `data/` alone, in one file and in what amends it. With `partition = "day"` days are sealed as they
@@ -126,7 +127,7 @@ pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
-pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
+pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns, RowRule};
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

@@ -16,10 +16,12 @@ use super::reader::TeamReader;
 use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Store, StoreError, Verb};
+use super::table::RowRule;
 use super::{ArchiveError, Signer, TeamWriter};
 
-/// The format of everything under an archive's root.
-pub const ARCHIVE_VERSION: u32 = 1;
+/// The format of everything under an archive's root: of those that begin now. One of version 1, which digests rows otherwise,
+/// stays what it is.
+pub const ARCHIVE_VERSION: u32 = 2;
 const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 const FORMAT: &str = "annals archive";
 
@@ -30,6 +32,13 @@ pub(super) struct Manifest {
     format: String,
     version: u32,
     pub(super) id: String,
+}
+
+impl Manifest {
+    /// How rows are digested in it.
+    pub(super) fn row_rule(&self) -> RowRule {
+        if self.version < ARCHIVE_VERSION { RowRule::V1 } else { RowRule::V2 }
+    }
 }
 
 /// How far a ledger reaches, as the list of its files tells: the same as long as nothing was appended.
@@ -44,6 +53,7 @@ pub struct LedgerExtent {
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
+    row_rule: RowRule,
     signer: SignerInForce,
     snapshot_lines: u64,
 }
@@ -92,7 +102,8 @@ impl Archive {
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
-        Self { store, id: manifest.id, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
+        let row_rule = manifest.row_rule();
+        Self { store, id: manifest.id, row_rule, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
     }
 
     /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
@@ -168,7 +179,7 @@ impl Archive {
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
         let snapshot_lines = self.snapshot_lines;
-        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone(), snapshot_lines)
+        TeamWriter::open(Arc::clone(&self.store), (&self.id, self.row_rule), team, self.signer.clone(), snapshot_lines)
     }
 }
 
@@ -225,7 +236,7 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
         version: u32,
     }
     let Versioned { version } = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
-    if version != ARCHIVE_VERSION {
+    if !(1..=ARCHIVE_VERSION).contains(&version) {
         return Err(ArchiveError::Version { found: version, known: ARCHIVE_VERSION });
     }
     let manifest: Manifest = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;

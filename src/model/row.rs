@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::texts::Texts;
-use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId, Text};
+use super::{ConnectionId, DeviceId, Digest, EventId, Instant, Stream, TeamId, Text};
 
 /// One archived event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct RowRef<'a> {
     pub first_seen_at: Instant,
     pub redacted: bool,
     pub raw: &'a [u8],
+    /// The digest of `raw`, where it is known.
+    pub raw_digest: Option<Digest>,
     /// The columns that the stream adds, in order.
     pub texts: &'a [Option<&'a str>],
 }
@@ -50,6 +52,7 @@ impl EventRow {
                 first_seen_at: self.first_seen_at,
                 redacted: self.redacted,
                 raw: &self.raw,
+                raw_digest: None,
                 texts,
             })
         })

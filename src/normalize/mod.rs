@@ -91,6 +91,7 @@ pub fn with_first_row<T>(
             first_seen_at,
             redacted: event.redacted,
             raw: &event.text,
+            raw_digest: Some(event.digest),
             texts,
         })
     };

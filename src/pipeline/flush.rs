@@ -198,7 +198,7 @@ impl<'a> Flush<'a> {
                 entry.insert(Held::of_rejects(&known))
             }
         };
-        let joining = Joining { team: &self.writer.state().team_id, stream, seen_at: self.seen_at };
+        let joining = Joining::of(self.writer.state(), stream, self.seen_at);
         let mut added = joining.pieces(events, held, rejects);
         self.flushed.rows += added.count() as u64;
         self.flushed.rejects += added.rejects.len() as u64;

@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
             return Ok(false);
         }
         let before = place.added.rows.len();
-        let joining = Joining { team: &row.team_id, stream: row.stream, seen_at: row.first_seen_at };
+        let joining = Joining { team: &row.team_id, ..Joining::of(state, row.stream, row.first_seen_at) };
         joining.events(&[Counted { event, count }], &mut place.held, &mut Held::default(), &mut place.added);
         Ok(place.added.rows.len() > before)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, WalkPoint};
+use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, RowRule, WalkPoint};
 use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::planted::{self, Bug};
@@ -73,7 +73,8 @@ async fn read_lists(
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
     let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
-    let round = Round { ctx, stream, now, lists, lag: lag(&record, &ctx.settings), index, windows };
+    let rule = ctx.with_state(|state| state.row_rule);
+    let round = Round { ctx, stream, now, lists, lag: lag(&record, &ctx.settings), index, rule, windows };
     if record.begins != plan.begins {
         round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
     }
@@ -133,6 +134,8 @@ pub struct Round<'a> {
     /// After its end a window waits so long before it is settled.
     pub lag: Duration,
     pub index: WindowIndex,
+    /// How the archive digests rows.
+    pub rule: RowRule,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
 }
@@ -217,9 +220,10 @@ impl Round<'_> {
             return Work::Done(pieces);
         }
         let (team, stream, seen_at) = (self.ctx.team.clone(), self.stream, self.ctx.service().now());
+        let rule = self.rule;
         let make = move || {
             let many = pieces.iter_mut().filter(|(_, piece)| piece.events().len() >= COLUMNS_AHEAD_MIN);
-            many.for_each(|(_, piece)| piece.make_columns(&team, stream, seen_at));
+            many.for_each(|(_, piece)| piece.make_columns(&team, stream, rule, seen_at));
             pieces
         };
         self.ctx.workers.begin(make)

@@ -181,10 +181,10 @@ fn another_version_and_a_missing_manifest_are_refused() {
     store.tamper("archive.json", None);
     let error = Archive::open_or_create(Arc::clone(&shared), || panic!("no new id")).err().unwrap();
     assert!(matches!(error, ArchiveError::ManifestMissing { .. }), "{error}");
-    let newer = String::from_utf8(manifest.to_vec()).unwrap().replace("\"version\": 1", "\"version\": 2");
+    let newer = String::from_utf8(manifest.to_vec()).unwrap().replace("\"version\": 2", "\"version\": 3");
     store.tamper("archive.json", Some(newer.into()));
     let error = Archive::open(shared).err().unwrap();
-    assert_eq!(error.to_string(), "archive.json: format version 2, this program knows version 1");
+    assert_eq!(error.to_string(), "archive.json: format version 3, this program knows versions 1 to 2");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
 
 use super::super::plan::{Content, Output, plan, row_digests};
-use super::super::{FileEntry, FileRole, MemoryStore, SessionColumns, StateError, VerifyOptions, verify};
+use super::super::{FileEntry, FileRole, MemoryStore, RowRule, SessionColumns, StateError, VerifyOptions, verify};
 use super::*;
 use crate::model::ConnectionId;
 
@@ -277,7 +277,7 @@ fn sessions_made_columns_before_become_the_same_files() {
                 let _ = commit(&mut writer, draft).unwrap();
             }
             let mut draft = Draft { sessions: Some(sessions), seal_months: seal_months.clone(), ..Draft::default() };
-            let (outputs, _) = plan(writer.state(), &mut draft.clone(), &row_digests(&draft)).unwrap();
+            let (outputs, _) = plan(writer.state(), &mut draft.clone(), &row_digests(RowRule::V2, &draft)).unwrap();
             let is_encoded =
                 |output: &&Output| matches!(&output.content, Content::Sessions(change) if change.encoded.is_some());
             let encoded = outputs.iter().filter(is_encoded).count();

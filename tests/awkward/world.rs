@@ -184,8 +184,11 @@ impl World {
     }
 
     pub fn event(&mut self, number: u64) -> &mut Event {
-        let mut events = self.teams.iter_mut().flat_map(|team| &mut team.events);
-        events.find(|event| event.number == number).expect("an event of the test")
+        // Each team's stand in the order in which they were born.
+        let place = |events: &[Event]| events.binary_search_by_key(&number, |event| event.number).ok();
+        let mut held = self.teams.iter_mut().map(|team| (place(&team.events), team));
+        let (place, team) = held.find_map(|(place, team)| Some((place?, team))).expect("an event of the test");
+        &mut team.events[place]
     }
 
     /// A computer leaves the first team at the second `at`: its history goes with it, activity tells.

@@ -78,22 +78,17 @@ async fn read_lists(
     if record.begins != plan.begins {
         round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
     }
-    let newest = async {
-        for window in &plan.open {
-            round.tail(*window).await?;
-        }
-        if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) && !planted::is(Bug::FutureUnread) {
-            round.look_ahead().await?;
-        }
-        Ok::<(), RoundError>(())
-    };
+    for window in &plan.open {
+        round.tail(*window).await?;
+    }
+    if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) && !planted::is(Bug::FutureUnread) {
+        round.look_ahead().await?;
+    }
     let grid = ctx.settings.grid;
     // Of a stream that nothing is known of, several windows read at once might each be more than may wait for its end.
     let stride = if round.windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() };
     let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
-    let older = round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle);
-    let (newest, older) = futures::join!(newest, older);
-    newest.and(older)?;
+    round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {

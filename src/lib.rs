@@ -27,7 +27,7 @@
 //! | `alert` | what is worth a warning, and whom it goes to | model, clock, config, and the state that pipeline shows |
 //! | `cli` | one file a verb | everything; only `main` uses it |
 //!
-//! `planted` names the bugs that tests plant; every room may use it, and no release has any. `config` is what is set, checked once; `error` turns every room's errors into exit codes. `tests/tidy.rs` holds the table.
+//! `planted` names the bugs that tests plant; every room may use it, and no release has any. `config` is what is set, checked once; `error` turns every room's errors into exit codes; `allocator` is the program's memory. `tests/tidy.rs` holds the table.
 //!
 //! # What always holds
 //! 1. Loss is allowed only inside a recorded gap.

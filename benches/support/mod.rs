@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[path = "../../src/allocator.rs"]
+mod allocator;
+
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

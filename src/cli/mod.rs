@@ -133,13 +133,6 @@ pub fn run(arguments: Arguments) -> Exit {
     }
 }
 
-impl Arguments {
-    /// Whether the verb reads the service into an archive.
-    pub fn collects(&self) -> bool {
-        matches!(self.command, Command::Sync(_) | Command::Run(_) | Command::Demo(_))
-    }
-}
-
 /// Runs a verb that waits for the network or for time.
 fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()

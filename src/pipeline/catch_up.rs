@@ -28,7 +28,7 @@ use super::sessions::{
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each; each part reads
 /// and writes the open sessions again: of a million events over ninety days the whole backfill took 4.37 s with parts of 40,000,
 /// 4.25 with 60,000 and 4.12 with 90,000, which take the more memory.
-const EVENTS_TARGET: u64 = 60_000;
+const EVENTS_TARGET: u64 = 50_000;
 /// Fewer sessions are not worth a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
 

@@ -216,5 +216,8 @@ impl ColumnsBuilder {
 }
 
 fn next_batch(stream: Stream, (rows, bytes): (usize, usize)) -> EventBuilder {
-    EventBuilder::new(stream, rows.min(BATCH_ROWS_MAX), bytes.min(BATCH_BYTES_MAX))
+    let now = rows.min(BATCH_ROWS_MAX);
+    // Its share of the text, and a little more: room for all of the rest would be held as long as the rows are.
+    let share = if now < rows { bytes / rows * now + bytes / 16 } else { bytes };
+    EventBuilder::new(stream, now, share.min(bytes).min(BATCH_BYTES_MAX))
 }

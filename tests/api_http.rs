@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use annals::api::{ApiError, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
+use annals::api::{ApiError, Directory, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
 use annals::model::{DeviceId, Instant, ServedTime, Stream, TeamId};
 use common::scripted_server::{Act, ScriptedServer, gzip, ok, response, status};
 use secrecy::SecretString;
@@ -56,6 +56,21 @@ async fn every_parameter_and_header_is_sent_and_connections_are_reused() {
         assert_eq!(request.header("referer"), None);
     }
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn looks_at_people_take_their_share_of_the_rate_and_leave_the_rest_to_events() {
+    let (looks, events) = (30, 4);
+    let server = ScriptedServer::start((0..looks + events).map(|_| ok("[]")));
+    let source =
+        HttpSource::new(HttpOptions { requests_per_second: Some(60.0), ..options(server.base_url()) }).unwrap();
+    let team = TeamId::from("t");
+    let asked_first = futures::future::try_join_all((0..looks).map(|_| source.sso_users(&team)));
+    let asked_then = futures::future::try_join_all((0..events).map(|_| source.teams()));
+    futures::try_join!(async { asked_first.await.map(drop) }, async { asked_then.await.map(drop) }).unwrap();
+    let targets: Vec<String> = server.requests().into_iter().map(|request| request.target).collect();
+    let of_events = targets[..10].iter().filter(|target| target.ends_with("/user/teams")).count();
+    assert_eq!(of_events, events, "no more than every second request is a look: {targets:?}");
 }
 
 #[tokio::test]

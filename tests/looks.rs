@@ -48,7 +48,7 @@ fn world() -> Arc<World> {
 }
 
 fn settings() -> Settings {
-    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true, user_info_pause: None };
+    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
     Settings { inventory, ..Settings::default() }
 }
 
@@ -323,12 +323,12 @@ async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
         (Looks::Now, true, "team, computers, team, users, sso_users, info u1, info u2"),
         (Looks::Now, true, "team, computers, team, users, sso_users"),
     ] {
-        let inventory = InventorySettings { looks, user_info, user_info_pause: None };
+        let inventory = InventorySettings { looks, user_info };
         world.sync(&Settings { inventory, ..Settings::default() }).await;
         assert_eq!(taken(&asked), expected, "{looks:?} {user_info}");
     }
     // Without the streams the computers are asked for by the look itself.
-    let inventory = InventorySettings { looks: Looks::Now, user_info: false, user_info_pause: None };
+    let inventory = InventorySettings { looks: Looks::Now, user_info: false };
     world.sync(&Settings { inventory, streams: Vec::new(), ..Settings::default() }).await;
     assert_eq!(taken(&asked), "team, team, computers, users, sso_users");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use governor::DefaultDirectRateLimiter;
 use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use thiserror::Error;
@@ -18,9 +19,10 @@ use super::directory::{Computers, Directory, Unread};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::pause::Pause;
+use super::rate::{looks_per_second, rate_limiter};
 use super::roster;
 use super::token::{Credential, TokenInForce, TokenSource};
-use super::transport::{Reply, Transport, rate_limiter};
+use super::transport::{Reply, Transport};
 use super::wire::{self, WireError};
 
 /// The total time of one request, its body included.
@@ -80,6 +82,8 @@ pub enum SetupError {
 pub struct HttpSource {
     base: Url,
     transport: Transport,
+    /// The looks at people pass this one as well.
+    looks: Option<DefaultDirectRateLimiter>,
 }
 
 impl HttpSource {
@@ -97,7 +101,8 @@ impl HttpSource {
             deadline: options.deadline,
             body_bytes_max: options.body_bytes_max,
         };
-        Ok(Self { base, transport })
+        let looks = options.requests_per_second.map(looks_per_second).and_then(rate_limiter);
+        Ok(Self { base, transport, looks })
     }
 
     /// What waits for its turn here when the service asks for a pause keeps to it too.
@@ -110,6 +115,18 @@ impl HttpSource {
     /// The token, which can be another one while this source is at work.
     pub fn token(&self) -> TokenInForce {
         TokenInForce(self.transport.credential.clone())
+    }
+
+    /// As [`Self::get`], at the rate of the looks at people: they wait here before they take a place among all requests.
+    async fn look<T, R>(&self, segments: &[&str], read: R) -> Result<Served<T>, ApiError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
+    {
+        if let Some(looks) = &self.looks {
+            looks.until_ready().await;
+        }
+        self.get(segments, &[], read).await
     }
 
     /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.
@@ -178,17 +195,17 @@ async fn read_page(what: &str, query: &PageQuery, body: Bytes) -> Result<Page, A
 impl Directory for HttpSource {
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "users"];
-        Box::pin(async move { self.get(&segments, &[], |body| roster::users(body)).await })
+        Box::pin(async move { self.look(&segments, |body| roster::users(body)).await })
     }
 
     fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "saml", "users"];
-        Box::pin(async move { self.get(&segments, &[], |body| roster::sso_users(body)).await })
+        Box::pin(async move { self.look(&segments, |body| roster::sso_users(body)).await })
     }
 
     fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "user", user, "info"];
-        Box::pin(async move { self.get(&segments, &[], |body| roster::user_info(body)).await })
+        Box::pin(async move { self.look(&segments, |body| roster::user_info(body)).await })
     }
 }
 

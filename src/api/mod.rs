@@ -12,6 +12,7 @@ pub mod json;
 pub mod outline;
 mod network_error;
 mod pause;
+mod rate;
 mod redact;
 mod retry;
 pub mod roster;
@@ -29,6 +30,7 @@ pub use contract::{
 };
 pub use directory::{Computers, Directory, Unread};
 pub use pause::Pause;
+pub use rate::looks_per_second;
 pub use retry::{
     RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
     RequestCountsNow, RetryPolicy, Retrying,

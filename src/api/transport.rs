@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::DefaultDirectRateLimiter;
 use reqwest::header::{AGE, AUTHORIZATION, DATE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::value::RawValue;
-use std::num::NonZeroU32;
 use tokio::sync::Semaphore;
 
 use crate::model::{Instant, TimeUnit};
@@ -30,8 +29,6 @@ const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 const ERROR_CODE_BYTES_MAX: usize = 64;
 /// Space that a `Content-Length` may reserve before a byte has come.
 const BODY_RESERVE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Slots that come due within this span may be used together: timers are not exact.
-const RATE_BURST_SECONDS: f64 = 0.02;
 
 /// A body, and the `Date` it came with.
 pub(super) struct Reply {
@@ -48,18 +45,6 @@ pub(super) struct Transport {
     pub freshness: Freshness,
     pub deadline: Duration,
     pub body_bytes_max: usize,
-}
-
-/// A limiter for `requests_per_second`; `None` (no limit) for 0 and what is not a positive number.
-pub(super) fn rate_limiter(requests_per_second: f64) -> Option<DefaultDirectRateLimiter> {
-    if !(requests_per_second.is_finite() && requests_per_second > 0.0) {
-        return None;
-    }
-    let period = Duration::try_from_secs_f64(1.0 / requests_per_second).ok()?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the type's range")]
-    let burst = (requests_per_second * RATE_BURST_SECONDS).clamp(1.0, 1_000.0) as u32;
-    let quota = Quota::with_period(period)?.allow_burst(NonZeroU32::new(burst)?);
-    Some(RateLimiter::direct(quota))
 }
 
 impl Transport {
@@ -260,11 +245,5 @@ mod tests {
         ] {
             assert_eq!(error_code(body.as_bytes()).as_deref(), code, "{body}");
         }
-    }
-
-    #[test]
-    fn no_rate_means_no_limit() {
-        assert!([0.0, -1.0, f64::NAN, f64::INFINITY, 1e-30].into_iter().all(|rate| rate_limiter(rate).is_none()));
-        assert!([0.01, 5.0, 1e6].into_iter().all(|rate| rate_limiter(rate).is_some()));
     }
 }

@@ -99,7 +99,7 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
     let archive = reading::archive(root, &clock)?;
     let source = reading::source(options, &clock)?;
-    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true, user_info_pause: None };
+    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };
     let fleet = reading::fleet(source, archive, clock, settings, bars::for_stderr());
     Ok(fleet.read_once().await?)

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, Pause, RetryPolicy, Retrying};
 use crate::archive::{Archive, LocalStore, SecretKey, Signer};
@@ -16,8 +15,6 @@ use super::global;
 
 /// Bytes of an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
-/// Between two questions about a user each: two a second.
-const USER_INFO_PAUSE: Duration = Duration::from_millis(500);
 
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
@@ -97,10 +94,8 @@ pub fn settings(config: &Config) -> Settings {
 
 /// How people and computers are looked at, as configured.
 fn looks(config: &Config) -> InventorySettings {
-    // Users are asked about one by one: gently, unless nobody wants any limit.
-    let user_info_pause = config.requests_per_second.map(|_| USER_INFO_PAUSE);
     let looks = if config.inventory.enabled { Looks::WhenDue } else { Looks::Never };
-    InventorySettings { looks, user_info: config.inventory.user_info, user_info_pause }
+    InventorySettings { looks, user_info: config.inventory.user_info }
 }
 
 pub fn fleet(

@@ -1,25 +1,30 @@
 //! `annals status`: where reading stands, from the archive alone.
 
-use std::io::Write;
-use std::sync::Arc;
-use std::time::Duration;
+mod table;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 use serde_json::json;
 
+use crate::api::looks_per_second;
+use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
-use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus, status};
+use crate::pipeline::{LooksLeft, TeamStatus, status};
 use crate::report::Format;
 
 use super::output::OutputArgs;
 use super::{Global, look, output, reading};
 
-/// Per team and stream: settled edge, lag, open windows, gaps, time left to loss
+/// The table shows so many teams without a problem, unless all are asked for.
+const TEAMS_WELL_SHOWN: usize = 10;
+
+/// Per team and stream: settled edge, lag, open windows, gaps, time left to loss; teams with a problem come first
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// One JSON object, with more than the rows say
+    /// Show every team in the table, not only those with a problem and the first ten of the others
+    #[arg(long)]
+    all: bool,
+    /// One JSON object, with more than the rows say, of every team
     #[arg(long, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
@@ -34,139 +39,55 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     for team in archive.teams()? {
         teams.push(status(archive.read(&team)?.state(), now));
     }
-    let output = &args.output;
+    let left = looks_left(&config, &teams, now);
+    let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
         let root = look::root(&config)?;
-        let line =
-            json!({"archive": root.display().to_string(), "archive_id": archive.id(), "at": now, "teams": teams});
+        let (archive, id) = (root.display().to_string(), archive.id());
+        let looks = left.map(|(left, rate)| looks_json(left, rate));
+        let line = json!({"archive": archive, "archive_id": id, "at": now, "looks": looks, "teams": teams});
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
-    } else if output.format() == Format::Table {
-        output::to(output.output.as_deref(), |out| print(out, &teams, config.alerts.time_left))?;
+        return Ok(Exit::Done);
+    }
+    table::problems_first(&mut teams, threshold);
+    let said = left.and_then(|(left, rate)| left_text(left, teams.len(), rate));
+    if output.format() == Format::Table {
+        let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
+        let text = table::text(&teams, threshold, well, now);
+        let said = said.map(|said| said + "\n").unwrap_or_default();
+        output::to(output.output.as_deref(), |out| write!(out, "{text}{said}").map_err(Error::output))?;
     } else {
-        output.batch(&rows(&teams))?;
-        let mut notes = Vec::new();
-        tell(&mut notes, &teams, config.alerts.time_left)?;
-        output::say(&String::from_utf8_lossy(&notes));
+        output.batch(&table::rows(&teams, threshold, now))?;
+        output::say(&said.unwrap_or_default());
     }
     Ok(Exit::Done)
 }
 
-/// A row a team and stream.
-fn rows(teams: &[TeamStatus]) -> RecordBatch {
-    let all: Vec<(&str, &StreamStatus)> =
-        teams.iter().flat_map(|team| team.streams.iter().map(|stream| (team.team.as_str(), stream))).collect();
-    let streams = || all.iter().map(|(_, stream)| *stream);
-    let moments = |of: fn(&StreamStatus) -> Option<Instant>| -> ArrayRef {
-        Arc::new(streams().map(|stream| of(stream).map(Instant::micros)).collect::<TimestampMicrosecondArray>())
-    };
-    let numbers =
-        |of: fn(&StreamStatus) -> Option<u64>| -> ArrayRef { Arc::new(streams().map(of).collect::<UInt64Array>()) };
-    let columns: [(&str, ArrayRef); 11] = [
-        ("team_id", Arc::new(all.iter().map(|(team, _)| Some(*team)).collect::<StringArray>())),
-        ("stream", Arc::new(streams().map(|stream| Some(stream.stream.as_str())).collect::<StringArray>())),
-        ("begins", moments(|stream| stream.begins)),
-        ("settled_to", moments(|stream| stream.settled_to)),
-        ("read_to", moments(|stream| stream.read_to)),
-        ("lag_seconds", numbers(|stream| stream.lag_seconds)),
-        ("open_windows", numbers(|stream| Some(stream.open_windows))),
-        ("events", numbers(|stream| Some(stream.events))),
-        ("late", numbers(|stream| Some(stream.late))),
-        ("gaps", numbers(|stream| Some(stream.gaps))),
-        ("seconds_to_loss", numbers(|stream| stream.seconds_to_loss)),
-    ];
-    let columns = columns.map(|(name, values)| (name, values, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+/// What the looks at people and computers have left to ask, and how many requests a second they may make; none where
+/// nothing looks.
+fn looks_left(config: &Config, teams: &[TeamStatus], now: Instant) -> Option<(LooksLeft, Option<f64>)> {
+    let every = config.schedule.inventory.interval(now);
+    let inventories = teams.iter().map(|team| &team.inventory);
+    let left = LooksLeft::of(inventories, config.inventory.user_info, every, now);
+    config.inventory.enabled.then(|| (left, config.requests_per_second.map(looks_per_second)))
 }
 
-fn print(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Result<(), Error> {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "team",
-        "stream",
-        "from",
-        "settled to",
-        "read to",
-        "lag",
-        "open",
-        "events",
-        "late",
-        "gaps",
-        "left to loss",
-    ]);
-    for team in teams {
-        let name = printable(&team.team);
-        for stream in &team.streams {
-            let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
-            table.add_row([
-                name.clone(),
-                stream.stream.to_string(),
-                moment(stream.begins),
-                moment(stream.settled_to),
-                moment(stream.read_to),
-                stream.lag_seconds.map_or_else(|| "-".to_owned(), span),
-                stream.open_windows.to_string(),
-                stream.events.to_string(),
-                stream.late.to_string(),
-                stream.gaps.to_string(),
-                stream.seconds_to_loss.map_or_else(|| "-".to_owned(), span),
-            ]);
-        }
-    }
-    writeln!(out, "{table}").map_err(Error::output)?;
-    tell(out, teams, threshold)
+fn looks_json(left: LooksLeft, rate: Option<f64>) -> serde_json::Value {
+    let seconds = rate.map(|rate| left.seconds(rate));
+    json!({"teams": left.teams, "requests": left.requests, "requests_per_second": rate, "seconds": seconds})
 }
 
-/// What is worth knowing beside the rows.
-fn tell(out: &mut dyn Write, teams: &[TeamStatus], threshold: Duration) -> Result<(), Error> {
-    for team in teams {
-        for stream in &team.streams {
-            if let Some(left) = stream.short_of_time(threshold, 0) {
-                let left = span(left.as_secs());
-                let line = format!("{} {}: only {left} left until unread events may be lost", team.team, stream.stream);
-                writeln!(out, "warning: {line}").map_err(Error::output)?;
-            }
-            for second in &stream.unstable {
-                let line = format!("{} {}: {second} does not hold still and stays open", team.team, stream.stream);
-                writeln!(out, "{line}").map_err(Error::output)?;
-            }
-            if stream.deprecated_history {
-                let line = format!("{}: connections are read from the deprecated per-computer history", team.team);
-                writeln!(out, "{line}").map_err(Error::output)?;
-            }
-        }
-        for line in about_inventory(&team.inventory) {
-            writeln!(out, "{}: {line}", printable(&team.team)).map_err(Error::output)?;
-        }
-        if team.quarantined > 0 {
-            let line = format!("{}: {} events in quarantine: `annals quarantine list`", team.team, team.quarantined);
-            writeln!(out, "{line}").map_err(Error::output)?;
-        }
+/// When the looks will have been round.
+fn left_text(left: LooksLeft, teams: usize, rate: Option<f64>) -> Option<String> {
+    if left.teams == 0 {
+        return None;
     }
-    Ok(())
-}
-
-fn about_inventory(inventory: &InventoryStatus) -> Vec<String> {
-    let Some(at) = inventory.looked_at else {
-        return vec!["people and computers were not looked at yet".to_owned()];
-    };
-    let InventoryStatus { users, computers, groups, .. } = inventory;
-    let at = at.floor_second();
-    let mut lines =
-        vec![format!("people and computers as of {at}: {users} users, {computers} computers, {groups} groups")];
-    if !inventory.hidden.is_empty() {
-        let hidden: Vec<&str> = inventory.hidden.iter().map(|part| part.as_str()).collect();
-        lines.push(format!("the token may not see {}: nothing is known of them since", hidden.join(", ")));
-    }
-    if inventory.unknown_fields > 0 {
-        let count = inventory.unknown_fields;
-        lines.push(format!("{count} undocumented fields are not kept: findings of kind unknown_field name them"));
-    }
-    lines
-}
-
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
+    let LooksLeft { teams: waiting, requests } = left;
+    let text = format!("people and computers: {waiting} of {teams} teams wait for a look, about {requests} requests");
+    Some(match rate {
+        Some(rate) => format!("{text}: {} at {rate} a second, once the events are read", span(left.seconds(rate))),
+        None => text,
+    })
 }
 
 /// The largest unit that says enough: `75d`, `13h`, `4m`, `12s`.
@@ -181,11 +102,24 @@ pub fn span(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::span;
+    use super::*;
 
     #[test]
     fn spans_read_well() {
         let read: Vec<String> = [5, 119, 120, 7_199, 7_200, 172_799, 172_800, 7_776_000].map(span).to_vec();
         assert_eq!(read, ["5s", "119s", "2m", "119m", "2h", "47h", "2d", "90d"]);
+    }
+
+    #[test]
+    fn the_looks_say_when_they_will_have_been_round() {
+        let left = LooksLeft { teams: 412, requests: 3_000 };
+        assert_eq!(left_text(LooksLeft::default(), 1_000, Some(2.5)), None);
+        assert_eq!(
+            left_text(left, 1_000, Some(2.5)).unwrap(),
+            "people and computers: 412 of 1000 teams wait for a look, about 3000 requests: 20m at 2.5 a second, once the \
+             events are read"
+        );
+        assert!(left_text(left, 1_000, None).unwrap().ends_with("about 3000 requests"));
+        assert_eq!(looks_json(left, Some(2.5))["seconds"], 1_200);
     }
 }

@@ -81,7 +81,7 @@ async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), Rou
         round.changes += commit_looks(ctx, seen, now).await?;
     }
     if settings.user_info {
-        ask_users(ctx, settings, has_looked, round).await?;
+        ask_users(ctx, has_looked, round).await?;
     }
     Ok(())
 }

@@ -40,8 +40,6 @@ pub struct InventorySettings {
     pub looks: Looks,
     /// Ask about each user how the user may sign in, and with which tokens: a request a user.
     pub user_info: bool,
-    /// The pause between two of these requests; `None`: as the source's own limits allow.
-    pub user_info_pause: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]

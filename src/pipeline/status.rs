@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{FindingKind, TeamState, WindowRecord, WindowState};
+use crate::archive::{Dataset, FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
 use super::team::{read_to, windows_in_a_row};
@@ -43,10 +43,14 @@ pub struct StreamStatus {
 }
 
 /// What is known of a team's people and computers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct InventoryStatus {
     /// The last look at any part; `None` before the first.
     pub looked_at: Option<Instant>,
+    /// When every user had been asked how they sign in, the last time; `None` before the first.
+    pub sign_in_looked_at: Option<Instant>,
+    /// Users whose answer to that is held.
+    pub users_asked: u64,
     pub users: u64,
     pub computers: u64,
     pub groups: u64,
@@ -87,7 +91,7 @@ pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
 
 /// The standing of a team at `now`, with what is known beside its archive.
 pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Instant) -> TeamStatus {
-    let quarantine = state.files.values().filter(|file| file.dataset == crate::archive::Dataset::Quarantine);
+    let quarantine = state.files.values().filter(|file| file.dataset == Dataset::Quarantine);
     TeamStatus {
         team: state.team_id.to_string(),
         ledger_seq: state.seq.0,
@@ -108,9 +112,13 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
         shown.map_or(0, |look| look.entities)
     };
     let unknown = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::UnknownField);
+    let users = entities(InventoryPart::Users);
+    let asked = state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows).sum::<u64>();
     InventoryStatus {
         looked_at: looks().map(|look| look.read_at).max(),
-        users: entities(InventoryPart::Users),
+        sign_in_looked_at: state.last_look(InventoryPart::SignIn).map(|look| look.read_at),
+        users_asked: asked.min(users),
+        users,
         computers: entities(InventoryPart::Computers),
         groups: entities(InventoryPart::Groups),
         hidden: looks().filter(|look| !look.visible).map(|look| look.part).collect(),

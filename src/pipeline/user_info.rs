@@ -1,4 +1,5 @@
-//! How each user may sign in, and with which tokens: one request a user, so at a gentle rate, and committed as it goes.
+//! How each user may sign in, and with which tokens: one request a user, at the source's rate for looks, and committed as
+//! it goes.
 //!
 //! Each user's row says when the user was asked about last: what was interrupted goes on with those who are left.
 
@@ -13,7 +14,6 @@ use super::context::TeamContext;
 use super::looks::{
     LOOK_AGE, LookRound, changes_in, is_old, looked, next_moment, standings, unexpected, unknown_fields,
 };
-use super::settings::InventorySettings;
 
 const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
 /// Answers that are committed together.
@@ -37,12 +37,7 @@ enum End {
 ///
 /// # Errors
 /// When the archive cannot be written. What the service did not answer stands in the round's failures.
-pub async fn ask_users(
-    ctx: &TeamContext,
-    settings: &InventorySettings,
-    has_looked: bool,
-    round: &mut LookRound,
-) -> Result<(), RoundError> {
+pub async fn ask_users(ctx: &TeamContext, has_looked: bool, round: &mut LookRound) -> Result<(), RoundError> {
     let now = ctx.service().now();
     let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
     let is_hidden = ctx.with_state(|state| state.last_look(InventoryPart::SignIn).is_some_and(|look| !look.visible));
@@ -63,7 +58,7 @@ pub async fn ask_users(
     }
     // A newcomer who cannot be asked about says nothing about the others.
     let enough = REFUSALS_MAX.min(users.len());
-    let end = ask_each(ctx, settings, waiting, enough, round).await?;
+    let end = ask_each(ctx, waiting, enough, round).await?;
     if end != End::Cut {
         commit(ctx, Vec::new(), Some(end)).await?;
     }
@@ -73,7 +68,6 @@ pub async fn ask_users(
 /// Asks about each of `waiting`; `enough` refusals without an answer mean that the token may not see this.
 async fn ask_each(
     ctx: &TeamContext,
-    settings: &InventorySettings,
     waiting: Vec<String>,
     enough: usize,
     round: &mut LookRound,
@@ -111,9 +105,6 @@ async fn ask_each(
         }
         if end.is_some() {
             break;
-        }
-        if let Some(pause) = settings.user_info_pause.filter(|_| at < last) {
-            ctx.clock.sleep(pause).await;
         }
     }
     round.changes += commit(ctx, answers, None).await?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use annals::api::{
     Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
+    looks_per_second,
 };
 use annals::archive::{Archive, MemoryStore};
 use annals::clock::Clock;
@@ -46,6 +47,8 @@ pub struct FleetWorld {
 #[derive(Default)]
 struct Seen {
     next_slot: Duration,
+    /// The same of looks at people.
+    next_look: Duration,
     longest_wait: Duration,
     /// When the newest window of a team's stream was asked for.
     looks: BTreeMap<(TeamId, Stream), Vec<Instant>>,
@@ -104,11 +107,8 @@ impl FleetWorld {
     pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
-        let inventory = InventorySettings {
-            looks: if self.people > 0 { Looks::WhenDue } else { Looks::Never },
-            user_info: true,
-            user_info_pause: Some(Duration::from_millis(500)),
-        };
+        let inventory =
+            InventorySettings { looks: if self.people > 0 { Looks::WhenDue } else { Looks::Never }, user_info: true };
         let settings = Settings { since, concurrency: 8, inventory, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
         let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
@@ -156,6 +156,24 @@ impl FleetWorld {
         Ok(Served { body: body(now), at: Some(now.floor_second()) })
     }
 
+    /// As the client: looks at people wait for their share of the rate, then for a place among all requests.
+    async fn answer_look<T>(
+        &self,
+        team: &TeamId,
+        what: &str,
+        body: impl FnOnce(Instant) -> T,
+    ) -> Result<Served<T>, ApiError> {
+        let wait = {
+            let mut seen = self.seen.lock().unwrap();
+            let now = self.clock.monotonic();
+            let slot = seen.next_look.max(now);
+            seen.next_look = slot + Duration::from_secs_f64(1.0 / looks_per_second(self.rate));
+            slot - now
+        };
+        self.clock.sleep(wait).await;
+        self.answer(team, what, body).await
+    }
+
     fn note_look(&self, team: &TeamId, stream: Stream, stop: Option<i64>) {
         let now = self.clock.now();
         // The newest window ends in the future; the look ahead begins there.
@@ -193,15 +211,17 @@ impl FleetWorld {
 impl Directory for FleetWorld {
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
         let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
-        Box::pin(self.answer(team, "the users", move |_| Unread::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))))
+        Box::pin(
+            self.answer_look(team, "the users", move |_| Unread::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))),
+        )
     }
 
     fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
-        Box::pin(self.answer(team, "the SSO users", |_| Unread::new("[]")))
+        Box::pin(self.answer_look(team, "the SSO users", |_| Unread::new("[]")))
     }
 
     fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, Unread> {
-        Box::pin(self.answer(team, "a user", |_| Unread::default()))
+        Box::pin(self.answer_look(team, "a user", |_| Unread::default()))
     }
 }
 

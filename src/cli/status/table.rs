@@ -1,0 +1,202 @@
+//! The table: a row a stream of each team, one for its people and computers, one for its quarantine if it holds any.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
+
+use crate::model::Instant;
+use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
+use crate::report::printable;
+
+use super::span;
+
+/// One row. What a column does not fit is none.
+#[derive(Debug, Default)]
+struct Row<'a> {
+    team: &'a str,
+    stream: &'static str,
+    begins: Option<Instant>,
+    settled_to: Option<Instant>,
+    read_to: Option<Instant>,
+    lag_seconds: Option<u64>,
+    open_windows: Option<u64>,
+    events: Option<u64>,
+    late: Option<u64>,
+    gaps: Option<u64>,
+    seconds_to_loss: Option<u64>,
+    note: String,
+}
+
+/// What somebody should look into, the most pressing first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Problem {
+    /// Seconds until unread events may be lost.
+    ShortOfTime(u64),
+    Unstable,
+    Gap,
+    Quarantine,
+}
+
+/// Sorts the teams with a problem first, the most pressing of them at the top; the others by id.
+pub fn problems_first(teams: &mut [TeamStatus], threshold: Duration) {
+    teams.sort_by_cached_key(|team| {
+        let problem = problem(team, threshold);
+        (problem.is_none(), problem, team.team.clone())
+    });
+}
+
+fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
+    let of_stream = |stream: &StreamStatus| {
+        let short = stream.short_of_time(threshold, 0).map(|left| Problem::ShortOfTime(left.as_secs()));
+        let unstable = (!stream.unstable.is_empty()).then_some(Problem::Unstable);
+        short.or(unstable).or((stream.gaps > 0).then_some(Problem::Gap))
+    };
+    let quarantine = (team.quarantined > 0).then_some(Problem::Quarantine);
+    team.streams.iter().filter_map(of_stream).min().or(quarantine)
+}
+
+/// The table for people, of teams in their order: those with a problem, and `well` of the others.
+pub fn text(teams: &[TeamStatus], threshold: Duration, well: usize, now: Instant) -> String {
+    let troubled = teams.iter().filter(|team| problem(team, threshold).is_some()).count();
+    let shown = troubled.saturating_add(well).min(teams.len());
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "team",
+        "stream",
+        "from",
+        "settled to",
+        "read to",
+        "lag",
+        "open",
+        "events",
+        "late",
+        "gaps",
+        "left to loss",
+        "note",
+    ]);
+    for row in teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now)) {
+        let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
+        let long = |seconds: Option<u64>| seconds.map_or_else(|| "-".to_owned(), span);
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        table.add_row([
+            printable(row.team),
+            row.stream.to_owned(),
+            moment(row.begins),
+            moment(row.settled_to),
+            moment(row.read_to),
+            long(row.lag_seconds),
+            number(row.open_windows),
+            number(row.events),
+            number(row.late),
+            number(row.gaps),
+            long(row.seconds_to_loss),
+            printable(&row.note),
+        ]);
+    }
+    let more = match teams.len() - shown {
+        0 => String::new(),
+        1 => "and 1 more team without a problem: `annals status --all` shows it\n".to_owned(),
+        more => format!("and {more} more teams without a problem: `annals status --all` shows them\n"),
+    };
+    format!("{table}\n{more}")
+}
+
+/// The same for programs, of every team.
+pub fn rows(teams: &[TeamStatus], threshold: Duration, now: Instant) -> RecordBatch {
+    let all: Vec<Row> = teams.iter().flat_map(|team| rows_of(team, threshold, now)).collect();
+    let texts = |of: for<'a> fn(&'a Row) -> &'a str| -> ArrayRef {
+        Arc::new(all.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect::<StringArray>())
+    };
+    let moments = |of: fn(&Row) -> Option<Instant>| -> ArrayRef {
+        Arc::new(all.iter().map(|row| of(row).map(Instant::micros)).collect::<TimestampMicrosecondArray>())
+    };
+    let numbers = |of: fn(&Row) -> Option<u64>| -> ArrayRef { Arc::new(all.iter().map(of).collect::<UInt64Array>()) };
+    let columns: [(&str, ArrayRef); 12] = [
+        ("team_id", texts(|row| row.team)),
+        ("stream", texts(|row| row.stream)),
+        ("begins", moments(|row| row.begins)),
+        ("settled_to", moments(|row| row.settled_to)),
+        ("read_to", moments(|row| row.read_to)),
+        ("lag_seconds", numbers(|row| row.lag_seconds)),
+        ("open_windows", numbers(|row| row.open_windows)),
+        ("events", numbers(|row| row.events)),
+        ("late", numbers(|row| row.late)),
+        ("gaps", numbers(|row| row.gaps)),
+        ("seconds_to_loss", numbers(|row| row.seconds_to_loss)),
+        ("note", texts(|row| &row.note)),
+    ];
+    let columns = columns.map(|(name, values)| (name, values, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+}
+
+fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>> {
+    let of_stream = |stream: &StreamStatus| Row {
+        team: &team.team,
+        stream: stream.stream.as_str(),
+        begins: stream.begins,
+        settled_to: stream.settled_to,
+        read_to: stream.read_to,
+        lag_seconds: stream.lag_seconds,
+        open_windows: Some(stream.open_windows),
+        events: Some(stream.events),
+        late: Some(stream.late),
+        gaps: Some(stream.gaps),
+        seconds_to_loss: stream.seconds_to_loss,
+        note: stream_note(stream, threshold),
+    };
+    let looked_at = team.inventory.looked_at;
+    let inventory = Row {
+        team: &team.team,
+        stream: "inventory",
+        read_to: looked_at,
+        lag_seconds: looked_at.map(|at| now.since(at).as_secs()),
+        note: inventory_note(&team.inventory),
+        ..Row::default()
+    };
+    let quarantine = Row {
+        team: &team.team,
+        stream: "quarantine",
+        events: Some(team.quarantined),
+        note: "`annals quarantine list` shows why".to_owned(),
+        ..Row::default()
+    };
+    let quarantine = (team.quarantined > 0).then_some(quarantine);
+    team.streams.iter().map(of_stream).chain([inventory]).chain(quarantine).collect()
+}
+
+fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
+    let mut notes = Vec::new();
+    if let Some(left) = stream.short_of_time(threshold, 0) {
+        notes.push(format!("warning: only {} left until unread events may be lost", span(left.as_secs())));
+    }
+    if stream.gaps > 0 {
+        notes.push("findings of kind gap say what was lost".to_owned());
+    }
+    notes.extend(stream.unstable.iter().map(|second| format!("{second} does not hold still and stays open")));
+    if stream.deprecated_history {
+        notes.push("read from the deprecated per-computer history".to_owned());
+    }
+    notes.join("; ")
+}
+
+fn inventory_note(inventory: &InventoryStatus) -> String {
+    if inventory.looked_at.is_none() {
+        return "people and computers were not looked at yet".to_owned();
+    }
+    let InventoryStatus { users, computers, groups, .. } = inventory;
+    let mut notes = vec![format!("{users} users, {computers} computers, {groups} groups")];
+    if !inventory.hidden.is_empty() {
+        let hidden: Vec<&str> = inventory.hidden.iter().map(|part| part.as_str()).collect();
+        notes.push(format!("the token may not see {}: nothing is known of them since", hidden.join(", ")));
+    }
+    if inventory.unknown_fields > 0 {
+        let count = inventory.unknown_fields;
+        notes.push(format!("{count} undocumented fields are not kept: findings of kind unknown_field name them"));
+    }
+    notes.join("; ")
+}
+
+#[cfg(test)]
+mod tests;

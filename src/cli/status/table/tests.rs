@@ -1,0 +1,89 @@
+//! The table of many teams: what comes first, what is left out, and what is said of it.
+
+use super::*;
+use crate::model::Stream;
+
+const NOW: i64 = 1_800_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn stream(stream: Stream) -> StreamStatus {
+    let read_to = Some(Instant::from_seconds(NOW - 60));
+    StreamStatus {
+        stream,
+        begins: read_to,
+        settled_to: read_to,
+        read_to,
+        lag_seconds: Some(60),
+        windows: 1,
+        sealed_windows: 0,
+        open_windows: 1,
+        open_seconds: Some(60),
+        unstable: Vec::new(),
+        events: 7,
+        late: 0,
+        gaps: 0,
+        seconds_to_loss: Some(80 * 86_400),
+        seconds_kept: Some(90 * 86_400),
+        deprecated_history: false,
+    }
+}
+
+fn team(id: String) -> TeamStatus {
+    TeamStatus {
+        team: id,
+        ledger_seq: 1,
+        ledger_head: String::new(),
+        committed_at: None,
+        quarantined: 0,
+        bytes: 0,
+        streams: Stream::ALL.map(stream).into(),
+        inventory: InventoryStatus { looked_at: Some(Instant::from_seconds(NOW - 120)), ..InventoryStatus::default() },
+    }
+}
+
+/// A thousand teams, five of them with a problem.
+fn thousand() -> Vec<TeamStatus> {
+    let mut teams: Vec<TeamStatus> = (0..1_000).map(|n| team(format!("team-{n:04}"))).collect();
+    teams[900].quarantined = 3;
+    teams[800].streams[1].gaps = 2;
+    teams[700].streams[0].unstable.push("activity[2026-11-20T00:00:01Z..2026-11-20T00:00:02Z)".to_owned());
+    teams[600].streams[1].seconds_to_loss = Some(7_200);
+    teams[500].streams[1].seconds_to_loss = Some(3_600);
+    problems_first(&mut teams, DAY);
+    teams
+}
+
+fn order(teams: &[TeamStatus]) -> Vec<&str> {
+    teams.iter().map(|team| team.team.as_str()).collect()
+}
+
+#[test]
+fn teams_with_a_problem_come_first_the_most_pressing_at_the_top() {
+    let teams = thousand();
+    let first = ["team-0500", "team-0600", "team-0700", "team-0800", "team-0900", "team-0000", "team-0001"];
+    assert_eq!(order(&teams)[..7], first);
+}
+
+#[test]
+fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
+    let (teams, now) = (thousand(), Instant::from_seconds(NOW));
+    let text = text(&teams, DAY, 10, now);
+    assert!(text.ends_with("and 985 more teams without a problem: `annals status --all` shows them\n"), "{text}");
+    // Borders, the header, 15 teams of four rows, the quarantine of one, and the line beneath.
+    assert_eq!(text.lines().count(), 4 + 15 * 4 + 1 + 1);
+    for said in ["warning: only 60m left until unread events may be lost", "does not hold still", "quarantine list"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let all = super::text(&teams, DAY, usize::MAX, now);
+    assert_eq!(all.lines().count(), 4 + 1_000 * 4 + 1);
+    assert!(
+        super::text(&teams[..6], DAY, 0, now)
+            .ends_with("and 1 more team without a problem: `annals status --all` shows it\n")
+    );
+}
+
+#[test]
+fn programs_get_a_row_of_everything() {
+    let rows = rows(&thousand(), DAY, Instant::from_seconds(NOW));
+    assert_eq!(rows.num_rows(), 4 * 1_000 + 1);
+}

@@ -18,7 +18,7 @@ use crate::model::TeamId;
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
-pub use daemon::{Alerts, Http, Rule, Schedule};
+pub use daemon::{Alerts, Http, Rule, Schedule, TeamMetrics};
 pub use file::{Inventory, Partition, Signing};
 pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::{open_to_others, readable_by_others};

@@ -15,7 +15,7 @@ use crate::alert::Watch;
 use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenInForce};
 use crate::archive::{Archive, ArchiveError, Guard as Lock, Signer, StoreError};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
 use crate::report::{Limits, Place};
@@ -48,6 +48,9 @@ const LOCK: &str = "daemon";
 pub struct RunArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+    /// Whether each team has series of its own in /metrics: auto (up to 100 teams), true or false
+    #[arg(long, env = "ANNALS_TEAM_METRICS", value_name = "WHEN")]
+    team_metrics: Option<TeamMetrics>,
 }
 
 pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
@@ -55,7 +58,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
         .enable_all()
         .build()
         .map_err(|source| Error::io("cannot start the runtime", source))?;
-    let ended = runtime.block_on(serve(global.clone(), args.catalog.clone()));
+    let ended = runtime.block_on(serve(global.clone(), args.clone()));
     // Work on other threads is waited for no longer: a commit that it cuts off is finished or dropped by the next opening.
     runtime.shutdown_timeout(COMMIT_GRACE);
     ended.map(|()| Exit::Done)
@@ -67,7 +70,7 @@ type SharedToken = Arc<Mutex<TokenInForce>>;
 /// What lives as long as the process, whatever is configured anew.
 struct Running {
     global: Global,
-    catalog: CatalogArgs,
+    args: RunArgs,
     clock: Arc<dyn Clock>,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
@@ -85,7 +88,7 @@ struct Running {
     commands: UnboundedSender<Command>,
 }
 
-async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
+async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let config = global.load()?;
     let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
     let clock = reading::clock();
@@ -100,7 +103,7 @@ async fn serve(global: Global, catalog: CatalogArgs) -> Result<(), Error> {
     let told = root.join(TOLD);
     let mut running = Running {
         global,
-        catalog,
+        args,
         clock,
         live,
         counts,
@@ -154,14 +157,14 @@ impl Running {
     }
 
     fn detector(&self, config: &Config) -> Detector {
-        let (config, catalog) = (config.clone(), self.catalog.clone());
+        let (config, catalog) = (config.clone(), self.args.catalog.clone());
         Detector { config, catalog, live: self.live.clone(), clock: self.clock.clone() }
     }
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
         let place = Place::new(look::open(config)?, &look::root(config)?)?;
-        let (settings, limits) = shown_as(config, &self.catalog);
+        let (settings, limits) = shown_as(config, &self.args);
         let shown = Shown {
             asking: Asking::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
@@ -223,7 +226,7 @@ impl Running {
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
-                let (settings, limits) = shown_as(&config, &self.catalog);
+                let (settings, limits) = shown_as(&config, &self.args);
                 port.regard(guard, settings, limits);
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
@@ -291,13 +294,18 @@ fn this_program() -> Result<PathBuf, Error> {
 }
 
 /// What the page needs of the configuration.
-fn shown_as(config: &Config, catalog: &CatalogArgs) -> (Settings, EngineLimits) {
+fn shown_as(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
     let limits = Limits { memory_mib, ..limits::limits(config) };
-    let queries = catalog.folder(config).cloned();
-    let settings =
-        Settings { queries, sql: config.http.sql, sql_time: config.http.sql_time, spill_parent: spill_parent.clone() };
+    let settings = Settings {
+        queries: args.catalog.folder(config).cloned(),
+        sql: config.http.sql,
+        sql_time: config.http.sql_time,
+        spill_parent: spill_parent.clone(),
+        team_metrics: args.team_metrics.unwrap_or(config.http.team_metrics),
+        time_left: config.alerts.time_left,
+    };
     (settings, EngineLimits { limits, spill_parent })
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -12,10 +13,12 @@ use crate::model::Severity;
 use super::cron::Cron;
 use super::{ConfigError, file, parse_duration};
 
-/// How far reports may look back for warnings.
+/// Teams up to which each has series of its own in the metrics, where nothing else is set.
+const TEAMS_IN_METRICS_MAX: usize = 100;
 /// A query of the page's visitor may take so long.
 const SQL_TIME_MIN: Duration = Duration::from_secs(1);
 const SQL_TIME_MAX: Duration = Duration::from_secs(600);
+/// How far reports may look back for warnings.
 const PERIOD_MIN: Duration = Duration::from_secs(3_600);
 const PERIOD_MAX: Duration = Duration::from_secs(92 * 86_400);
 
@@ -32,6 +35,39 @@ pub struct Schedule {
     pub reports: Cron,
 }
 
+/// Whether each team has series of its own in the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TeamMetrics {
+    /// Up to a hundred teams.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl TeamMetrics {
+    pub const fn shows(self, teams: usize) -> bool {
+        match self {
+            TeamMetrics::Auto => teams <= TEAMS_IN_METRICS_MAX,
+            TeamMetrics::Always => true,
+            TeamMetrics::Never => false,
+        }
+    }
+}
+
+impl FromStr for TeamMetrics {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(TeamMetrics::Auto),
+            "true" => Ok(TeamMetrics::Always),
+            "false" => Ok(TeamMetrics::Never),
+            _ => Err(format!("{text} is none of \"auto\", true and false")),
+        }
+    }
+}
+
 /// The daemon's port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
@@ -42,6 +78,7 @@ pub struct Http {
     pub sql: bool,
     /// How long it may take to.
     pub sql_time: Duration,
+    pub team_metrics: TeamMetrics,
 }
 
 /// Whom to warn, and of what.
@@ -116,7 +153,12 @@ pub(super) fn check_http(
         return Err(invalid(format!("{} is not between 1s and 10m", section.sql_time)));
     }
     let token_file = section.token_file.as_ref().map(|path| directory.join(path));
-    Ok(Http { listen, token_file, sql: section.sql, sql_time })
+    let team_metrics = match &section.team_metrics {
+        toml::Value::String(text) => text.parse::<TeamMetrics>(),
+        other => other.to_string().parse(),
+    };
+    let team_metrics = team_metrics.map_err(|message| ConfigError::invalid(place("http.team_metrics"), message))?;
+    Ok(Http { listen, token_file, sql: section.sql, sql_time, team_metrics })
 }
 
 pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> String) -> Result<Alerts, ConfigError> {

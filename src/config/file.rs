@@ -136,11 +136,19 @@ pub(super) struct Http {
     pub token_file: Option<PathBuf>,
     pub sql: bool,
     pub sql_time: String,
+    /// "auto", true or false.
+    pub team_metrics: toml::Value,
 }
 
 impl Default for Http {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:9464".into(), token_file: None, sql: false, sql_time: "30s".into() }
+        Self {
+            listen: "127.0.0.1:9464".into(),
+            token_file: None,
+            sql: false,
+            sql_time: "30s".into(),
+            team_metrics: "auto".into(),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.windows.partition, Partition::Month);
     assert_eq!(config.schedule.activity.as_str(), "*/5 * * * *");
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
+    assert_eq!(config.http.team_metrics, TeamMetrics::Auto);
     assert!(config.teams.is_empty() && config.warnings.is_empty());
     assert!(matches!(config.base_url(), Err(ConfigError::NoBaseUrl)));
     assert!(matches!(config.token_source(), Err(ConfigError::NoToken)));
@@ -117,6 +118,8 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
         ("[http]\nlisten = \"nine\"", "http.listen", "nine"),
         ("[http]\nsql_time = \"1h\"", "http.sql_time", "10m"),
+        ("[http]\nteam_metrics = \"some\"", "http.team_metrics", "none of \"auto\", true and false"),
+        ("[http]\nteam_metrics = 7", "http.team_metrics", "7 is none of"),
         ("[api]\nrequests_per_second = -1", "api.requests_per_second", "-1"),
         ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
         ("[api]\nconcurrency = -1", "line 2", "-1"),
@@ -193,4 +196,13 @@ fn the_example_file_shows_the_defaults_and_is_valid_with_every_key_in_force() {
     let example = load(EXAMPLE, Overrides::default()).unwrap();
     assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
     load(&whole_example(), Overrides::default()).unwrap();
+}
+
+#[test]
+fn each_team_has_its_own_metrics_as_configured_and_up_to_a_hundred_by_itself() {
+    let of =
+        |value: &str| load(&format!("[http]\nteam_metrics = {value}"), Overrides::default()).unwrap().http.team_metrics;
+    for (value, at_100, at_101) in [("\"auto\"", true, false), ("true", true, true), ("false", false, false)] {
+        assert_eq!((of(value).shows(100), of(value).shows(101)), (at_100, at_101), "{value}");
+    }
 }

@@ -289,7 +289,9 @@ impl Daemon {
     fn forget(&mut self, team: &TeamId) {
         self.timetable.remove(team);
         self.live.change(|shown| {
-            shown.teams.remove(team);
+            for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
+                shown.forgotten.entry(task).or_default().add(&live.counts);
+            }
         });
     }
 

@@ -89,6 +89,8 @@ pub struct Late {
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
+    /// What this process did for teams that it does not read any more.
+    pub forgotten: BTreeMap<Task, Flushed>,
     pub verified: Option<Verified>,
     pub detections: Detections,
     /// Why the service's list of teams could not be read, the last time.

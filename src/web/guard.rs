@@ -166,6 +166,7 @@ fn refusal(uri: &Uri, problem: Problem) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::TeamMetrics;
     use std::io::Write;
     use std::time::Duration;
 
@@ -176,7 +177,14 @@ mod tests {
             file
         });
         let token_file = file.as_ref().map(|file| file.path().to_owned());
-        (Http { listen: listen.parse().unwrap(), token_file, sql: false, sql_time: Duration::from_secs(30) }, file)
+        let http = Http {
+            listen: listen.parse().unwrap(),
+            token_file,
+            sql: false,
+            sql_time: Duration::from_secs(30),
+            team_metrics: TeamMetrics::Auto,
+        };
+        (http, file)
     }
 
     #[test]

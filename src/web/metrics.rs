@@ -1,5 +1,7 @@
 //! Metrics in the text format of Prometheus.
 
+mod teams;
+
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,10 +9,12 @@ use std::time::Duration;
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use crate::model::{Instant, Severity, TeamId};
-use crate::pipeline::{Flushed, Live, Progress, Snapshot, StreamStatus, TeamLive};
+use crate::model::{Instant, Severity, Stream, TeamId};
+use crate::pipeline::{Flushed, Live, Progress, Snapshot};
 
+use super::Settings;
 use super::names::{self, Kind, Name};
+use teams::Measure;
 
 /// Upper bounds of the histogram of commits, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -30,10 +34,11 @@ impl Metrics {
     }
 
     /// The text of all metrics at `now`.
-    pub fn render(&self, live: &Live, now: Instant) -> String {
+    pub fn render(&self, live: &Live, settings: &Settings, now: Instant) -> String {
         let _one = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
         let (shown, late) = (live.snapshot(), live.late(now).unwrap_or_default());
-        let late: HashSet<(&TeamId, &str)> = late.iter().map(|late| (&late.team, late.stream.as_str())).collect();
+        let late: HashSet<(&TeamId, Stream)> = late.iter().map(|late| (&late.team, late.stream)).collect();
+        let measure = Measure { now, late: &late, time_left: settings.time_left };
         let standing = recorder();
         with_local_recorder(&standing, || {
             gauge(names::BUILD_INFO, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
@@ -41,14 +46,9 @@ impl Metrics {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
             }
             whole(&shown);
-            for (team, shown) in &shown.teams {
-                of_team(team, shown, now);
-                for task in shown.tasks.keys() {
-                    let is_late = late.contains(&(team, task.as_str()));
-                    if matches!(task, crate::pipeline::schedule::Task::Read(_)) {
-                        gauge(names::STREAM_LATE, of_stream(team, task.as_str()), f64::from(u8::from(is_late)));
-                    }
-                }
+            measure.totals(&shown);
+            if settings.team_metrics.shows(shown.teams.len()) {
+                shown.teams.iter().for_each(|(team, live)| measure.team(team, live));
             }
         });
         standing.handle().render() + &self.commits.handle().render()
@@ -116,62 +116,6 @@ fn detections(shown: &Snapshot) {
             gauge(names::DETECTIONS, labels, count as f64);
         }
     }
-}
-
-fn of_team(team: &TeamId, shown: &TeamLive, now: Instant) {
-    for (task, live) in &shown.tasks {
-        let labels = || vec![label(team), Label::new("task", task.as_str())];
-        gauge(names::TASK_FAILURES, labels(), f64::from(live.standing.failures));
-        gauge(names::TASK_UNFINISHED, labels(), f64::from(u8::from(live.standing.is_unfinished)));
-        if let Some(at) = live.done_at {
-            gauge(names::TASK_DONE_AT, labels(), at.seconds() as f64);
-        }
-        if matches!(task, crate::pipeline::schedule::Task::Read(_)) {
-            for (name, count) in [
-                (names::EVENTS_NEW, live.counts.rows),
-                (names::EVENTS_LATE, live.counts.late),
-                (names::EVENTS_DUPLICATE, live.counts.repeated),
-                (names::EVENTS_QUARANTINED, live.counts.rejects),
-                (names::COMMITS, live.counts.commits),
-                (names::GAPS_RECORDED, live.counts.gaps),
-            ] {
-                counter(name, of_stream(team, task.as_str()), count);
-            }
-        }
-    }
-    let Some(status) = &shown.status else { return };
-    gauge(names::QUARANTINED, vec![label(team)], status.quarantined as f64);
-    gauge(names::ARCHIVE_BYTES, vec![label(team)], status.bytes as f64);
-    gauge(names::LEDGER_SEQ, vec![label(team)], status.ledger_seq as f64);
-    let aged = shown.seen_at.map_or(Duration::ZERO, |at| now.since(at)).as_secs();
-    for stream in &status.streams {
-        of_status(team, stream, aged, now);
-    }
-}
-
-/// `aged`: seconds since the status was taken.
-fn of_status(team: &TeamId, stream: &StreamStatus, aged: u64, now: Instant) {
-    let labels = || of_stream(team, stream.stream.as_str());
-    gauge(names::GAPS, labels(), stream.gaps as f64);
-    if let Some(read_to) = stream.read_to {
-        gauge(names::LAG, labels(), now.since(read_to).as_secs_f64());
-    }
-    if let Some(left) = stream.seconds_to_loss {
-        gauge(names::TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
-    }
-    if let Some(kept) = stream.seconds_kept {
-        gauge(names::KEPT, labels(), kept as f64);
-    }
-    let age = stream.open_seconds.map_or(0, |age| age + aged);
-    gauge(names::WINDOW_AGE, labels(), age as f64);
-}
-
-fn label(team: &TeamId) -> Label {
-    Label::new("team", team.as_str().to_owned())
-}
-
-fn of_stream(team: &TeamId, stream: &'static str) -> Vec<Label> {
-    vec![label(team), Label::new("stream", stream)]
 }
 
 fn gauge(name: Name, labels: Vec<Label>, value: f64) {

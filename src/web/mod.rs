@@ -38,6 +38,7 @@ use futures::channel::oneshot;
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
+use crate::config::TeamMetrics;
 use crate::pipeline::Live;
 
 pub use asking::{Asking, EngineLimits};
@@ -60,7 +61,7 @@ pub struct Shown {
     pub visitors: Visitors,
 }
 
-/// What of the configuration the page needs.
+/// What of the configuration the page and the metrics need.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// A folder of the user's own reports.
@@ -71,6 +72,10 @@ pub struct Settings {
     pub sql_time: Duration,
     /// Where files are made that are taken away.
     pub spill_parent: PathBuf,
+    /// Whether each team has series of its own in the metrics.
+    pub team_metrics: TeamMetrics,
+    /// With less left until a loss a stream is short of time.
+    pub time_left: Duration,
 }
 
 impl Shown {
@@ -149,6 +154,6 @@ fn router(shown: Arc<Shown>) -> Router {
 }
 
 async fn scrape(State(shown): State<Arc<Shown>>) -> Response {
-    let text = shown.metrics.render(&shown.live, shown.clock.now());
+    let text = shown.metrics.render(&shown.live, &shown.settings(), shown.clock.now());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -77,29 +77,45 @@ fn asked(query: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-#[test]
-fn rules_and_dashboard_ask_for_metrics_and_labels_that_the_program_has() {
+/// What a daemon of one team lets be scraped once everything has run.
+fn scraped(variables: &[(&str, &str)]) -> String {
     let scene = Scene::new(1);
     scene.configure(&format!("{}verify = \"*/3 * * * * *\"\nreports = \"*/3 * * * * *\"\n", super::program::POLLS));
-    let daemon = scene.start();
+    let daemon = scene.start_with(variables);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("a check of the archive", || daemon.metric(names::VERIFY_AT.name));
     wait_for("a run of the reports", || daemon.metric(names::REPORTS_AT.name));
-    let scraped = daemon.get("/metrics").1;
+    let text = daemon.get("/metrics").1;
     daemon.stop();
-    let there = names_in(&scraped);
-    let mut queries = Vec::new();
-    let rules = documents(&text("prometheus/annals.rules.yml")).remove(0);
-    strings_under(&rules, &["expr"], &mut queries);
-    assert!(queries.len() >= 10);
-    let dashboard: Value = serde_json::from_str(&text("grafana/annals.json")).unwrap();
-    strings_under(&dashboard, &["expr", "definition"], &mut queries);
-    assert!(queries.len() >= 30);
+    text
+}
+
+/// Every query of the rules, and of the dashboard.
+fn queries() -> [Vec<String>; 2] {
+    let (mut rules, mut dashboard) = (Vec::new(), Vec::new());
+    strings_under(&documents(&text("prometheus/annals.rules.yml"))[0], &["expr"], &mut rules);
+    assert!(rules.len() >= 10);
+    let panels: Value = serde_json::from_str(&text("grafana/annals.json")).unwrap();
+    strings_under(&panels, &["expr"], &mut dashboard);
+    assert!(dashboard.len() >= 20);
+    [rules, dashboard]
+}
+
+/// The metric's name without the ending of a histogram.
+fn base_name<'a>(metric: &'a str, there: &BTreeSet<String>) -> &'a str {
+    let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|ending| metric.strip_suffix(ending));
+    histogram.filter(|name| there.contains(*name)).unwrap_or(metric)
+}
+
+#[test]
+fn rules_and_dashboard_ask_for_metrics_and_labels_that_the_program_has() {
+    let there = names_in(&scraped(&[]));
     let mut drawn = BTreeSet::new();
-    for query in &queries {
+    let variable = "label_values(annals_team_ledger_seq, team)".to_owned();
+    assert!(text("grafana/annals.json").contains(&variable));
+    for query in queries().concat().iter().chain([&variable]) {
         for (metric, labels) in asked(query) {
-            let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|ending| metric.strip_suffix(ending));
-            let name = histogram.filter(|name| there.contains(*name)).unwrap_or(&metric);
+            let name = base_name(&metric, &there);
             assert!(there.contains(name), "{name} is not scraped: {query}");
             let known = names::ALL.iter().find(|known| known.name == name).unwrap();
             let is_known = |label: &String| known.labels.contains(&label.as_str());
@@ -108,6 +124,21 @@ fn rules_and_dashboard_ask_for_metrics_and_labels_that_the_program_has() {
         }
     }
     assert!(drawn.len() >= 20, "{drawn:?}");
+}
+
+#[test]
+fn rules_and_dashboard_work_without_series_of_each_team() {
+    let text = scraped(&[("ANNALS_TEAM_METRICS", "false")]);
+    assert!(!text.contains("team=\""), "{text}");
+    let there = names_in(&text);
+    for query in queries().concat() {
+        let names: Vec<String> = asked(&query).into_iter().map(|(metric, _)| metric).collect();
+        let totals: Vec<&String> = names.iter().filter(|name| !name.starts_with("annals_team_")).collect();
+        assert!(!totals.is_empty() || names.is_empty(), "{query} shows nothing");
+        for name in totals {
+            assert!(there.contains(base_name(name, &there)), "{name} is not scraped: {query}");
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod port;
 mod program;
 mod restore;
 mod systemd;
+mod thousand;
 mod trouble;
 mod virtual_time;
 mod weight;

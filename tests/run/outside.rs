@@ -175,7 +175,7 @@ fn another_token_in_the_file_is_used_without_a_restart() {
     // Refused in the middle of work, as after a rotation, and waiting for minutes.
     fail(&scene, "team".into(), |request, word| request.path.contains(word).then(unauthorized).flatten());
     let team = scene.team(0);
-    let failures = format!("annals_task_failures{{team=\"{team}\",task=\"connections\"}}");
+    let failures = format!("annals_team_task_failures{{team=\"{team}\",task=\"connections\"}}");
     wait_for("failures", || daemon.metric(&failures).filter(|count| *count >= 4.0));
     scene.sandbox.handle.set_faults(None);
     scene.set_token(&scene.sandbox.admin_token);
@@ -203,8 +203,8 @@ fn one_team_that_is_refused_leaves_the_others_alone() {
     assert!(late[0]["error"].as_str().unwrap().contains("refused the token"), "{late:?}");
     scene.connect(&well, "well");
     wait_for("its events", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
-    assert!(daemon.metric(&format!("annals_task_failures{{team=\"{refused}\",task=\"billing\"}}")) >= Some(1.0));
-    assert_eq!(daemon.metric(&format!("annals_stream_late{{team=\"{well}\",stream=\"connections\"}}")), Some(0.0));
+    assert!(daemon.metric(&format!("annals_team_task_failures{{team=\"{refused}\",task=\"billing\"}}")) >= Some(1.0));
+    assert_eq!(daemon.metric(&format!("annals_team_stream_late{{team=\"{well}\",stream=\"connections\"}}")), Some(0.0));
     daemon.stop();
 }
 
@@ -224,7 +224,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     scene.connect(&stuck, "stuck");
     scene.connect(&well, "well");
     wait_for("the other team's event", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
-    let failures = format!("annals_task_failures{{team=\"{stuck}\",task=\"connections\"}}");
+    let failures = format!("annals_team_task_failures{{team=\"{stuck}\",task=\"connections\"}}");
     wait_for("a failure", || daemon.metric(&failures).filter(|count| *count >= 1.0));
     wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     std::fs::remove_file(&place).unwrap();
@@ -275,8 +275,8 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_of_them() {
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let team = scene.team(0);
-    let seq = format!("annals_ledger_seq{{team=\"{team}\"}}");
-    let looked = format!("annals_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
+    let seq = format!("annals_team_ledger_seq{{team=\"{team}\"}}");
+    let looked = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
     wait_for("the look at people and computers", || daemon.metric(&looked));
     assert!(scene.count("inventory_users") > 0);
     pause(Duration::from_secs(3));

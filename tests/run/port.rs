@@ -46,7 +46,8 @@ fn every_metric_is_listed_in_one_place_and_every_listed_one_is_there() {
         assert!(name.labels.is_empty() || labels, "{}: {sample:?}", name.name);
     }
     let team = scene.team(0);
-    let new = daemon.metric(&format!("annals_events_new_total{{team=\"{team}\",stream=\"connections\"}}")).unwrap();
+    let new =
+        daemon.metric(&format!("annals_team_events_new_total{{team=\"{team}\",stream=\"connections\"}}")).unwrap();
     assert_eq!(new, scene.count(&format!("connections where team_id = '{team}'")) as f64);
     assert!(daemon.metric("annals_commit_seconds_count").unwrap() >= 2.0);
     assert_eq!(daemon.metric("annals_verify_faults"), Some(0.0));

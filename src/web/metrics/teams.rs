@@ -1,0 +1,172 @@
+//! What is scraped of the teams: the totals always, and the series of each team if they are wanted.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use metrics::Label;
+
+use crate::model::{Instant, Stream, TeamId};
+use crate::pipeline::schedule::Task;
+use crate::pipeline::{Flushed, Snapshot, StreamStatus, TeamLive};
+
+use super::super::names::{self, Name};
+use super::{counter, gauge};
+
+/// Counts of one stream, by name: of all teams, then of one.
+const COUNTS: [(Name, Name, fn(&Flushed) -> u64); 6] = [
+    (names::EVENTS_NEW, names::TEAM_EVENTS_NEW, |counts| counts.rows),
+    (names::EVENTS_LATE, names::TEAM_EVENTS_LATE, |counts| counts.late),
+    (names::EVENTS_DUPLICATE, names::TEAM_EVENTS_DUPLICATE, |counts| counts.repeated),
+    (names::EVENTS_QUARANTINED, names::TEAM_EVENTS_QUARANTINED, |counts| counts.rejects),
+    (names::COMMITS, names::TEAM_COMMITS, |counts| counts.commits),
+    (names::GAPS_RECORDED, names::TEAM_GAPS_RECORDED, |counts| counts.gaps),
+];
+
+/// One stream of all teams.
+#[derive(Default)]
+struct StreamTotals {
+    streams: u64,
+    late: u64,
+    short_of_time: u64,
+    gaps: u64,
+    counts: Flushed,
+    lag: Option<Duration>,
+    left: Option<u64>,
+    window_age: u64,
+}
+
+/// One task of all teams.
+#[derive(Default)]
+struct TaskTotals {
+    failures: u32,
+    unfinished: u64,
+}
+
+/// The moment, which streams are late then, and with how much time left a stream is short of it.
+pub(super) struct Measure<'a> {
+    pub now: Instant,
+    pub late: &'a HashSet<(&'a TeamId, Stream)>,
+    pub time_left: Duration,
+}
+
+impl Measure<'_> {
+    /// Tells what all teams come to.
+    pub fn totals(&self, shown: &Snapshot) {
+        let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
+        let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
+        for (task, counts) in &shown.forgotten {
+            if let Task::Read(stream) = task {
+                streams.entry(*stream).or_default().counts.add(counts);
+            }
+        }
+        for (team, live) in &shown.teams {
+            for (task, live) in &live.tasks {
+                let totals = tasks.entry(*task).or_default();
+                totals.failures = totals.failures.max(live.standing.failures);
+                totals.unfinished += u64::from(live.standing.is_unfinished);
+                if let Task::Read(stream) = *task {
+                    let totals = streams.entry(stream).or_default();
+                    totals.streams += 1;
+                    totals.late += u64::from(self.late.contains(&(team, stream)));
+                    totals.counts.add(&live.counts);
+                }
+            }
+            for stream in live.status.iter().flat_map(|status| &status.streams) {
+                self.add(streams.entry(stream.stream).or_default(), stream, self.aged(live));
+            }
+        }
+        let statuses = || shown.teams.values().filter_map(|live| live.status.as_ref());
+        gauge(names::QUARANTINED, vec![], statuses().map(|status| status.quarantined).sum::<u64>() as f64);
+        gauge(names::ARCHIVE_BYTES, vec![], statuses().map(|status| status.bytes).sum::<u64>() as f64);
+        for (stream, totals) in streams {
+            tell_stream(stream, &totals);
+        }
+        for (task, totals) in tasks {
+            let labels = || vec![Label::new("task", task.as_str())];
+            gauge(names::TASK_FAILURES, labels(), f64::from(totals.failures));
+            gauge(names::TASKS_UNFINISHED, labels(), totals.unfinished as f64);
+        }
+    }
+
+    fn add(&self, totals: &mut StreamTotals, stream: &StreamStatus, aged: u64) {
+        totals.gaps += stream.gaps;
+        totals.short_of_time += u64::from(stream.short_of_time(self.time_left, aged).is_some());
+        totals.lag = totals.lag.max(stream.read_to.map(|read_to| self.now.since(read_to)));
+        let left = stream.seconds_to_loss.map(|left| left.saturating_sub(aged));
+        totals.left = totals.left.into_iter().chain(left).min();
+        totals.window_age = totals.window_age.max(stream.open_seconds.map_or(0, |age| age + aged));
+    }
+
+    /// Seconds since the team's status was taken.
+    fn aged(&self, live: &TeamLive) -> u64 {
+        live.seen_at.map_or(Duration::ZERO, |at| self.now.since(at)).as_secs()
+    }
+
+    /// Tells of one team.
+    pub fn team(&self, team: &TeamId, live: &TeamLive) {
+        for (task, live) in &live.tasks {
+            let labels = || vec![label(team), Label::new("task", task.as_str())];
+            gauge(names::TEAM_TASK_FAILURES, labels(), f64::from(live.standing.failures));
+            gauge(names::TEAM_TASK_UNFINISHED, labels(), f64::from(u8::from(live.standing.is_unfinished)));
+            if let Some(at) = live.done_at {
+                gauge(names::TEAM_TASK_DONE_AT, labels(), at.seconds() as f64);
+            }
+            if let Task::Read(stream) = *task {
+                let is_late = self.late.contains(&(team, stream));
+                gauge(names::TEAM_STREAM_LATE, of_stream(team, stream), f64::from(u8::from(is_late)));
+                for (_, name, count) in COUNTS {
+                    counter(name, of_stream(team, stream), count(&live.counts));
+                }
+            }
+        }
+        let Some(status) = &live.status else { return };
+        gauge(names::TEAM_QUARANTINED, vec![label(team)], status.quarantined as f64);
+        gauge(names::TEAM_ARCHIVE_BYTES, vec![label(team)], status.bytes as f64);
+        gauge(names::TEAM_LEDGER_SEQ, vec![label(team)], status.ledger_seq as f64);
+        for stream in &status.streams {
+            self.team_status(team, stream, self.aged(live));
+        }
+    }
+
+    fn team_status(&self, team: &TeamId, stream: &StreamStatus, aged: u64) {
+        let labels = || of_stream(team, stream.stream);
+        gauge(names::TEAM_GAPS, labels(), stream.gaps as f64);
+        if let Some(read_to) = stream.read_to {
+            gauge(names::TEAM_LAG, labels(), self.now.since(read_to).as_secs_f64());
+        }
+        if let Some(left) = stream.seconds_to_loss {
+            gauge(names::TEAM_TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
+        }
+        if let Some(kept) = stream.seconds_kept {
+            gauge(names::TEAM_KEPT, labels(), kept as f64);
+        }
+        let age = stream.open_seconds.map_or(0, |age| age + aged);
+        gauge(names::TEAM_WINDOW_AGE, labels(), age as f64);
+    }
+}
+
+fn tell_stream(stream: Stream, totals: &StreamTotals) {
+    let labels = || vec![Label::new("stream", stream.as_str())];
+    for (name, _, count) in COUNTS {
+        counter(name, labels(), count(&totals.counts));
+    }
+    gauge(names::STREAMS, labels(), totals.streams as f64);
+    gauge(names::STREAMS_LATE, labels(), totals.late as f64);
+    gauge(names::STREAMS_SHORT, labels(), totals.short_of_time as f64);
+    gauge(names::GAPS, labels(), totals.gaps as f64);
+    gauge(names::WINDOW_AGE, labels(), totals.window_age as f64);
+    if let Some(lag) = totals.lag {
+        gauge(names::LAG, labels(), lag.as_secs_f64());
+    }
+    if let Some(left) = totals.left {
+        gauge(names::TIME_LEFT, labels(), left as f64);
+    }
+}
+
+fn label(team: &TeamId) -> Label {
+    Label::new("team", team.as_str().to_owned())
+}
+
+fn of_stream(team: &TeamId, stream: Stream) -> Vec<Label> {
+    vec![label(team), Label::new("stream", stream.as_str())]
+}

@@ -1,5 +1,4 @@
-//! Lets the programs find the SQL engine's shared library: beside an installed program, where the build found it, or
-//! among what the engine's own build script downloaded. And lists the reports of `queries/`, which the program embeds.
+//! Lets the programs find the SQL engine's shared library: beside an installed program, or where the build found it. And lists the reports of `queries/`, which the program embeds.
 
 use std::path::Path;
 
@@ -19,13 +18,17 @@ fn main() {
     for place in ["/../lib/annals", "/deps", ""] {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{origin}{place}");
     }
+    let downloads = std::env::var_os("DUCKDB_DOWNLOAD_LIB").is_some_and(|value| value != "0");
+    assert!(
+        !downloads,
+        "DUCKDB_DOWNLOAD_LIB takes a library that nothing checks: use `make build`, or set DUCKDB_LIB_DIR"
+    );
     match std::env::var("DUCKDB_LIB_DIR") {
         Ok(directory) => println!("cargo::rustc-link-arg=-Wl,-rpath,{directory}"),
-        Err(_) if std::env::var_os("DUCKDB_DOWNLOAD_LIB").is_none_or(|value| value == "0") => println!(
+        Err(_) => println!(
             "cargo::warning=if the linker does not find libduckdb: use `make build`, or `cargo build --release \
              --features bundled`, or set DUCKDB_LIB_DIR"
         ),
-        Err(_) => {}
     }
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The browser that the pages are tested in, and the library that drives it.
 #
-#   scripts/browser.sh install    gets what is missing: playwright-core by npm, pinned, into the cache; chromium from the
-#                                 system's packages when this is root, else as playwright's own download
+#   scripts/browser.sh install    gets what is missing: playwright-core by npm, each package pinned by hash, into the cache;
+#                                 chromium from the system's packages, which apt checks, when this is root
 #   scripts/browser.sh find       prints two lines, the folder of modules and the browser; fails with the reason
 #
-# Nothing is written into the checkout. ANNALS_CHROMIUM names a browser of your own.
+# Nothing is written into the checkout. ANNALS_CHROMIUM names a browser of your own. Playwright's own download of a browser
+# is not used: no hash of it is published.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../tests/browser" && pwd)
@@ -14,7 +15,6 @@ if command -v sha256sum >/dev/null; then sums=sha256sum; else sums='shasum -a 25
 pin=$($sums "$here/package-lock.json" | cut -c1-12)
 cache=$cache_root/browser-$pin
 modules=$cache/node_modules
-export PLAYWRIGHT_BROWSERS_PATH=$cache_root/browsers
 
 say() { printf 'browser: %s\n' "$*" >&2; }
 
@@ -27,9 +27,7 @@ browser_path() {
   for name in chromium chromium-browser google-chrome google-chrome-stable; do
     found=$(command -v "$name") && printf '%s\n' "$found" && return 0
   done
-  found=$(find "$PLAYWRIGHT_BROWSERS_PATH" -type f \( -name chrome -o -name headless_shell -o -name chrome-headless-shell \) \
-    -perm -u+x 2>/dev/null | sort | tail -n 1)
-  [ -n "$found" ] && printf '%s\n' "$found"
+  return 1
 }
 
 install_modules() {
@@ -50,19 +48,22 @@ install_modules() {
   fi
 }
 
+# apt-get takes only packages that a key of the system's has signed, whatever the system is set to allow.
+signed=(-o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false)
+
 install_chromium() {
   browser_path >/dev/null && return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     say 'installing chromium with apt-get'
-    if apt-get install -y --no-install-recommends chromium >/dev/null 2>&1 ||
-      { apt-get update >/dev/null 2>&1 && apt-get install -y --no-install-recommends chromium >/dev/null 2>&1; }; then
+    local install=(apt-get "${signed[@]}" install -y --no-install-recommends chromium)
+    if "${install[@]}" >/dev/null 2>&1 || { apt-get "${signed[@]}" update >/dev/null 2>&1 && "${install[@]}" >/dev/null 2>&1; }; then
       browser_path >/dev/null && return 0
     fi
     say 'apt-get could not install chromium'
   fi
-  say 'downloading chromium the way playwright does'
-  node "$modules/playwright-core/cli.js" install chromium-headless-shell >&2 || { say 'the download failed'; return 1; }
-  browser_path >/dev/null
+  say 'install chromium from the packages of your system (apt-get install chromium, dnf install chromium, brew install --cask'
+  say 'chromium), or set ANNALS_CHROMIUM to a browser that you trust'
+  return 1
 }
 
 case ${1:-} in

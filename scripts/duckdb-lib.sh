@@ -8,8 +8,8 @@
 #   1. DUCKDB_LIB_DIR, when it is set
 #   2. a copy in the cache, ${XDG_CACHE_HOME:-$HOME/.cache}/annals
 #   3. the npm package for this platform, pinned and checked by hash, which then fills the cache
-#   4. the download of the duckdb crate's own build script
-#   5. the engine's source (--features bundled): half an hour, and a C++ compiler
+#   4. the engine's source (--features bundled), which Cargo.lock pins: half an hour, and a C++ compiler
+# A package that can be fetched and has another hash ends the script: nothing is taken in its place.
 set -euo pipefail
 
 readonly version=1.5.6
@@ -28,9 +28,22 @@ case $host in
     package_sha512=21772b64913a904a8cd19e30c1d5671811d7fdface4b7dd53cd0300d743f43e16cf386f4e7c41ef78721ac208870d2651bc6375072145387817824315b998dd5
     library_sha256=3f4962cdd266eab2b479a5b5a4a6d063d279b2954ae814ed00385d553b747633
     ;;
-  aarch64-unknown-linux-gnu) platform=linux-arm64 ;;
-  x86_64-apple-darwin) platform=darwin-x64 library=libduckdb.dylib ;;
-  aarch64-apple-darwin) platform=darwin-arm64 library=libduckdb.dylib ;;
+  aarch64-unknown-linux-gnu)
+    platform=linux-arm64
+    package_sha512=de39d46838a5d41ac5ffabc067055a227275c6805a5861c1e0f0e2527cc958a0a8f1af132f1f63eff80fc8f97f5064417edad822e4e28516527c5e2658c82d58
+    library_sha256=23686593dba4ec22c6e581bb1c843b3964e84c4bc4d0063d8b4daddd2e20e30a
+    ;;
+  x86_64-apple-darwin)
+    platform=darwin-x64 library=libduckdb.dylib
+    package_sha512=b55c1464dbdd42868f261ae1dead9eea3c66d4c85a84d1c940afe9bc2c9ca38e8d5f4984b86ce5c3d8b49f6300ae0b32cdc71d0b049c38af5cb5bcabfb7a0c6d
+    library_sha256=75a519cb914ae36ca22cff0995a8a2e8c9a46990b8c0a479514f741a0d93f344
+    ;;
+  aarch64-apple-darwin)
+    # The library is a universal one, the same as for darwin-x64.
+    platform=darwin-arm64 library=libduckdb.dylib
+    package_sha512=2854ff27fa72a2eb800f58dfb4021f716551768ae0f9cff2551fc124bf0b24aad24fe9980b877b412b90fa25d261b1691c435401e6546a05eb30fb594fc5f3b2
+    library_sha256=75a519cb914ae36ca22cff0995a8a2e8c9a46990b8c0a479514f741a0d93f344
+    ;;
   *) platform=$host ;;
 esac
 cache_root=${XDG_CACHE_HOME:-$HOME/.cache}/annals
@@ -62,6 +75,13 @@ fetch_package() {
     "https://registry.npmjs.org/@duckdb/$name/-/$name-$package_version.tgz"
 }
 
+# Ends everything: what was fetched is not what was pinned, and nothing is built from it or from anything unchecked instead.
+refuse() {
+  say "$1 does not have the pinned hash: stopped, and nothing of it is used"
+  say "fetch it from another network or mirror, set DUCKDB_LIB_DIR to a library you trust, or build with --features bundled"
+  exit 1
+}
+
 # Fills the cache from the npm package. Every run works in a directory of its own and renames the checked library into
 # place, so that runs side by side, or one that is killed, leave a whole file or none.
 from_package() {
@@ -76,29 +96,12 @@ from_package() {
   fetch_package "$work" || return 1
   local archive
   archive=$(find "$work" -name '*.tgz' | head -n 1)
-  if [ -z "$archive" ] || ! has_hash 512 "$package_sha512" "$archive"; then
-    say "the fetched package does not have the pinned hash, and is not used"
-    return 1
-  fi
+  [ -n "$archive" ] || { say "npm brought no package"; return 1; }
+  has_hash 512 "$package_sha512" "$archive" || refuse "the fetched package @duckdb/node-bindings-$platform@$package_version"
   tar -xzf "$archive" -C "$work" "package/$library" || return 1
-  has_hash 256 "$library_sha256" "$work/package/$library" || return 1
+  has_hash 256 "$library_sha256" "$work/package/$library" || refuse "$library of the fetched package"
   mv -f "$work/package/$library" "$cache/$library"
   rm -rf "$work"
-}
-
-# Whether the duckdb crate's build script can bring the library: an earlier download, or a reachable server.
-crate_can_download() {
-  local archive
-  case $host in
-    x86_64-unknown-linux-gnu) archive=libduckdb-linux-amd64.zip ;;
-    aarch64-unknown-linux-gnu) archive=libduckdb-linux-arm64.zip ;;
-    *-apple-darwin) archive=libduckdb-osx-universal.zip ;;
-    *) return 1 ;;
-  esac
-  [ -f "${CARGO_TARGET_DIR:-target}/duckdb-download/$host/$version/$library" ] && return 0
-  command -v curl >/dev/null || return 1
-  curl -fsSIL --connect-timeout 15 -o /dev/null \
-    "https://github.com/duckdb/duckdb/releases/download/v$version/$archive" 2>/dev/null
 }
 
 choose() {
@@ -114,14 +117,10 @@ choose() {
   elif from_package; then
     export DUCKDB_LIB_DIR=$cache
     say "fetched @duckdb/node-bindings-$platform $package_version into $cache"
-  elif crate_can_download; then
-    export DUCKDB_DOWNLOAD_LIB=1
-    unset DUCKDB_LIB_DIR
-    say "the duckdb crate downloads its own library"
   else
     features=(--features bundled)
     unset DUCKDB_LIB_DIR
-    say "no prebuilt library can be had: building the engine from source, about half an hour"
+    say "no prebuilt library can be had: the engine is built from its source, in about half an hour"
   fi
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # promtool, which checks deploy/prometheus.
 #
-#   scripts/promtool.sh install    takes it out of Debian's package prometheus, into the cache; installs nothing else
+#   scripts/promtool.sh install    takes it out of Debian's package prometheus, which apt checks, into the cache; installs
+#                                  nothing else
 #   scripts/promtool.sh find       prints where it is; fails where it is not
 set -euo pipefail
 
@@ -17,7 +18,17 @@ install_tool() {
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  (cd "$work" && apt-get download prometheus >/dev/null 2>&1) || return 1
+  # Only a package that a key of the system's has signed, whatever the system is set to allow.
+  (cd "$work" && apt-get -o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false \
+    download prometheus >/dev/null 2>&1) || return 1
+  # A mirror in between is not trusted: the hash is the one of the signed list.
+  local listed
+  listed=$(apt-cache show "$(dpkg-deb -f "$work"/prometheus_*.deb Package Version | awk '{ print $2 }' | paste -sd=)" |
+    sed -n 's/^SHA256: //p' | head -n 1)
+  if [ -z "$listed" ] || ! printf '%s  %s\n' "$listed" "$(echo "$work"/prometheus_*.deb)" | sha256sum -c --status; then
+    echo 'promtool: the fetched package does not have the hash of the signed list: stopped' >&2
+    exit 1
+  fi
   dpkg-deb -x "$work"/prometheus_*.deb "$work/tree"
   mkdir -p "$cache"
   mv -f "$work/tree/usr/bin/promtool" "$cache/promtool"
@@ -26,5 +37,5 @@ install_tool() {
 case ${1:-} in
   install) install_tool || echo 'promtool: it cannot be had here; the test of deploy/prometheus is skipped' >&2 ;;
   find) find_tool ;;
-  *) sed -n '2,5p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,6p' "$0" >&2; exit 2 ;;
 esac

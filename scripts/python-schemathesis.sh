@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the path of schemathesis, the tester that holds the sandbox against its OpenAPI description. It is installed from
-# PyPI, every package pinned by version, into a virtual environment in the cache.
+# PyPI, every package pinned by hash, into a virtual environment in the cache.
 #
 #   schemathesis=$(scripts/python-schemathesis.sh)
 #
@@ -34,7 +34,7 @@ if ! works "$place"; then
     trap 'rm -f "$log"' EXIT
     "$python" -m venv "$place" >"$log" 2>&1 || skip "$python cannot make a virtual environment: $(tail -n 1 "$log")"
     "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-      -r "$requirements" >"$log" 2>&1 ||
+      --require-hashes -r "$requirements" >"$log" 2>&1 ||
       skip "pip cannot install schemathesis: $(grep -m 1 ERROR "$log" || tail -n 1 "$log")"
     works "$place" || skip "schemathesis was installed, and does not run"
     say "installed schemathesis into $place"

@@ -240,6 +240,12 @@ fn the_example_configuration_starts_the_daemon() {
     daemon.stop();
 }
 
+/// Whether an image is named by its digest, whatever its tag comes to mean.
+fn is_pinned(image: &str) -> bool {
+    let digest = image.split(' ').next().and_then(|name| name.split_once("@sha256:"));
+    digest.is_some_and(|(_, digest)| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 #[test]
 fn compose_names_files_and_secrets_that_are_there() {
     let compose = documents(&text("docker/compose.yaml")).remove(0);
@@ -247,7 +253,7 @@ fn compose_names_files_and_secrets_that_are_there() {
     let place = |name: &str| deploy("docker").join(name);
     let mut used = BTreeSet::new();
     for (name, service) in compose["services"].as_object().unwrap() {
-        assert!(service["build"].is_object() || service["image"].as_str().unwrap().contains(':'), "{name}");
+        assert!(service["build"].is_object() || is_pinned(service["image"].as_str().unwrap()), "{name}");
         for volume in service["volumes"].as_array().unwrap() {
             let source = volume.as_str().unwrap().split(':').next().unwrap();
             let is_there = if source.starts_with('.') {
@@ -266,6 +272,9 @@ fn compose_names_files_and_secrets_that_are_there() {
     assert_eq!(used, declared);
     let dockerfile = compose["services"]["annals"]["build"]["dockerfile"].as_str().unwrap();
     let dockerfile = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(dockerfile)).unwrap();
+    let images: Vec<&str> = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert!(images.len() == 2 && images.iter().all(|image| is_pinned(image)), "{images:?}");
+    assert!(!dockerfile.contains("# syntax="), "a frontend is an image too");
     let user = dockerfile.lines().find_map(|line| line.strip_prefix("USER ")).unwrap();
     assert!(!user.starts_with('0') && !user.starts_with("root"), "{user}");
     let prometheus = documents(&text("prometheus/prometheus.yml")).remove(0);

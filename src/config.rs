@@ -72,6 +72,7 @@ pub struct Overrides {
     pub requests_per_second: Option<f64>,
     /// `ANNALS_TOKEN` or `ANNALS_TOKEN_FILE`.
     pub token: Option<TokenSource>,
+    pub group_readable: Option<bool>,
 }
 
 /// How events are divided and re-read.
@@ -91,6 +92,8 @@ pub struct Config {
     /// The file that was read, if one was.
     pub file: Option<PathBuf>,
     pub archive: PathBuf,
+    /// Whether the group may read what is written.
+    pub group_readable: bool,
     /// A folder of the user's own reports.
     pub queries: Option<PathBuf>,
     base_url: Option<Url>,
@@ -171,6 +174,7 @@ impl Config {
         let signing = check_signing(file.signing, &directory, &archive, &place)?;
         Ok(Self {
             archive,
+            group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,

@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | `model` | the vocabulary: streams, times, ranges, digests, events, rows | no room |
 //! | `clock` | now, sleep and randomness | model |
+//! | `files` | how a file of this machine is opened, and for whom one is made | no room |
 //! | `api` | the event source's contract, wire types, client, retries, limits | model, clock |
 //! | `collect` | one range -> all its events: walk, confirm, split, join | model, api's contract |
 //! | `normalize` | wire to rows, rejects kept | model, api's wire types |
@@ -27,7 +28,7 @@
 //! | `alert` | what is worth a warning, and whom it goes to | model, clock, config, and the state that pipeline shows |
 //! | `cli` | one file a verb | everything; only `main` uses it |
 //!
-//! `planted` names the bugs that tests plant; every room may use it, and no release has any. `config` is what is set, checked once; `error` turns every room's errors into exit codes; `allocator` is the program's memory. `tests/tidy.rs` holds the table.
+//! Every room but `model` may use `files`. `planted` names the bugs that tests plant; every room may use it, and no release has any. `config` is what is set, checked once; `error` turns every room's errors into exit codes; `allocator` is the program's memory. `tests/tidy.rs` holds the table.
 //!
 //! # What always holds
 //! 1. Loss is allowed only inside a recorded gap.
@@ -45,6 +46,7 @@ pub mod collect;
 pub mod config;
 pub mod correlate;
 pub mod error;
+pub mod files;
 pub mod inventory;
 pub mod model;
 pub mod normalize;

@@ -64,7 +64,7 @@ fn against_a_service_everything_is_looked_at() {
     let service = Service::start();
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", &service.base_url), ("ANNALS_TOKEN", &service.token)]);
     let names: Vec<&str> = checks.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["configuration", "token", "reach", "clock", "disk", "archive"]);
+    assert_eq!(names, ["configuration", "token", "reach", "clock", "disk", "archive", "modes"]);
     assert_eq!(code, 0, "{checks:?}");
     for name in ["configuration", "token", "reach", "clock", "archive"] {
         assert_eq!(result(&checks, name), Some("ok"), "{checks:?}");

@@ -13,19 +13,20 @@ const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 19] = [
+const ROOMS: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("clock", &["model"]),
+    ("files", &[]),
     ("planted", &[]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "report", "pipeline", "sandbox"]),
-    ("config", &["model", "api"]),
-    ("api", &["model", "clock", "planted"]),
+    ("config", &["model", "api", "files"]),
+    ("api", &["model", "clock", "files", "planted"]),
     ("collect", &["model", "clock", "api", "planted"]),
     ("normalize", &["model", "api"]),
-    ("archive", &["model", "planted"]),
+    ("archive", &["model", "files", "planted"]),
     ("correlate", &["model"]),
     ("inventory", &["model", "api"]),
-    ("report", &["model", "archive"]),
+    ("report", &["model", "archive", "files"]),
     (
         "pipeline",
         &[
@@ -43,8 +44,8 @@ const ROOMS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("sandbox", &["model", "clock", "api"]),
-    ("web", &["model", "clock", "config", "error", "report", "pipeline"]),
-    ("alert", &["model", "clock", "config", "pipeline"]),
+    ("web", &["model", "clock", "config", "error", "files", "report", "pipeline"]),
+    ("alert", &["model", "clock", "config", "files", "pipeline"]),
     ("main", &["allocator", "cli"]),
     ("allocator", &[]),
     ("cli", &[]),

@@ -7,9 +7,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{self, Links};
 use crate::model::{LedgerSeq, TeamId};
 
 use super::occurrence::{Occurrence, Standing};
+
+/// Of the file: more is none of ours.
+const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// What every target has been told.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +36,7 @@ impl Memory {
     /// # Errors
     /// When there is a file and it cannot be read.
     pub fn read(path: &Path) -> std::io::Result<Self> {
-        match std::fs::read(path) {
+        match files::read(path, Links::Refuse, MEMORY_BYTES_MAX) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),

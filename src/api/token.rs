@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex};
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::files::{self, Links};
 use crate::model::Digest;
 
 use super::client::SetupError;
+
+/// Bytes of a token's file.
+const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
 /// Where the token comes from.
 #[derive(Debug, Clone)]
@@ -87,7 +91,7 @@ fn read(source: &TokenSource) -> Result<HeaderValue, SetupError> {
 }
 
 fn read_file(path: &Path) -> Result<SecretString, SetupError> {
-    let text = std::fs::read_to_string(path)
+    let text = files::read_text(path, Links::Follow, TOKEN_BYTES_MAX)
         .map_err(|error| SetupError::TokenFile { path: path.to_owned(), reason: error.to_string() })?;
     Ok(SecretString::from(text))
 }

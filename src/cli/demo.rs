@@ -67,7 +67,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         look::answer(&config, sql, &OutputArgs { format: None, output: None })?;
     }
     let report = crate::archive::verify(&LocalStore::new(&root), &VerifyOptions::default())?;
-    let word = shell_word(&root);
+    let word = output::shell_word(&root);
     output::print(
         format!(
             "\nDoes the archive still say what was written?\n{}\n\
@@ -103,22 +103,4 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let settings = Settings { inventory, ..Settings::default() };
     let fleet = reading::fleet(source, archive, clock, settings, bars::for_stderr());
     Ok(fleet.read_once().await?)
-}
-
-/// The path as a shell takes it.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_with_spaces_can_be_pasted() {
-        assert_eq!(shell_word(Path::new("/tmp/annals-demo")), "/tmp/annals-demo");
-        assert_eq!(shell_word(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
-    }
 }

@@ -10,11 +10,12 @@ use clap::Args;
 use crate::api::{EventSource, HttpSource, TokenSource};
 use crate::archive::{Archive, ArchiveError, LocalStore};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::config::{Config, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::ReportError;
 
+use super::modes::Wider;
 use super::output::OutputArgs;
 use super::{Global, block_on, global, look};
 
@@ -64,6 +65,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     let root = look::root(&config)?;
     checks.push(disk(&root));
     checks.push(archive(&root));
+    checks.push(modes(&config, &root));
     print(&checks, &args.output)?;
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     Ok(if failed { Exit::Fault } else { Exit::Done })
@@ -156,6 +158,25 @@ fn archive(root: &Path) -> Check {
         Ok(detail) => check("archive", Health::Ok, detail),
         Err(ArchiveError::NotAnArchive) => check("archive", Health::Ok, format!("{}: none yet", root.display())),
         Err(error) => check("archive", Health::Failed, error.to_string()),
+    }
+}
+
+/// Who beside the owner can read what is there.
+fn modes(config: &Config, root: &Path) -> Check {
+    let found = match Wider::under(root, config.group_readable) {
+        Ok(found) => found,
+        Err(error) => return check("modes", Health::Failed, format!("{}: {error}", root.display())),
+    };
+    let mut warnings: Vec<String> = found.warning(root).into_iter().collect();
+    let keys = [
+        (&config.http.token_file, "the port's token"),
+        (&config.signing.key_file, "the signing key"),
+        (&config.signing.previous_key_file, "the signing key before it"),
+    ];
+    warnings.extend(keys.iter().filter_map(|(path, what)| readable_by_others(path.as_deref()?, what)));
+    match warnings.as_slice() {
+        [] => check("modes", Health::Ok, format!("{} files and directories are for {}", found.seen, found.readers())),
+        warnings => check("modes", Health::Warning, warnings.join("; ")),
     }
 }
 

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use crate::api::{HttpOptions, TokenSource};
 use crate::config::{Config, Overrides, open_to_others};
 use crate::error::Error;
+use crate::files;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
@@ -32,13 +33,26 @@ pub struct Global {
     /// Requests a second to the service; 0 is no limit
     #[arg(long, global = true, env = "ANNALS_REQUESTS_PER_SECOND", value_name = "N", help_heading = "Everywhere")]
     pub requests_per_second: Option<f64>,
+    /// Let the group read what is written: 0640 and 0750, in place of 0600 and 0700
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_GROUP_READABLE",
+        value_name = "true|false",
+        num_args = 0..=1,
+        default_missing_value = "true",
+        require_equals = true,
+        help_heading = "Everywhere"
+    )]
+    pub group_readable: Option<bool>,
     /// Say more: debug messages, and every cause of an error
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub verbose: bool,
 }
 
 impl Global {
-    /// File, environment and flags together. What is allowed but unwise is warned of.
+    /// File, environment and flags together. What is allowed but unwise is warned of; from now on files are made for whom the
+    /// configuration says.
     ///
     /// # Errors
     /// When any of it makes no sense.
@@ -49,7 +63,9 @@ impl Global {
             base_url: self.base_url.clone(),
             requests_per_second: self.requests_per_second,
             token: token_source_of_environment()?,
+            group_readable: self.group_readable,
         })?;
+        files::make_private(config.group_readable);
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }

@@ -15,6 +15,7 @@ mod limits;
 mod logging;
 mod look;
 mod man;
+mod modes;
 mod output;
 mod plan;
 mod quarantine;
@@ -83,6 +84,9 @@ enum Command {
 
 fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
     limits::enough_files()?;
+    if !command.writes_for_everyone() {
+        crate::files::make_private(false);
+    }
     match command {
         Command::Demo(args) => block_on(demo::run(global, &args)),
         Command::Init(args) => init::run(global, &args),
@@ -104,6 +108,14 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Completions(args) => man::completions(&args),
         Command::Man(args) => man::run(&args),
         Command::Visitor => visitor::run(),
+    }
+}
+
+impl Command {
+    /// Whether what it writes says nothing of any team, and is often written for others to read: manual pages, and a
+    /// configuration for a service that runs as another user.
+    const fn writes_for_everyone(&self) -> bool {
+        matches!(self, Command::Man(_) | Command::Completions(_) | Command::Init(_))
     }
 }
 

@@ -101,16 +101,18 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     Ok(())
 }
 
-/// With the permissions of any new file, unlike a temporary one.
+/// With the permissions of any file that this process makes, unlike a temporary one.
 fn temporary(directory: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".annals-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(directory)
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = std::fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(".annals-").permissions(permissions).tempfile_in(directory)
+}
+
+/// The path as a shell takes it.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Data to standard output.
@@ -154,6 +156,12 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "partial two");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(write(&directory.path().join("nowhere/out.csv"), Ok("x")).is_err());
+    }
+
+    #[test]
+    fn a_path_with_spaces_can_be_pasted() {
+        assert_eq!(shell_word(Path::new("/tmp/annals-demo")), "/tmp/annals-demo");
+        assert_eq!(shell_word(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
     }
 
     #[cfg(unix)]

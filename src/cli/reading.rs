@@ -8,6 +8,7 @@ use crate::archive::{Archive, LocalStore, SecretKey, Signer};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
+use crate::files::{self, Links};
 use crate::model::WindowGrid;
 use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
 
@@ -15,6 +16,8 @@ use super::global;
 
 /// Bytes of an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
+/// Of a private key's file.
+const KEY_BYTES_MAX: u64 = 64 << 10;
 
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
@@ -71,7 +74,7 @@ pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
 /// When it cannot be read, or holds none.
 pub fn secret_key(place: &str, path: &Path) -> Result<SecretKey, Error> {
     let bad = |why: String| Error::Usage(format!("{place}: {}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| bad(format!("cannot be read: {e}")))?;
+    let text = files::read_text(path, Links::Follow, KEY_BYTES_MAX).map_err(|e| bad(format!("cannot be read: {e}")))?;
     if let Some(warning) = readable_by_others(path, "the signing key") {
         tracing::warn!("{warning}");
     }

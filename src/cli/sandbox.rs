@@ -9,8 +9,12 @@ use clap::Args;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::files::{self, Links};
 use crate::model::{Instant, Stream};
 use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
+
+/// Bytes of a saved sandbox.
+const SAVED_BYTES_MAX: u64 = 4 << 30;
 
 /// Serve the documented API over synthetic teams
 #[derive(Debug, Clone, Args)]
@@ -119,7 +123,8 @@ async fn first_of(listened: Option<Signal>) {
 
 fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {
     if let Some(path) = &args.load {
-        let text = std::fs::read(path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
+        let text = files::read(path, Links::Follow, SAVED_BYTES_MAX)
+            .map_err(|source| SandboxError::File { path: path.clone(), source })?;
         return Ok(SandboxConfig { listen: args.listen, ..Saved::parse(&text)?.config() });
     }
     let wrong = |what, text, reason| SandboxError::Option { what, text, reason };

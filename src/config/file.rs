@@ -4,7 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::files::{self, Links};
+
 use super::ConfigError;
+
+/// Bytes of an `annals.toml`.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How sealed rows are divided into files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -30,6 +35,14 @@ pub(super) struct File {
     pub sql: Sql,
     pub alerts: Alerts,
     pub signing: Signing,
+    pub store: Store,
+}
+
+/// For whom the archive's files are.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Store {
+    pub group_readable: bool,
 }
 
 /// Who vouches for the archive: keys that do not stand in it.
@@ -188,14 +201,14 @@ pub(super) struct Sql {
 
 impl File {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let text = files::read_text(path, Links::Follow, FILE_BYTES_MAX)
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }
 
     /// `None` when there is no such file; any other failure to read it is an error.
     pub fn read_if_there(path: &Path) -> Result<Option<Self>, ConfigError> {
-        match std::fs::read_to_string(path) {
+        match files::read_text(path, Links::Follow, FILE_BYTES_MAX) {
             Ok(text) => Self::parse(path, &text).map(Some),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(ConfigError::Unreadable { path: path.to_owned(), source }),

@@ -1,12 +1,15 @@
 //! What the archive holds, as the views show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::symlink_metadata;
 
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, ReviewRecord, TeamState, WindowRecord};
+use crate::files::Irregular;
 use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 
+use super::ReportError;
 use super::views::plain_pattern;
 
 /// A live file of the ledger's list.
@@ -61,6 +64,8 @@ pub struct ViewData {
     /// Where what is not kept here is read from, when a query asks for it; without it those views are empty.
     #[serde(skip)]
     pub archive: Option<Archive>,
+    /// The archive's directory, absolute. Links are followed up to it, and none below it.
+    pub root: String,
     pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
@@ -72,10 +77,11 @@ pub struct ViewData {
 impl ViewData {
     /// Adds what one team's archive holds. `root` is the archive's directory, absolute.
     pub fn add_state(&mut self, root: &str, state: &TeamState) {
+        self.root = root.trim_end_matches('/').to_owned();
         for dataset in Dataset::ALL {
             let live = self.files.entry(dataset).or_default();
             live.extend(state.files_of(dataset).map(|entry| LiveFile {
-                path: format!("{}/{}", root.trim_end_matches('/'), entry.path),
+                path: format!("{}/{}", self.root, entry.path),
                 span: entry.first.zip(entry.last),
             }));
         }
@@ -129,6 +135,30 @@ impl ViewData {
         let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
         let closing = closing(of_team.clone().map(|row| &row.finding));
         of_team.filter(move |row| stands(&row.finding, &closing))
+    }
+
+    /// Refuses live files that are none: the engine opens them by their paths, would follow a link to anywhere and wait
+    /// for a pipe. Who replaces a file between this look and the engine's own is not seen.
+    ///
+    /// # Errors
+    /// [`ReportError::Irregular`]. A file that is not there is left to the engine.
+    pub(super) fn check_files(&self) -> Result<(), ReportError> {
+        let mut seen = HashSet::new();
+        for file in self.files.values().flatten() {
+            let root = if file.path.starts_with(&self.root) { self.root.len() } else { file.path.len() };
+            let ends = file.path.match_indices('/').map(|(at, _)| at).filter(|at| !self.root.is_empty() && *at > root);
+            for directory in ends.map(|at| &file.path[..at]).filter(|directory| seen.insert(*directory)) {
+                if symlink_metadata(directory).is_ok_and(|meta| meta.is_symlink()) {
+                    let what = format!("lies behind {directory}, which is a symbolic link");
+                    return Err(ReportError::Irregular { path: file.path.clone(), what });
+                }
+            }
+            let kind = symlink_metadata(&file.path).ok().and_then(|meta| Irregular::of(meta.file_type()));
+            if let Some(irregular) = kind {
+                return Err(ReportError::Irregular { path: file.path.clone(), what: irregular.to_string() });
+            }
+        }
+        Ok(())
     }
 
     /// Whether `text` names a live file.

@@ -104,6 +104,7 @@ impl Engine {
     }
 
     fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {
+        data.check_files()?;
         let spill = Spill::make(spill_parent)?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()
@@ -158,6 +159,7 @@ impl Engine {
     /// # Errors
     /// When a live file cannot be read; the views are then as they were, or partly new.
     pub fn renew(&mut self, data: ViewData) -> Result<(), ReportError> {
+        data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &View::ALL)).map_err(|e| opening_failed(&data, &e))?;
         self.is_whole.set(true);
         self.lookup.replace(Lookup::of(&data));

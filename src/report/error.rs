@@ -32,6 +32,8 @@ pub enum ReportError {
     Format { format: &'static str, detail: String },
     #[error("cannot write the result")]
     Output(#[from] std::io::Error),
+    #[error("{path}: {what}: nothing was read; `annals verify` names every such file")]
+    Irregular { path: String, what: String },
     #[error("{path}: the path is not UTF-8, which the SQL engine cannot read")]
     Path { path: String },
 }

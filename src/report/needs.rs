@@ -70,6 +70,7 @@ impl ViewData {
         let kept = |view: View| needs.holds(view);
         Self {
             archive: self.archive.clone(),
+            root: self.root.clone(),
             teams: self.teams.clone(),
             files: files.collect(),
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },

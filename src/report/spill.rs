@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -37,7 +38,9 @@ impl Spill {
         let failed = |source| ReportError::Spill { directory: parent.to_owned(), source };
         remove_stale_spills(parent);
         for _ in 0..MAKE_TRIES_MAX {
-            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
+            let private = fs::Permissions::from_mode(0o700);
+            let mut builder = tempfile::Builder::new();
+            let directory = builder.prefix(PREFIX).permissions(private).tempdir_in(parent).map_err(failed)?;
             let lock = match File::open(directory.path()) {
                 Ok(lock) => lock,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -147,6 +150,8 @@ mod tests {
         let spill = Spill::make(parent.path()).unwrap();
         File::create(Path::new(spill.path().unwrap()).join("duckdb_temp_storage-0.tmp")).unwrap();
         assert_eq!(entries(parent.path()).len(), 1);
+        let mode = fs::metadata(spill.path().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "what is spilled is for its owner alone, whatever the umask");
         drop(spill);
         assert!(entries(parent.path()).is_empty());
     }

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use thiserror::Error;
 
 use crate::config::Http;
+use crate::files::{self, Links};
 use crate::model::{Digest, Instant};
 
 use super::Shown;
@@ -19,6 +20,8 @@ use super::problem::Problem;
 
 /// Shorter tokens can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
+/// Of the token's file.
+const TOKEN_BYTES_MAX: u64 = 64 << 10;
 /// Holds a browser's sign-in: until when, and a proof that the token was known.
 pub const SESSION_COOKIE: &str = "annals_session";
 /// A browser is asked for the token again after so long.
@@ -123,8 +126,8 @@ pub fn is_own_form(headers: &HeaderMap) -> bool {
 }
 
 fn read(path: &Path) -> Result<Digest, GuardError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| GuardError::Unreadable { path: path.to_owned(), source })?;
+    let text = files::read_text(path, Links::Follow, TOKEN_BYTES_MAX)
+        .map_err(|source| GuardError::Unreadable { path: path.to_owned(), source })?;
     let token = text.trim();
     let is_fit = token.len() >= TOKEN_CHARS_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
     is_fit.then(|| digest(token)).ok_or_else(|| GuardError::Weak { path: path.to_owned() })

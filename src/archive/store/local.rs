@@ -6,15 +6,15 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::scope;
 
+use crate::files::{self, Irregular, Links};
+
+use super::directories::{Directories, make_directories, sync_directories, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that merging many small files does not run out of handles.
 const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
 const LOCKS: &str = "locks";
-/// Directories that are synced at once.
-const SYNCS_AT_ONCE: usize = 4;
 
 /// An archive in a directory of a local disk.
 #[derive(Debug, Clone)]
@@ -95,14 +95,21 @@ impl LocalStore {
         Ok(())
     }
 
-    /// The first directory of a path that is a link, which could lead anywhere.
-    fn link_on_the_way<'a>(&self, path: &'a str) -> io::Result<Option<&'a str>> {
+    /// Refuses a path with a directory that is a link, which could lead anywhere.
+    fn refuse_links(&self, verb: Verb, path: &str) -> Result<(), StoreError> {
         for (at, _) in path.match_indices('/') {
-            if fs::symlink_metadata(self.full(&path[..at]))?.is_symlink() {
-                return Ok(Some(&path[..at]));
+            match fs::symlink_metadata(self.full(&path[..at])) {
+                Ok(meta) if meta.is_symlink() => {
+                    let what = format!("lies behind {}, which is a symbolic link", &path[..at]);
+                    return Err(StoreError::Irregular { path: path.to_owned(), what });
+                }
+                Ok(_) => {}
+                // What is not there is made, or is missed by the verb itself.
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+                Err(e) => return Err(StoreError::io(verb, path, e)),
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Publishing renames, which works within one file system only.
@@ -120,36 +127,19 @@ impl LocalStore {
     }
 
     fn append_file(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        let fail = |verb: Verb, source: io::Error, undone: bool| StoreError::Io {
-            verb,
-            path: path.to_owned(),
-            source,
-            undone,
-        };
+        self.refuse_links(Verb::Append, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
-        self.make_directory(directory).map_err(|e| fail(Verb::Create, e, true))?;
-        let file =
-            OpenOptions::new().read(true).write(true).create(tail == Tail::default()).truncate(false).open(&full);
-        let file = file.map_err(|e| match e.kind() {
+        self.make_directory(directory).map_err(|e| append_failed(Verb::Create, path, e, true))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(tail == Tail::default()).truncate(false);
+        let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
             ErrorKind::NotFound => StoreError::Conflict { path: path.to_owned(), expected: tail.keep, found: 0 },
-            _ => fail(Verb::Append, e, true),
+            _ => irregular(path, &e).unwrap_or_else(|| append_failed(Verb::Append, path, e, true)),
         })?;
-        let len = file.metadata().map_err(|e| fail(Verb::Append, e, true))?.len();
-        let is_done = len == tail.keep + bytes.len() as u64 && holds(&file, tail.keep, bytes);
-        if len != tail.keep + tail.torn && !is_done {
-            return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
-        }
-        if !is_done && tail.torn > 0 {
-            file.set_len(tail.keep).map_err(|e| fail(Verb::Append, e, false))?;
-        }
-        if let Err(e) = file.write_all_at(bytes, tail.keep) {
-            let is_restored = !is_done && file.set_len(tail.keep).is_ok();
-            return Err(fail(Verb::Append, e, is_restored && tail.torn == 0));
-        }
-        file.sync_all().map_err(|e| fail(Verb::Sync, e, false))?;
+        append_to(&file, path, tail, bytes)?;
         if tail.keep == 0 {
-            sync_directory(directory).map_err(|e| fail(Verb::Sync, e, false))?;
+            sync_directory(directory).map_err(|e| append_failed(Verb::Sync, path, e, false))?;
         }
         Ok(())
     }
@@ -157,6 +147,7 @@ impl LocalStore {
 
 impl Store for LocalStore {
     fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.refuse_links(Verb::Create, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root).to_path_buf();
         self.make_directory(&directory).map_err(|e| StoreError::io(Verb::Create, path, e))?;
@@ -168,21 +159,12 @@ impl Store for LocalStore {
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        let full = self.full(path);
+        self.refuse_links(Verb::Read, path)?;
         let found = |e: io::Error| match e.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::NotFound { path: path.to_owned() },
-            _ => StoreError::io(Verb::Read, path, e),
+            _ => irregular(path, &e).unwrap_or_else(|| StoreError::io(Verb::Read, path, e)),
         };
-        if let Some(link) = self.link_on_the_way(path).map_err(found)? {
-            let what = format!("lies behind {link}, which is a symbolic link");
-            return Err(StoreError::Irregular { path: path.to_owned(), what });
-        }
-        let meta = fs::symlink_metadata(&full).map_err(found)?;
-        if !meta.is_file() {
-            let what = irregularity(&meta).unwrap_or_else(|| "not a plain file".to_owned());
-            return Err(StoreError::Irregular { path: path.to_owned(), what });
-        }
-        let file = File::open(&full).map_err(found)?;
+        let file = files::open(&self.full(path), Links::Refuse).map_err(found)?;
         let len = file.metadata().map_err(found)?.len();
         let blob = Blob::File { file: Arc::new(file), len };
         if len > READ_WHOLE_BYTES_MAX {
@@ -211,6 +193,7 @@ impl Store for LocalStore {
         let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Publish, path, e);
         let sources = self.directories(moves.iter().map(|(from, _)| *from));
         let targets = self.directories(moves.iter().map(|(_, to)| *to));
+        sources.values().chain(targets.values()).try_for_each(|path| self.refuse_links(Verb::Publish, path))?;
         make_directories(&targets).map_err(fail)?;
         for (from, to) in moves {
             match fs::rename(self.full(from), self.full(to)) {
@@ -250,10 +233,14 @@ impl Store for LocalStore {
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         let path = format!("{LOCKS}/{name}.lock");
         let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
+        self.refuse_links(Verb::Lock, &path)?;
         let full = self.full(&path);
         self.make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
         self.check_one_device().map_err(fail)?;
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&full).map_err(fail)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = files::open_with(&mut options, &full, Links::Refuse)
+            .map_err(|e| irregular(&path, &e).unwrap_or_else(|| fail(e)))?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(LocalGuard(file))),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked { name: name.to_owned() }),
@@ -296,61 +283,26 @@ impl FileWriter for LocalWriter {
     }
 }
 
-/// Directories, each with a path in it that errors name.
-type Directories<'p> = BTreeMap<PathBuf, &'p str>;
+fn append_failed(verb: Verb, path: &str, source: io::Error, undone: bool) -> StoreError {
+    StoreError::Io { verb, path: path.to_owned(), source, undone }
+}
 
-/// Makes those that are missing, and those above them; then each is synced into the one above.
-fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p str, io::Error)> {
-    let mut made: Vec<&Path> = Vec::new();
-    let mut gained = Directories::new();
-    for (directory, path) in wanted {
-        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !fs::metadata(it).is_ok_and(|meta| meta.is_dir());
-        let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
-        for directory in missing.into_iter().rev() {
-            match fs::create_dir(directory) {
-                Ok(()) => made.push(directory),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err((path, e)),
-            }
-            gained.entry(directory.parent().unwrap_or(Path::new("")).to_path_buf()).or_insert(*path);
-        }
+/// Writes `bytes` at their place in an open file, and syncs it.
+fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+    let fail = |verb: Verb, source: io::Error, undone: bool| append_failed(verb, path, source, undone);
+    let len = file.metadata().map_err(|e| fail(Verb::Append, e, true))?.len();
+    let is_done = len == tail.keep + bytes.len() as u64 && holds(file, tail.keep, bytes);
+    if len != tail.keep + tail.torn && !is_done {
+        return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
     }
-    // A directory whose name may not be durable is not left to be found there the next time.
-    sync_directories(&gained, sync_directory)
-        .inspect_err(|_| made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory))))
-}
-
-/// Syncs several at once: file systems write down together what they are asked for together.
-fn sync_directories<'p>(
-    directories: &Directories<'p>,
-    sync: impl Fn(&Path) -> io::Result<()> + Sync,
-) -> Result<(), (&'p str, io::Error)> {
-    let each = directories.len().div_ceil(SYNCS_AT_ONCE).max(1);
-    let all: Vec<(&PathBuf, &'p str)> = directories.iter().map(|(directory, path)| (directory, *path)).collect();
-    let some = |some: &[(&PathBuf, &'p str)]| {
-        some.iter().try_for_each(|(directory, path)| sync(directory).map_err(|error| (*path, error)))
-    };
-    let mut parts = all.chunks(each);
-    let first = parts.next().unwrap_or_default();
-    scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| some(part))).collect();
-        let first = some(first);
-        let others = others.into_iter().map(|thread| thread.join().expect("BUG: syncing does not panic"));
-        others.fold(first, Result::and)
-    })
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    File::open(directory)?.sync_all()
-}
-
-/// What became empty may be gone already.
-fn sync_if_there(directory: &Path) -> io::Result<()> {
-    match sync_directory(directory) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        synced => synced,
+    if !is_done && tail.torn > 0 {
+        file.set_len(tail.keep).map_err(|e| fail(Verb::Append, e, false))?;
     }
+    if let Err(e) = file.write_all_at(bytes, tail.keep) {
+        let is_restored = !is_done && file.set_len(tail.keep).is_ok();
+        return Err(fail(Verb::Append, e, is_restored && tail.torn == 0));
+    }
+    file.sync_all().map_err(|e| fail(Verb::Sync, e, false))
 }
 
 fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
@@ -358,22 +310,61 @@ fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
     file.read_exact_at(&mut found, at).is_ok() && found == bytes
 }
 
+/// An error that says what stands in place of the file.
+fn irregular(path: &str, error: &io::Error) -> Option<StoreError> {
+    let what = Irregular::in_error(error)?.to_string();
+    Some(StoreError::Irregular { path: path.to_owned(), what })
+}
+
 /// Why a directory entry cannot be trusted to be the file that was written, if it cannot.
 fn irregularity(meta: &fs::Metadata) -> Option<String> {
-    if meta.file_type().is_symlink() {
-        Some("a symbolic link, not a file".to_owned())
-    } else if !meta.is_file() {
-        Some("not a plain file".to_owned())
-    } else if meta.nlink() > 1 {
-        Some(format!("a file of {} names (hard links): it can be changed through the others", meta.nlink()))
-    } else {
-        None
+    match Irregular::of(meta.file_type()) {
+        Some(irregular) => Some(irregular.to_string()),
+        None if meta.nlink() > 1 => {
+            Some(format!("a file of {} names (hard links): it can be changed through the others", meta.nlink()))
+        }
+        None => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_append_that_cannot_be_cut_back_is_not_undone() {
+        let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let error = append_to(&full, "full", Tail::default(), b"a line\n").unwrap_err();
+        assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
+    }
+
+    #[test]
+    fn no_verb_follows_a_link_or_waits_for_a_pipe() {
+        let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = LocalStore::new(directory.path());
+        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("linked")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("ledger"), directory.path().join("ledger")).unwrap();
+        fs::create_dir(directory.path().join("locks")).unwrap();
+        for pipe in ["pipe", "locks/team=a.lock"] {
+            let made = std::process::Command::new("mkfifo").arg(directory.path().join(pipe)).status().unwrap();
+            assert!(made.success());
+        }
+        store.append("plain", Tail::default(), b"x").unwrap();
+        for (case, refused) in [
+            ("create behind a link", store.create("linked/a").err()),
+            ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
+            ("append to a link", store.append("ledger", Tail::default(), b"x").err()),
+            ("append to a pipe", store.append("pipe", Tail::default(), b"x").err()),
+            ("read a pipe", store.read("pipe").err()),
+            ("read a link", store.read("ledger").err()),
+            ("publish behind a link", store.publish("plain", "linked/a").err()),
+            ("lock a pipe", store.lock("team=a").err()),
+        ] {
+            assert!(matches!(refused, Some(StoreError::Irregular { .. })), "{case}: {refused:?}");
+        }
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
 
     /// Between `fork` and `exec` a child has every open file; so has whoever was handed a copy.
     #[test]

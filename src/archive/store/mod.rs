@@ -3,6 +3,7 @@
 mod blob;
 #[cfg(test)]
 mod conformance;
+mod directories;
 mod faulty;
 mod local;
 mod memory;
@@ -33,7 +34,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Exists`], [`StoreError::Io`].
     fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError>;
 
-    /// Opens a file for reading at any place.
+    /// Opens a file for reading at any place. Never waits for what is not a file.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Irregular`] for what is not a plain file, [`StoreError::Io`].

@@ -8,7 +8,7 @@ use super::or_near;
 
 #[derive(Debug, Error)]
 pub enum CatalogError {
-    #[error("cannot read {path}")]
+    #[error("cannot read {path}: {source}")]
     Unreadable { path: PathBuf, source: std::io::Error },
     /// Something in the file is not as a report's file has it.
     #[error("{path}:{line}: {message}")]

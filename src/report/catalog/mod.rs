@@ -12,7 +12,10 @@ mod report;
 mod severity;
 mod statements;
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::files::{self, Links};
 
 pub use allowed::Allowed;
 pub use chart::{Chart, ChartKind, ChartRole};
@@ -28,6 +31,9 @@ include!(concat!(env!("OUT_DIR"), "/queries.rs"));
 /// How far a name may be from one that exists to be offered instead: of 1, the same, down to 0.
 const NEAR_MIN: f64 = 0.75;
 const NEAR_SHOWN_MAX: usize = 3;
+/// Of a report's file, and of files in a folder of them.
+const REPORT_BYTES_MAX: u64 = 1 << 20;
+const REPORTS_MAX: usize = 10_000;
 
 /// The reports, in the order of their ids.
 #[derive(Debug, Default)]
@@ -62,10 +68,14 @@ impl Catalog {
             if path.extension().is_some_and(|ending| ending == "sql") {
                 paths.push(path);
             }
+            if paths.len() > REPORTS_MAX {
+                let many = io::Error::other(format!("more than {REPORTS_MAX} reports"));
+                return Err(unreadable(folder)(many));
+            }
         }
         paths.sort();
         for path in paths {
-            match std::fs::read_to_string(&path).map_err(unreadable(&path)) {
+            match read(folder, &path).map_err(unreadable(&path)) {
                 Ok(text) => self.add(Report::parse(&path, &text, Origin::File(path.clone()))),
                 Err(fault) => self.faults.push(fault),
             }
@@ -116,6 +126,16 @@ impl Catalog {
             }
         }
     }
+}
+
+/// The text of a report's file. A link is followed only within the folder, where Kubernetes puts the files of a volume:
+/// a report is shown whole, and must not show another file of the machine.
+fn read(folder: &Path, path: &Path) -> io::Result<String> {
+    let place = path.canonicalize()?;
+    if !place.starts_with(folder.canonicalize()?) {
+        return Err(io::Error::other("a symbolic link that leads out of the folder"));
+    }
+    files::read_text(&place, Links::Refuse, REPORT_BYTES_MAX)
 }
 
 /// The names most like `name`, the nearest first.

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use zip::ZipArchive;
 
+use crate::files::{self, Irregular, Links};
 use crate::model::Digest;
 
 use super::manifest::{FORMAT, VERSION};
@@ -38,7 +39,9 @@ impl PackError {
     pub fn is_wrong_use(&self) -> bool {
         match self {
             PackError::NotAPack { .. } => true,
-            PackError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            PackError::Io { source, .. } => {
+                source.kind() == io::ErrorKind::NotFound || Irregular::in_error(source).is_some()
+            }
             PackError::Altered { .. } | PackError::Missing { .. } | PackError::Stranger { .. } => false,
         }
     }
@@ -58,10 +61,10 @@ pub struct CheckedPack {
 /// See [`PackError`].
 pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
     let failed = |source| PackError::Io { path: path.to_owned(), source };
-    let mut files: Box<dyn Files> = if fs::metadata(path).map_err(failed)?.is_dir() {
+    let mut files: Box<dyn Files> = if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         Box::new(Folder { root: path.to_owned() })
     } else {
-        let zip = ZipArchive::new(io::BufReader::new(File::open(path).map_err(failed)?));
+        let zip = ZipArchive::new(io::BufReader::new(files::open(path, Links::Refuse).map_err(failed)?));
         Box::new(Zipped::of(zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip: {e}")))?, path)?)
     };
     check(path, files.as_mut())
@@ -157,10 +160,10 @@ impl Files for Folder {
                 let entry = entry?;
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
-                if entry.file_type()?.is_dir() {
-                    waiting.push(path);
-                } else {
-                    names.insert(path);
+                match Irregular::of(entry.file_type()?) {
+                    None => drop(names.insert(path)),
+                    Some(_) if entry.file_type()?.is_dir() => waiting.push(path),
+                    Some(irregular) => return Err(io::Error::other(format!("{path}: {irregular}"))),
                 }
                 if names.len() + waiting.len() > FILES_MAX {
                     return Err(io::Error::other(format!("more than {FILES_MAX} files")));
@@ -171,7 +174,7 @@ impl Files for Folder {
     }
 
     fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()> {
-        take(&mut File::open(self.root.join(name))?)
+        take(&mut files::open(&self.root.join(name), Links::Refuse)?)
     }
 }
 

@@ -1,0 +1,67 @@
+//! The directories of a store on a local disk: made and synced several at once.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::thread::scope;
+
+/// Directories that are synced at once.
+const SYNCS_AT_ONCE: usize = 4;
+
+/// Directories, each with a path in it that errors name.
+pub(super) type Directories<'p> = BTreeMap<PathBuf, &'p str>;
+
+/// Makes those that are missing, and those above them; then each is synced into the one above.
+pub(super) fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p str, io::Error)> {
+    let mut made: Vec<&Path> = Vec::new();
+    let mut gained = Directories::new();
+    for (directory, path) in wanted {
+        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !fs::metadata(it).is_ok_and(|meta| meta.is_dir());
+        let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+        for directory in missing.into_iter().rev() {
+            match fs::create_dir(directory) {
+                Ok(()) => made.push(directory),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err((path, e)),
+            }
+            gained.entry(directory.parent().unwrap_or(Path::new("")).to_path_buf()).or_insert(*path);
+        }
+    }
+    // A directory whose name may not be durable is not left to be found there the next time.
+    sync_directories(&gained, sync_directory)
+        .inspect_err(|_| made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory))))
+}
+
+/// Syncs several at once: file systems write down together what they are asked for together.
+pub(super) fn sync_directories<'p>(
+    directories: &Directories<'p>,
+    sync: impl Fn(&Path) -> io::Result<()> + Sync,
+) -> Result<(), (&'p str, io::Error)> {
+    let each = directories.len().div_ceil(SYNCS_AT_ONCE).max(1);
+    let all: Vec<(&PathBuf, &'p str)> = directories.iter().map(|(directory, path)| (directory, *path)).collect();
+    let some = |some: &[(&PathBuf, &'p str)]| {
+        some.iter().try_for_each(|(directory, path)| sync(directory).map_err(|error| (*path, error)))
+    };
+    let mut parts = all.chunks(each);
+    let first = parts.next().unwrap_or_default();
+    scope(|scope| {
+        let others: Vec<_> = parts.map(|part| scope.spawn(|| some(part))).collect();
+        let first = some(first);
+        let others = others.into_iter().map(|thread| thread.join().expect("BUG: syncing does not panic"));
+        others.fold(first, Result::and)
+    })
+}
+
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    File::open(directory)?.sync_all()
+}
+
+/// What became empty may be gone already.
+pub(super) fn sync_if_there(directory: &Path) -> io::Result<()> {
+    match sync_directory(directory) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        synced => synced,
+    }
+}

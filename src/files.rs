@@ -1,0 +1,169 @@
+//! Files of this machine: what is opened is a plain file, and what is made is for its owner alone.
+
+use std::fs::{File, FileType, Metadata, OpenOptions, symlink_metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use thiserror::Error;
+
+/// What new files and directories never grant: others nothing, the group nothing either.
+const OWNER_ALONE: Mode = Mode::RWXG.union(Mode::RWXO);
+/// The group may read.
+const GROUP_READS: Mode = Mode::WGRP.union(Mode::RWXO);
+
+/// Whether a symbolic link in place of a file is followed to a plain file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// For files that an administrator places, which Kubernetes and configuration tools place as links.
+    Follow,
+    Refuse,
+}
+
+/// What stands in place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{0}, not a plain file")]
+pub struct Irregular(&'static str);
+
+impl Irregular {
+    /// `None` for a plain file.
+    pub fn of(kind: FileType) -> Option<Self> {
+        let what = match kind {
+            _ if kind.is_file() => return None,
+            _ if kind.is_symlink() => "a symbolic link",
+            _ if kind.is_dir() => "a directory",
+            _ if kind.is_fifo() => "a pipe",
+            _ if kind.is_socket() => "a socket",
+            _ => "a device",
+        };
+        Some(Self(what))
+    }
+
+    /// What `error` says was found in place of a file, if it says so.
+    pub fn in_error(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<Irregular> for io::Error {
+    fn from(irregular: Irregular) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, irregular)
+    }
+}
+
+/// Opens a plain file for reading. A pipe, a socket or a device is refused, and nothing is waited for.
+///
+/// # Errors
+/// [`Irregular`] within an [`io::Error`], or what the system answers.
+pub fn open(path: &Path, links: Links) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true), path, links)
+}
+
+/// As [`open`], for what `options` say.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Result<File> {
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    flags.set(OFlags::NOFOLLOW, links == Links::Refuse);
+    match options.custom_flags(flags.bits().cast_signed()).open(path) {
+        Ok(file) => match Irregular::of(file.metadata()?.file_type()) {
+            None => Ok(file),
+            Some(irregular) => Err(irregular.into()),
+        },
+        // The system's own words for a link or a socket name neither.
+        Err(error) => {
+            Err(look(path, links).ok().and_then(|meta| Irregular::of(meta.file_type())).map_or(error, Into::into))
+        }
+    }
+}
+
+fn look(path: &Path, links: Links) -> io::Result<Metadata> {
+    match links {
+        Links::Follow => std::fs::metadata(path),
+        Links::Refuse => symlink_metadata(path),
+    }
+}
+
+/// The content of a plain file of at most `bytes_max` bytes.
+///
+/// # Errors
+/// As [`open`], and when the file is larger.
+pub fn read(path: &Path, links: Links, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, links)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {bytes_max} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// As [`read`], as text.
+///
+/// # Errors
+/// As [`read`], and when it is not UTF-8.
+pub fn read_text(path: &Path, links: Links, bytes_max: u64) -> io::Result<String> {
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
+    String::from_utf8(read(path, links, bytes_max)?).map_err(not_text)
+}
+
+/// From now on every file and directory that this process makes, and those of the libraries it uses, is for its owner
+/// alone (0600 and 0700); its group may read them too (0640 and 0750) where `group_readable` says so. What must stay
+/// secret also from the group is made with a mode of its own.
+pub fn make_private(group_readable: bool) {
+    rustix::process::umask(umask(group_readable));
+}
+
+/// The bits that a file or directory of this process never has.
+pub fn umask(group_readable: bool) -> Mode {
+    if group_readable { GROUP_READS } else { OWNER_ALONE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &Path, links: Links) -> String {
+        open(path, links).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_a_plain_file_is_named_and_never_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        File::create(at("file")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for (link, target) in [("to-file", "file"), ("to-pipe", "pipe"), ("to-nothing", "nothing")] {
+            std::os::unix::fs::symlink(at(target), at(link)).unwrap();
+        }
+        assert!(open(&at("file"), Links::Refuse).is_ok() && open(&at("to-file"), Links::Follow).is_ok());
+        for (name, links, words) in [
+            ("pipe", Links::Refuse, "a pipe, not a plain file"),
+            ("socket", Links::Refuse, "a socket, not a plain file"),
+            ("to-file", Links::Refuse, "a symbolic link, not a plain file"),
+            ("to-nothing", Links::Refuse, "a symbolic link, not a plain file"),
+            ("to-pipe", Links::Follow, "a pipe, not a plain file"),
+            ("", Links::Follow, "a directory, not a plain file"),
+        ] {
+            assert_eq!(refusal(&at(name), links), words, "{name}");
+        }
+        assert_eq!(refusal(Path::new("/dev/zero"), Links::Follow), "a device, not a plain file");
+        assert_eq!(open(&at("to-nothing"), Links::Follow).unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A writer is not left waiting for a reader either.
+        let error = open_with(OpenOptions::new().write(true), &at("pipe"), Links::Refuse).unwrap_err();
+        assert!(Irregular::in_error(&error).is_some(), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        use std::io::Write;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"four").unwrap();
+        assert_eq!(read(file.path(), Links::Refuse, 4).unwrap(), b"four");
+        assert_eq!(read(file.path(), Links::Refuse, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        file.write_all(b"\xff").unwrap();
+        assert_eq!(read_text(file.path(), Links::Refuse, 9).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

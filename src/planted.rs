@@ -1,6 +1,6 @@
 //! Bugs planted on purpose, to show that the checkers catch them. No build but the library's own tests has any.
 
-/// A bug that some checker must catch. The first five are the exhaustive checker's of `collect`, the others the
+/// A bug that some checker must catch. The first seven are the exhaustive checker's of `collect`, the others the
 /// simulation's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -9,6 +9,10 @@ pub enum Bug {
     TrustHasMore,
     SetDedupe,
     SingleWalk,
+    /// A page of an open window that is not full ends the look at it.
+    ShortPageEnds,
+    /// A look at an open window leaves a place to go on from without an anchor.
+    PointUnanchored,
     /// A window is settled the moment that it ends.
     NoLag,
     NoRescans,

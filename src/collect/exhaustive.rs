@@ -74,6 +74,11 @@ impl Case {
             && (if self.high_closed { at <= stop } else { at < stop })
     }
 
+    /// Where an event stands in the list: in time order, or in a stable order that is not time.
+    fn place(&self, event: Event) -> (i64, u32) {
+        if self.time_order { event } else { (i64::from(event.1 * 7919 % 101), 0) }
+    }
+
     fn every() -> Vec<Case> {
         let mut cases = Vec::new();
         for &history in &HISTORIES {
@@ -101,12 +106,13 @@ struct Service {
     case: Case,
     events: Vec<Event>,
     deleted: Vec<Event>,
+    /// Events that came to a place before the list's end.
+    late: Vec<Event>,
     changes_left: u32,
     next_instance: u32,
     requests: u32,
     prefix: Vec<usize>,
-    /// What was chosen, out of how many.
-    trace: Vec<(usize, usize)>,
+    trace: Trace,
     /// How often each content truly existed at one time.
     peak: BTreeMap<Digest, u32>,
 }
@@ -117,6 +123,7 @@ impl Service {
             case,
             events: case.history.to_vec(),
             deleted: Vec::new(),
+            late: Vec::new(),
             changes_left: changes,
             next_instance: 100,
             requests: 0,
@@ -146,9 +153,11 @@ impl Service {
         if choice <= self.events.len() {
             self.deleted.push(self.events.remove(choice - 1));
         } else {
-            let at = [0, 1, 7][choice - 1 - self.events.len()];
-            self.events.push((at, self.next_instance));
+            let new = ([0, 1, 7][choice - 1 - self.events.len()], self.next_instance);
             self.next_instance += 1;
+            self.events.push(new);
+            self.events.sort_by_key(|event| self.case.place(*event));
+            self.late.extend((self.events.last() != Some(&new)).then_some(new));
             self.note_peak();
         }
     }
@@ -168,10 +177,7 @@ impl Service {
         assert!(self.requests < REQUESTS_MAX, "an endless reading");
         let (start, stop) = (query.start - EPOCH_SECONDS, query.stop - EPOCH_SECONDS);
         let mut rows: Vec<Event> = self.events.iter().copied().filter(|e| self.case.serves(e.0, start, stop)).collect();
-        match self.case.time_order {
-            true => rows.sort(),
-            false => rows.sort_by_key(|event| event.1 * 7919 % 101),
-        }
+        rows.sort_by_key(|event| self.case.place(*event));
         let from = (query.offset as usize).min(rows.len());
         let to = (from + self.case.cap).min(rows.len());
         let has_more = self.case.claim.unwrap_or(to < rows.len());
@@ -246,14 +252,15 @@ impl Tally {
     }
 }
 
-/// Reads under one sequence of choices; returns what was read, and the service after it.
-fn read<T>(case: Case, changes: u32, prefix: Vec<usize>, reading: impl FnOnce(Lists<'_>, Asked) -> T) -> (T, Service) {
-    let source = Source(Mutex::new(Service::new(case, changes, prefix)));
+/// The choices that were open in a run, and what was chosen: which one, out of how many.
+type Trace = Vec<(usize, usize)>;
+
+/// Reads the window of the service.
+fn on<T>(source: &Source, reading: impl FnOnce(Lists<'_>, Asked) -> T) -> T {
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
-    let lists = Lists { source: &source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
-    let got = reading(lists, Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 });
-    (got, source.0.into_inner().unwrap())
+    let lists = Lists { source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
+    reading(lists, Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
 }
 
 fn is_accused(stats: ReadStats) -> bool {
@@ -261,9 +268,10 @@ fn is_accused(stats: ReadStats) -> bool {
 }
 
 /// One run of the real reader; returns the choices that were open.
-fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(usize, usize)> {
+fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace {
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
-    let (accused, service) = read(case, changes, prefix, |lists, asked| {
+    let source = Source(Mutex::new(Service::new(case, changes, prefix)));
+    let accused = on(&source, |lists, asked| {
         let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
         let mut accused = false;
         while let Some(leaf) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
@@ -275,6 +283,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(
         }
         accused
     });
+    let service = source.0.into_inner().unwrap();
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let lost = contents(kept, case.ids).iter().any(|(digest, count)| got.get(digest).copied().unwrap_or(0) < *count);
     let doubled = got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);
@@ -283,7 +292,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Vec<(
 }
 
 /// One run under some choices, which says what choices were open.
-type Run = fn(Case, u32, Vec<usize>, &mut Tally) -> Vec<(usize, usize)>;
+type Run = fn(Case, u32, Vec<usize>, &mut Tally) -> Trace;
 
 /// Every sequence of choices of the adversary.
 fn explore(run: Run, case: Case, changes: u32, tally: &mut Tally) {

@@ -25,5 +25,5 @@ pub use joined::{Counted, Joined};
 pub use limits::PageLimit;
 pub use lists::{Asked, Lists, ReadStats};
 pub use span::{Leaf, Outcome, RESTARTS_MAX, SpanReader, UNSTABLE_SECONDS_MAX};
-pub use tail::{TailChunk, TailReader};
+pub use tail::{TailChunk, TailReader, TailStart};
 pub use walk::{ANCHORS_MAX, Anomalies, Step, Walk};

@@ -118,7 +118,10 @@ impl Walk {
 
     /// Where the walk stands: events passed, and the anchors for a later walk to go on from.
     pub fn point(&self) -> (u64, Vec<[u8; 16]>) {
-        (self.offset, self.tail.iter().skip(self.tail.len() - self.anchors).copied().collect())
+        // Without an anchor, one event that went and one that came would look like a list that held still.
+        let least = usize::from(!planted::is(Bug::PointUnanchored));
+        let anchors = self.anchors.max(least).min(self.tail.len());
+        (self.offset, self.tail.iter().skip(self.tail.len() - anchors).copied().collect())
     }
 
     /// Takes the answer to the page at [`Walk::next_offset`].
@@ -129,7 +132,7 @@ impl Walk {
         }
         if self.is_capped(page) {
             self.page_max = page.events.len();
-            self.anchors = 1;
+            self.anchors = usize::from(self.anchors > 1);
             return Step::More { new: 0 };
         }
         if page.events.len() < self.anchors {
@@ -155,9 +158,11 @@ impl Walk {
     }
 
     /// A page of anchors that claims that more follows: pages may have become so short that nothing else fits. That is
-    /// asked once, with a single anchor; the claim alone decides nothing.
+    /// asked once, with a single anchor, or with none where there was one; the claim alone decides nothing.
     fn is_capped(&self, page: &Page) -> bool {
-        self.anchors > 1 && (1..=self.anchors).contains(&page.events.len()) && page.has_more == Some(true)
+        (self.anchors > 1 || self.page_max == 0)
+            && (1..=self.anchors).contains(&page.events.len())
+            && page.has_more == Some(true)
     }
 
     /// Whether the claim that nothing follows ends the walk: a planted bug alone believes it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, RowRule, WalkPoint};
-use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader};
+use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader, TailStart};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -156,8 +156,8 @@ impl Round<'_> {
         let asked = Asked { range: window, pad: PAD_SECONDS };
         let held = self.windows.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
-        let resume = before.as_ref().and_then(decode_point);
-        let mut reader = TailReader::new(self.lists, asked, resume, TAIL_EVENTS_MAX);
+        let start = TailStart::of(before.as_ref().and_then(decode_point), held.map_or(0, |held| held.events));
+        let mut reader = TailReader::new(self.lists, asked, start, TAIL_EVENTS_MAX);
         while let Some(chunk) = reader.next().await? {
             self.ctx.service().hear(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
@@ -187,7 +187,7 @@ impl Round<'_> {
         // A refusal must not be taken for one of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());
         let lists = Lists { limit: &limit, ..self.lists };
-        let mut reader = TailReader::new(lists, asked, Some((0, Vec::new())), TAIL_EVENTS_MAX);
+        let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), TAIL_EVENTS_MAX);
         loop {
             match reader.next().await {
                 Ok(None) => return Ok(()),

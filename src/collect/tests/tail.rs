@@ -17,7 +17,8 @@ fn follow(
 ) -> Vec<TailChunk> {
     let team = TeamId::from("t");
     let asked = Asked { range: range(WINDOW.0, WINDOW.1), pad: 1 };
-    let mut reader = TailReader::new(lists(service, &team, devices, limit), asked, resume, chunk_events);
+    let start = TailStart::of(resume, 0);
+    let mut reader = TailReader::new(lists(service, &team, devices, limit), asked, start, chunk_events);
     let mut chunks = Vec::new();
     while let Some(chunk) = now(reader.next()).unwrap() {
         chunks.push(chunk);

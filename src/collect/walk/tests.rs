@@ -97,7 +97,8 @@ fn anchors_are_at_most_eight_and_half_a_page() {
         let _ = walk.take(&page(&names.iter().map(String::as_str).collect::<Vec<_>>()));
         assert_eq!((walk.anchors(), walk.passed(), walk.next_offset()), (anchors, size, size - anchors as u64));
         let (offset, point) = walk.point();
-        let last = names[names.len() - anchors..].iter().map(|name| prefix(&event(name).digest)).collect::<Vec<_>>();
+        let last =
+            names[names.len() - anchors.max(1)..].iter().map(|name| prefix(&event(name).digest)).collect::<Vec<_>>();
         assert_eq!((offset, point), (size, last));
     }
 }
@@ -176,6 +177,26 @@ fn a_resumed_walk_asks_for_its_anchors_first() {
     let mut resumed = Walk::resumed(offset, anchors);
     assert_eq!(resumed.next_offset(), 2);
     assert_eq!(resumed.take(&page(&["c", "d", "e"])), Step::More { new: 1 });
+}
+
+#[test]
+fn a_walk_over_one_event_is_resumed_by_that_event() {
+    let mut walk = Walk::from_start();
+    let _ = walk.take(&page(&["a"]));
+    let resumed = || {
+        let (offset, anchors) = walk.point();
+        Walk::resumed(offset, anchors)
+    };
+    assert_eq!((resumed().next_offset(), resumed().anchors()), (0, 1));
+    assert_eq!(resumed().take(&page(&["a"])), Step::Whole);
+    assert_eq!(resumed().take(&page(&["b"])), Step::Moved, "one went and one came");
+    assert_eq!(resumed().take(&page(&["a", "b"])), Step::More { new: 1 });
+    // A service whose pages hold one event.
+    let mut capped = resumed();
+    let more = |names: &[&str]| Page { has_more: Some(true), ..page(names) };
+    assert_eq!(capped.take(&more(&["a"])), Step::More { new: 0 });
+    assert_eq!((capped.next_offset(), capped.anchors()), (1, 0));
+    assert_eq!(capped.take(&more(&["b"])), Step::More { new: 1 });
 }
 
 #[test]

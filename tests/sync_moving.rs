@@ -4,10 +4,13 @@
 
 mod awkward;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use awkward::chance::times;
 use awkward::laws::findings;
 use awkward::{
-    Action, Chance, DAY, Expected, HOUR, Kind, Program, Request, SINCE, Service, World, hold, hold_with, scene,
+    Action, Answer, Chance, DAY, Expected, HOUR, Kind, Program, Request, SINCE, Service, World, hold, hold_with, scene,
 };
 
 /// In the middle of a settled window.
@@ -271,4 +274,54 @@ fn what_is_seen_in_the_padding_alone_is_kept() {
     service.set_clock(DAY + 25 * HOUR + 60);
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
+}
+
+/// An event an hour, each in other words at each answer while `is_restless`.
+fn reworded(service: &Service, from: i64, is_restless: &Arc<AtomicBool>) {
+    let is_restless = is_restless.clone();
+    service.on_request(move |number, request, world| {
+        if !request.is_connections() {
+            return Action::Serve;
+        }
+        let of = |name: &str| request.number(name).unwrap();
+        let word = if is_restless.load(Ordering::SeqCst) { number } else { 0 };
+        let hours = (from..world.now).step_by(3_600).filter(|at| (of("startTime")..=of("stopTime")).contains(at));
+        let page = hours.skip(usize::try_from(of("offset")).unwrap()).take(usize::try_from(of("limit")).unwrap());
+        let event = |at: i64| {
+            let computer = &world.teams[0].computers[0];
+            let what = format!("\"computerHostName\":\"{word}\",\"connectionClosedEvent\":{{}}");
+            format!("{{\"id\":\"e{at}\",\"timestamp\":{at}000,\"deviceID\":\"{computer}\",{what}}}")
+        };
+        let events: Vec<String> = page.map(event).collect();
+        Action::Answer(Answer::of(200, format!("{{\"deviceEvents\":[{}],\"hasMoreEvents\":false}}", events.join(","))))
+    });
+}
+
+/// What a list costs whose every answer is worded anew: no two looks at it agree, and no range of it is ever confirmed.
+#[test]
+fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
+    const DAYS: i64 = 30;
+    // 32 ranges may fail, each walked six times, of two requests each, and some are looked at once more.
+    const SPLITTING_MAX: usize = 32 * 14;
+    // After that a range is walked twice and looked at once. A day is read in two ranges at most.
+    const DAYS_MAX: usize = 6 * 2 * 34;
+    let (service, program) = scene();
+    let is_restless = Arc::new(AtomicBool::new(true));
+    reworded(&service, DAY - DAYS * 24 * HOUR, &is_restless);
+    let arguments = ["--since", "2026-10-11", "--stream", "connections"];
+    for round in ["the first", "the next"] {
+        let before = service.requests_count();
+        program.sync(&arguments).ended(3).says(&["connections did not hold still", "stay open"]);
+        let asked = service.requests_count() - before;
+        println!("{round} round: {asked} requests");
+        assert!((200..SPLITTING_MAX + DAYS_MAX).contains(&asked), "{asked} requests in {round} round");
+    }
+    program.run(&["status"]).ended(0).says(&["does not hold still and stays open"]);
+    is_restless.store(false, Ordering::SeqCst);
+    let before = service.requests_count();
+    program.sync(&arguments).ended(0);
+    assert!(service.requests_count() - before < 300, "{} requests", service.requests_count() - before);
+    let held = "select count(distinct event_id)::bigint as n from connections where computer_host_name = '0'";
+    assert_eq!(program.sql(held)[0]["n"], DAYS * 24 + 84);
+    assert!(awkward::laws::standing_gaps(&program).is_empty(), "what is read closes its gap");
 }

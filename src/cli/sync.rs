@@ -114,10 +114,10 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
 
 /// Nothing done beats a gap, a gap beats done.
 pub fn exit(round: &FleetRound) -> Exit {
-    match (round.is_done(), round.committed().gaps) {
+    match (round.is_done(), round.committed().gaps > 0 || round.left_any()) {
         (false, _) => Exit::Fault,
-        (true, 0) => Exit::Done,
-        (true, _) => Exit::Weaker,
+        (true, false) => Exit::Done,
+        (true, true) => Exit::Weaker,
     }
 }
 
@@ -159,6 +159,15 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
         line.push_str(&format!("; {} changes of people and computers", round.looks.changes));
     }
     output::say(&line);
+    for stream in Stream::ALL {
+        let ranges: Vec<_> = round.left.iter().filter(|(of, _)| *of == stream).map(|(_, range)| range).collect();
+        if let Some(first) = ranges.iter().min_by_key(|range| range.start) {
+            let count = ranges.len();
+            output::say(&format!(
+                "team {team}: {stream} did not hold still in {count} ranges, the first {first}: they stay open, and the next sync reads them again"
+            ));
+        }
+    }
     for error in &round.looks.failures {
         output::say(&format!("team {team}: people and computers were not all looked at: {}", advice(error)));
     }

@@ -1,22 +1,27 @@
 //! Reading a range completely: two equal anchored walks, halves where it will not hold still.
 
+use std::sync::Arc;
+
 use crate::api::{Again, ApiError, Page, Served};
-use crate::model::{DeviceId, Digest, Instant, Multiset, Range};
+use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
 use super::joined::{Counted, Joined};
 use super::lists::{Asked, Lists, PageError, ReadStats, note};
+use super::split_budget::SplitBudget;
 use super::trail::{Seen, Trail};
 use super::walk::{Step, Walk};
 
 /// Restarts of one range before it is read as two halves.
 pub const RESTARTS_MAX: u32 = 5;
+/// The same, when the round has spent its budget on ranges that do not hold still.
+const RESTARTS_LAST_MAX: u32 = 1;
 /// Seconds of one span that may fail to hold still before the rest of the span is given up for this time.
 pub const UNSTABLE_SECONDS_MAX: u32 = 16;
 /// Padding up to so many seconds only guards the bounds: the neighbour's own reading is under way.
 const NEIGHBOUR_SECONDS: i64 = 1;
 /// Pages of the last, plain look at a range that never held still.
-const SALVAGE_PAGES_MAX: u32 = 10_000;
+const SALVAGE_PAGES_MAX: u32 = 1_000;
 
 /// Whether a range was proved complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +30,16 @@ pub enum Outcome {
     Confirmed,
     /// It never held still: what was seen is kept, and the range stays open.
     Unstable,
+    /// It did not hold still, and the round has no budget left to split it: as `Unstable`, until another round.
+    Left,
+}
+
+/// What came of reading a range.
+enum Confirm {
+    Confirmed,
+    /// Too many events for one walk.
+    TooBig,
+    Restless,
 }
 
 /// One part of a span, read.
@@ -54,6 +69,7 @@ pub struct SpanReader<'a> {
     /// What a former reading proved, taken as the first of the two walks over the whole span.
     prior: Option<Multiset<Digest>>,
     unstable_left: u32,
+    budget: Arc<SplitBudget>,
     stats: ReadStats,
     began_at: Option<Instant>,
     ended_at: Option<Instant>,
@@ -110,10 +126,16 @@ impl<'a> SpanReader<'a> {
             joined: Joined::default(),
             prior,
             unstable_left: UNSTABLE_SECONDS_MAX,
+            budget: Arc::default(),
             stats: ReadStats::default(),
             began_at: None,
             ended_at: None,
         }
+    }
+
+    /// Shares `budget` with the other readers of a round.
+    pub fn within(self, budget: Arc<SplitBudget>) -> Self {
+        Self { budget, ..self }
     }
 
     /// The next part of the span, or `None` when the span is read.
@@ -127,16 +149,22 @@ impl<'a> SpanReader<'a> {
             return Ok(Some(self.leaf(range, Outcome::Unstable)));
         }
         loop {
-            if self.confirm(&mut range).await? {
-                return Ok(Some(self.leaf(range, Outcome::Confirmed)));
-            }
-            let Some((left, right)) = range.halves() else {
-                self.unstable_left -= 1;
-                self.salvage(range).await?;
-                return Ok(Some(self.leaf(range, Outcome::Unstable)));
+            let confirm = self.confirm(&mut range).await?;
+            let outcome = match (&confirm, range.halves()) {
+                (Confirm::Confirmed, _) => return Ok(Some(self.confirmed(range))),
+                (Confirm::Restless, Some(_)) if self.budget.is_spent() => Outcome::Left,
+                (_, Some((left, right))) => {
+                    self.stack.push(right);
+                    range = left;
+                    continue;
+                }
+                (_, None) => {
+                    self.unstable_left -= 1;
+                    Outcome::Unstable
+                }
             };
-            self.stack.push(right);
-            range = left;
+            self.salvage(range).await?;
+            return Ok(Some(self.leaf(range, outcome)));
         }
     }
 
@@ -145,16 +173,24 @@ impl<'a> SpanReader<'a> {
         (self.joined.hand_out(), self.stats)
     }
 
-    /// True when two whole walks in a row agreed; false when the range is too big or too restless. A range that holds more
-    /// than one walk may bring is cut short where its first walk stood: what that walk saw of it counts as a first walk.
-    async fn confirm(&mut self, range: &mut Range) -> Result<bool, ApiError> {
+    fn confirmed(&mut self, range: Range) -> Leaf {
+        let leaf = self.leaf(range, Outcome::Confirmed);
+        let page = u64::from(self.lists.limit.events().max(1));
+        self.budget.note_confirmed((leaf.events.len() as u64).div_ceil(page));
+        leaf
+    }
+
+    /// Whether two whole walks in a row agreed. A range that holds more than one walk may bring is cut short where its
+    /// first walk stood: what that walk saw of it counts as a first walk.
+    async fn confirm(&mut self, range: &mut Range) -> Result<Confirm, ApiError> {
         let prior = self.prior.take().filter(|_| *range == self.whole);
         let mut former = prior.map_or(Former::None, Former::Archive);
         let mut restarts = 0;
         // What was cut to the size of a walk may have grown since, but not to twice that size.
         let mut events_max = self.walk_events_max;
         self.began_at = None;
-        while restarts <= RESTARTS_MAX {
+        let restarts_max = if self.budget.is_spent() { RESTARTS_LAST_MAX } else { RESTARTS_MAX };
+        while restarts <= restarts_max {
             let asked = Asked { range: *range, pad: self.pad_of(*range) };
             match self.walk(asked, former.trail(), events_max).await? {
                 WalkEnd::Whole(trail) => {
@@ -171,7 +207,7 @@ impl<'a> SpanReader<'a> {
                             self.stats.anomalies.has_more += trail.has_more_untrue(former);
                         }
                         self.joined.confirm(&tally);
-                        return Ok(true);
+                        return Ok(Confirm::Confirmed);
                     }
                     restarts += u32::from(!matches!(former, Former::None));
                     former = Former::Walk(trail);
@@ -183,7 +219,9 @@ impl<'a> SpanReader<'a> {
                 }
                 WalkEnd::TooBig(trail) => {
                     let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
-                    let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) else { return Ok(false) };
+                    let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) else {
+                        return Ok(Confirm::TooBig);
+                    };
                     events_max = events_max.saturating_mul(2);
                     self.stack.push(right);
                     *range = left;
@@ -192,7 +230,8 @@ impl<'a> SpanReader<'a> {
                 WalkEnd::LimitRefused => former = Former::None,
             }
         }
-        Ok(false)
+        self.budget.note_failed();
+        Ok(Confirm::Restless)
     }
 
     /// A wide padding is for the whole: around a second that does not hold still it would keep its neighbours from it too.
@@ -287,17 +326,19 @@ impl<'a> SpanReader<'a> {
         let lists = self.lists;
         for list in lists.devices {
             let mut offset = 0;
-            let mut before: Option<Digest> = None;
+            let mut before = None;
             for _ in 0..SALVAGE_PAGES_MAX {
                 let page = match self.lists.page(list, asked, offset, &mut self.stats).await {
                     Ok(served) => served.body,
                     Err(PageError::LimitRefused) => continue,
                     Err(PageError::Api(error)) => return Err(error),
                 };
-                let first = page.events.first().map(|event| event.digest);
+                // The same event may come in other words.
+                let name = |event: &RawEvent| (event.id.clone(), event.id.is_none().then_some(event.digest));
+                let first = page.events.first().map(name);
                 let count = page.events.len() as u64;
                 self.joined.look(page.events, |event| asked.keeps(event));
-                if first.is_none() || (before == first && offset > 0) {
+                if first.is_none() || (before == first && offset > 0) || offset > self.walk_events_max {
                     break;
                 }
                 before = first;

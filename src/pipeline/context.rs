@@ -19,6 +19,7 @@ use super::making::Making;
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
+use super::restless::LeftOpen;
 use super::seal::seal_passed;
 use super::service_clock::ServiceClock;
 use super::sessions::Remembered;
@@ -50,6 +51,7 @@ pub struct TeamContext {
     totals: Mutex<Flushed>,
     /// The computers as this round listed them last.
     computers: Mutex<Option<Computers>>,
+    pub left: LeftOpen,
     /// A commit of this round failed, and what it held is lost to the round.
     is_broken: AtomicBool,
 }
@@ -95,6 +97,7 @@ impl TeamContext {
             remembered: Arc::default(),
             totals: Mutex::new(Flushed::default()),
             computers: Mutex::default(),
+            left: LeftOpen::default(),
             is_broken: AtomicBool::new(false),
         }
     }

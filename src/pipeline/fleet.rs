@@ -38,6 +38,11 @@ impl FleetRound {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
+    /// Whether a range did not hold still and stays open.
+    pub fn left_any(&self) -> bool {
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.left.is_empty()))
+    }
+
     /// What was committed in all.
     pub fn committed(&self) -> Flushed {
         let mut sum = Flushed::default();

@@ -4,9 +4,10 @@
 //! the ledger's; when it is tried again only this process remembers, so that another one tries at once.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::model::Range;
+use crate::model::{Range, Stream};
 
 use super::ranges::missing;
 
@@ -54,6 +55,21 @@ impl Restless {
 
     fn alone(&self, now: Duration) -> Vec<Range> {
         self.held.iter().filter(|(_, (_, until))| now < *until).map(|(range, _)| *range).collect()
+    }
+}
+
+/// The ranges that one round left open because they did not hold still.
+#[derive(Debug, Default)]
+pub struct LeftOpen(Mutex<Vec<(Stream, Range)>>);
+
+impl LeftOpen {
+    pub fn note(&self, stream: Stream, range: Range) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((stream, range));
+    }
+
+    /// In the order in which they were given up.
+    pub fn all(&self) -> Vec<(Stream, Range)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

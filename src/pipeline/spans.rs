@@ -108,7 +108,8 @@ impl Round<'_> {
             Purpose::Settle => None,
             Purpose::Rescan => Some(self.archived(span).await?),
         };
-        let mut reader = SpanReader::new(self.lists, Asked { range: span, pad }, WALK_EVENTS_MAX, prior);
+        let mut reader =
+            SpanReader::new(self.lists, Asked { range: span, pad }, WALK_EVENTS_MAX, prior).within(self.budget.clone());
         let mut parts = Vec::new();
         loop {
             match reader.next().await {
@@ -163,7 +164,12 @@ impl Round<'_> {
         match leaf.outcome {
             Outcome::Confirmed => self.ctx.memory.note_still(self.stream, leaf.range),
             Outcome::Unstable => self.ctx.memory.note_restless(self.stream, leaf.range),
+            Outcome::Left => {
+                self.ctx.memory.note_restless(self.stream, leaf.range);
+                self.ctx.left.note(self.stream, leaf.range);
+            }
         }
+        let is_unstable = leaf.outcome != Outcome::Confirmed;
         let read_at = leaf.began_at.unwrap_or(self.now).min(self.ctx.service().now());
         let mut changes = Vec::new();
         let (mut findings, mut notes) = (Vec::new(), Vec::new());
@@ -174,10 +180,10 @@ impl Round<'_> {
             if let Some(held) = self.windows.get(&window.start) {
                 (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());
             }
-            if leaf.outcome == Outcome::Unstable && purpose == Purpose::Settle {
+            if is_unstable && purpose == Purpose::Settle {
                 change.unstable = Some(part);
                 findings.extend(self.unstable(part));
-            } else if leaf.outcome == Outcome::Unstable {
+            } else if is_unstable {
                 notes.push(self.unstable_window(part));
             } else if purpose == Purpose::Settle && leaf.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed: the date that planned this was wrong, or this one is.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use super::RoundError;
@@ -41,13 +41,16 @@ pub struct TeamRound {
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The looks at people and computers.
     pub looks: LookRound,
+    /// Ranges that did not hold still: they stay open until another round.
+    pub left: Vec<(Stream, Range)>,
 }
 
 impl TeamRound {
     /// A round in which nothing was done yet.
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
-        Self { first: now, is_first_reading: false, plan_span, committed, failures, looks: LookRound::default() }
+        let (looks, left) = (LookRound::default(), Vec::new());
+        Self { first: now, is_first_reading: false, plan_span, committed, failures, looks, left }
     }
 
     /// Whether everything asked for was done.
@@ -73,7 +76,7 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
-    round.committed = ctx.totals();
+    (round.committed, round.left) = (ctx.totals(), ctx.left.all());
     remember(ctx, &round).await;
     round
 }

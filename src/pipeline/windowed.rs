@@ -1,10 +1,11 @@
 //! One round of a windowed stream: the open windows' new events, then what is past its lag, then re-scans.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, RowRule, WalkPoint};
-use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, TailReader, TailStart};
+use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, SplitBudget, TailReader, TailStart};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -74,7 +75,8 @@ async fn read_lists(
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
     let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
     let rule = ctx.with_state(|state| state.row_rule);
-    let round = Round { ctx, stream, now, lists, lag: lag(&record, &ctx.settings), index, rule, windows };
+    let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
+    let round = Round { ctx, stream, now, lists, lag, index, rule, windows, budget };
     if record.begins != plan.begins {
         round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
     }
@@ -90,6 +92,11 @@ async fn read_lists(
     let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
+    let left = ctx.left.all().iter().filter(|(of, _)| *of == stream).count();
+    if left > 0 {
+        let team = &ctx.team;
+        tracing::warn!(%team, %stream, ranges = left, "the list does not hold still: the rest stays open until another round");
+    }
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
         let point = ReadPoint { at: ctx.service().now(), read_to: now };
@@ -133,6 +140,8 @@ pub struct Round<'a> {
     pub rule: RowRule,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
+    /// What the round may spend on ranges that do not hold still.
+    pub budget: Arc<SplitBudget>,
 }
 
 impl Round<'_> {

@@ -40,7 +40,7 @@ pub struct FleetWorld {
     rate: f64,
     latency: Duration,
     /// One connection event of each team in so much time.
-    event_every: Duration,
+    pub event_every: Duration,
     seen: Mutex<Seen>,
 }
 
@@ -52,7 +52,8 @@ struct Seen {
     longest_wait: Duration,
     /// When the newest window of a team's stream was asked for.
     looks: BTreeMap<(TeamId, Stream), Vec<Instant>>,
-    requests: Vec<Duration>,
+    /// When each was let through, and what it asked for.
+    requests: Vec<(Duration, String)>,
 }
 
 impl FleetWorld {
@@ -92,10 +93,19 @@ impl FleetWorld {
     pub fn requests_in_a_second(&self) -> usize {
         let seen = self.seen.lock().unwrap();
         let in_second = |from: usize| {
-            let end = seen.requests[from] + Duration::from_secs(1);
-            seen.requests[from..].iter().take_while(|at| **at < end).count()
+            let end = seen.requests[from].0 + Duration::from_secs(1);
+            seen.requests[from..].iter().take_while(|(at, _)| *at < end).count()
         };
         (0..seen.requests.len()).map(in_second).max().unwrap_or(0)
+    }
+
+    /// How often each thing was asked for in a stretch of the run.
+    pub fn asked(&self, stretch: std::ops::Range<Duration>) -> BTreeMap<String, usize> {
+        let mut asked = BTreeMap::new();
+        for (_, what) in self.seen.lock().unwrap().requests.iter().filter(|(at, _)| stretch.contains(at)) {
+            *asked.entry(what.clone()).or_default() += 1;
+        }
+        asked
     }
 
     /// Runs the daemon over all teams for so long.
@@ -135,7 +145,7 @@ impl FleetWorld {
             let slot = seen.next_slot.max(now);
             seen.next_slot = slot + Duration::from_secs_f64(1.0 / self.rate);
             seen.longest_wait = seen.longest_wait.max(slot - now);
-            seen.requests.push(slot);
+            seen.requests.push((slot, what.to_owned()));
             slot - now
         };
         self.clock.sleep(wait).await;
@@ -245,11 +255,11 @@ impl EventSource for FleetWorld {
 
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
         self.note_look(team, query.stream, Some(query.stop));
-        Box::pin(self.answer(team, "a page", move |now| self.page_of(team, query, now)))
+        Box::pin(self.answer(team, query.stream.as_str(), move |now| self.page_of(team, query, now)))
     }
 
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
         self.note_look(team, Stream::Billing, None);
-        Box::pin(self.answer(team, "billing", |_| BillingSnapshot::default()))
+        Box::pin(self.answer(team, Stream::Billing.as_str(), |_| BillingSnapshot::default()))
     }
 }

@@ -1,5 +1,7 @@
 //! Reading a span: what it costs, what is proved, and what becomes of what will not hold still.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::model::{Digest, Multiset};
 
@@ -144,23 +146,37 @@ fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() 
 }
 
 #[test]
-fn a_span_that_never_holds_still_is_given_up_after_so_many_seconds_and_what_it_shows_is_kept() {
-    // Everywhere, an event is replaced before each request.
-    let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
-    let service = Service::of(list).changing(|request, list| {
-        for second in (0..list.len()).step_by(6) {
-            list[second] = event(&format!("r{request}"), i64::try_from(second / 6).unwrap());
+fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
+    // A round that has confirmed much may split until too many seconds have failed.
+    for (confirmed_pages, given_up) in [(0, Outcome::Left), (1_000, Outcome::Unstable)] {
+        // Everywhere, an event is replaced before each request.
+        let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
+        let service = Service::of(list).changing(|request, list| {
+            for second in (0..list.len()).step_by(6) {
+                list[second] = event(&format!("r{request}"), i64::try_from(second / 6).unwrap());
+            }
+        });
+        let (team, limit, devices) = (TeamId::from("t"), PageLimit::fixed(PAGE), [None]);
+        let budget = Arc::new(SplitBudget::default());
+        budget.note_confirmed(confirmed_pages);
+        let asked = Asked { range: range(0, 40), pad: 1 };
+        let mut reader =
+            SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None).within(budget.clone());
+        let mut look = Look { leaves: Vec::new(), stats: ReadStats::default() };
+        while let Some(leaf) = now(reader.next()).unwrap() {
+            look.leaves.push(leaf);
         }
-    });
-    let look = read(&service, (0, 40));
-    assert_eq!(look.outcomes(Outcome::Confirmed), 0);
-    let seconds = look.leaves.iter().filter(|leaf| leaf.range.length().as_secs() == 1).count();
-    assert!(seconds >= UNSTABLE_SECONDS_MAX as usize);
-    assert!(look.leaves.len() < 30, "{} parts of 40 seconds", look.leaves.len());
-    let told = look.told();
-    let missing: Vec<i64> =
-        (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+        assert_eq!(look.outcomes(Outcome::Confirmed), 0);
+        let seconds = look.leaves.iter().filter(|leaf| leaf.range.length().as_secs() == 1).count();
+        assert_eq!(seconds >= UNSTABLE_SECONDS_MAX as usize, given_up == Outcome::Unstable);
+        assert_eq!(look.outcomes(Outcome::Left) > 0, given_up == Outcome::Left);
+        assert_eq!(budget.is_spent(), given_up == Outcome::Left);
+        assert!(look.leaves.len() < 30, "{} parts of 40 seconds", look.leaves.len());
+        let told = look.told();
+        let missing: Vec<i64> =
+            (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }
 
 #[test]

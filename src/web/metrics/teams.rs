@@ -12,8 +12,10 @@ use crate::pipeline::{Flushed, Snapshot, StreamStatus, TeamLive};
 use super::super::names::{self, Name};
 use super::{counter, gauge};
 
+type Count = fn(&Flushed) -> u64;
+
 /// Counts of one stream, by name: of all teams, then of one.
-const COUNTS: [(Name, Name, fn(&Flushed) -> u64); 6] = [
+const COUNTS: [(Name, Name, Count); 6] = [
     (names::EVENTS_NEW, names::TEAM_EVENTS_NEW, |counts| counts.rows),
     (names::EVENTS_LATE, names::TEAM_EVENTS_LATE, |counts| counts.late),
     (names::EVENTS_DUPLICATE, names::TEAM_EVENTS_DUPLICATE, |counts| counts.repeated),

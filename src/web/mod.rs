@@ -43,6 +43,7 @@ use crate::pipeline::Live;
 
 pub use asking::{Asking, EngineLimits};
 pub use guard::{Guard, GuardError};
+pub use human::plural;
 pub use metrics::Metrics;
 pub use visitors::Visitors;
 

@@ -116,6 +116,8 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
         request.path.contains(word).then_some(Fault::Delay(Duration::from_secs(3)))
     });
     pause(Duration::from_secs(3));
+    let total = || daemon.metric("annals_events_new_total{stream=\"connections\"}").unwrap();
+    let before = total();
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
     put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
     daemon.signal("HUP");
@@ -123,6 +125,7 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     pause(Duration::from_secs(4));
     assert_eq!(daemon.metric("annals_teams"), Some(1.0), "a visit that ended later brings it back");
+    assert!(total() >= before, "a counter never falls: {} after {before}", total());
     assert!(!daemon.get("/metrics").1.contains(gone.as_str()) && !daemon.get("/readyz").1.contains(gone.as_str()));
     daemon.stop();
 }

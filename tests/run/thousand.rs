@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use super::program::{Running, Scene, now, pause};
 
+/// The plan shows two days, so that the first reading is short.
+const PLAN_SPAN: Duration = Duration::from_secs(2 * 86_400);
 const PATIENCE: Duration = Duration::from_secs(3_600);
 /// Between two questions to the port or to `status`.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -52,6 +54,7 @@ fn a_thousand_teams_measured() {
         sessions_per_day: 2,
         people_per_team: 5,
         computers_per_team: 3,
+        plan_span: Some(PLAN_SPAN),
         ..SandboxConfig::default()
     });
     let rate_text = rate.to_string();

@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray
 use crate::model::Instant;
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
 use crate::report::printable;
+use crate::web::plural;
 
 use super::span;
 
@@ -186,14 +187,17 @@ fn inventory_note(inventory: &InventoryStatus) -> String {
         return "people and computers were not looked at yet".to_owned();
     }
     let InventoryStatus { users, computers, groups, .. } = inventory;
-    let mut notes = vec![format!("{users} users, {computers} computers, {groups} groups")];
+    let parts = [plural(*users, "user"), plural(*computers, "computer"), plural(*groups, "group")];
+    let mut notes = vec![parts.join(", ")];
     if !inventory.hidden.is_empty() {
         let hidden: Vec<&str> = inventory.hidden.iter().map(|part| part.as_str()).collect();
-        notes.push(format!("the token may not see {}: nothing is known of them since", hidden.join(", ")));
+        notes.push(format!("the token may not see {}", hidden.join(", ")));
     }
     if inventory.unknown_fields > 0 {
-        let count = inventory.unknown_fields;
-        notes.push(format!("{count} undocumented fields are not kept: findings of kind unknown_field name them"));
+        notes.push(format!(
+            "{} in findings of kind unknown_field",
+            plural(inventory.unknown_fields, "undocumented field")
+        ));
     }
     notes.join("; ")
 }

@@ -19,13 +19,14 @@ use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
-use super::replay::{LedgerEnd, Replay, replay};
+use super::replay::{LedgerEnd, Replay, replay_for_writing};
 use super::sessions::{LentSessions, Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::{RowRule, RowsDigest};
+use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
 /// How a commit ended when nothing went wrong.
@@ -82,7 +83,7 @@ impl TeamWriter {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
-        let replay = replay(store.as_ref(), archive_id, team)?;
+        let replay = replay_for_writing(store.as_ref(), archive_id, team)?;
         let state = TeamState { row_rule, ..replay.state()? };
         let staged_files = recover(store.as_ref(), &key, &replay)?;
         let recovery = Recovery { torn_bytes: replay.end.torn, staged_files };
@@ -245,7 +246,7 @@ impl TeamWriter {
         };
         if !is_same {
             let (store, team) = (self.store.as_ref(), &self.state.team_id);
-            let replay = replay(store, &self.state.archive_id, team)?;
+            let replay = replay_for_writing(store, &self.state.archive_id, team)?;
             self.heads = heads_of(store, signer, &self.state.archive_id, team, &replay)?;
         }
         Ok(())
@@ -304,6 +305,10 @@ impl TeamWriter {
             body,
         };
         let (bytes, hash) = line.encode();
+        if bytes.len() > LINE_BYTES_MAX {
+            self.clean();
+            return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
+        }
         // A clock that was set back does not reorder the ledger.
         let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };

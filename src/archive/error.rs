@@ -6,6 +6,7 @@ use crate::model::{LedgerSeq, TeamId};
 
 use super::rules::StateError;
 use super::store::StoreError;
+use super::text_lines::LINE_BYTES_MAX;
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {
@@ -34,6 +35,11 @@ pub enum ArchiveError {
     /// The commit would break a rule of the archive; nothing was changed.
     #[error("team {team}: {source}")]
     State { team: TeamId, source: StateError },
+    /// No reader would hold the line; nothing was changed.
+    #[error(
+        "team {team}: the commit's ledger line is {bytes} bytes long, and {LINE_BYTES_MAX} is the most: commit less at once"
+    )]
+    LineTooLong { team: TeamId, bytes: usize },
     /// The draft cannot be written as it is; nothing was changed.
     #[error("team {team}: {reason}")]
     Draft { team: TeamId, reason: String },

@@ -9,11 +9,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::ArchiveError;
-use super::ledger::{Line, cut};
+use super::ledger::Line;
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::path::{ArchivePath, TeamKey, ledger_of};
 use super::replay::{LedgerEnd, Replay, ledger_days};
-use super::store::{Store, StoreError, Tail, Verb};
+use super::store::{Store, StoreError, Tail};
+use super::text_lines::{TextLine, TextLines};
 
 const ROTATION: &str = "rotation";
 
@@ -250,24 +251,31 @@ fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, Ledg
     let mut end: Option<LedgerEnd> = None;
     for day in heads_days(store, key)?.into_iter().rev() {
         let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
-        let content = store.read(&path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
-        let parts = cut(&content);
-        // What a loss of power left of the last line may end in anything.
-        let lines: Vec<&[u8]> = parts.lines.split_inclusive(|b| *b == b'\n').collect();
-        let mut keep = parts.lines.len();
-        let mut found = lines.last().map(|line| HeadLine::decode(&line[..line.len() - 1]));
-        if let (Some(Err(_)), Some(line)) = (&found, lines.last())
-            && super::ledger::is_zeroed(line, keep - line.len())
-        {
-            keep -= line.len();
-            found = lines.len().checked_sub(2).map(|at| HeadLine::decode(&lines[at][..lines[at].len() - 1]));
+        let blob = store.read(&path)?;
+        let size = blob.size();
+        let (mut before, mut last, mut number) = (None, None, 0);
+        for line in TextLines::new(blob, 0) {
+            let line = line.map_err(|fault| fault.at(&path, number + 1))?;
+            if line.has_newline {
+                (before, last, number) = (last, Some(line), number + 1);
+            }
         }
-        let here = LedgerEnd { day: Some(day), len: keep as u64, torn: (content.len() - keep) as u64 };
+        let decoded = |line: &Option<TextLine>| line.as_ref().map(|line| HeadLine::decode(&line.text));
+        let mut found = decoded(&last);
+        // What a loss of power left of the last line may end in anything.
+        if let (Some(Err(_)), Some(line)) = (&found, &last)
+            && super::ledger::is_zeroed(&line.text, line.offset)
+        {
+            last = before;
+            found = decoded(&last);
+        }
+        let keep = last.as_ref().map_or(0, TextLine::end);
+        let here = LedgerEnd { day: Some(day), len: keep, torn: size - keep };
         let end = *end.get_or_insert(here);
         match found {
             None => continue,
             Some(Ok(line)) => return Ok((Some(line), end)),
-            Some(Err(reason)) => return Err(ArchiveError::Damaged { path, line: lines.len() as u64, reason }),
+            Some(Err(reason)) => return Err(ArchiveError::Damaged { path, line: number, reason }),
         }
     }
     Ok((None, end.unwrap_or_default()))
@@ -282,10 +290,12 @@ fn lines_behind(
     let mut found = Vec::new();
     for day in ledger_days(store, key)?.into_iter().rev() {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        let content = store.read(&path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
         let mut here = Vec::new();
-        for line in cut(&content).lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            if let Ok((line, hash)) = Line::decode(line) {
+        for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
+            let line = line.map_err(|fault| fault.at(&path, number))?;
+            if let Some((line, hash)) =
+                Some(line).filter(|line| line.has_newline).and_then(|l| Line::decode(&l.text).ok())
+            {
                 here.push((line.seq, hash, day));
             }
         }

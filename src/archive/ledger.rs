@@ -132,27 +132,49 @@ fn hash_said(bytes: &[u8]) -> Option<Digest> {
     digits.parse().ok().filter(|digest: &Digest| digest.to_string() == digits)
 }
 
-/// A ledger file cut in whole lines and what an interrupted append may have left behind them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut<'a> {
-    /// Whole lines, each with its newline.
-    pub lines: &'a [u8],
-    /// Bytes behind them.
-    pub tail: &'a [u8],
+/// The end of a chain of lines that are hashed and not parsed.
+pub struct Link {
+    archive_id: String,
+    team_id: String,
+    pub seq: LedgerSeq,
+    pub head: Digest,
+    day: Option<Instant>,
 }
 
-/// Cuts a ledger file after its last newline.
-pub fn cut(bytes: &[u8]) -> Cut<'_> {
-    let end = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
-    let (lines, tail) = bytes.split_at(end);
-    Cut { lines, tail }
+impl Link {
+    /// Before the first line of a team.
+    pub fn genesis(archive_id: &str, team: &TeamId) -> Self {
+        let json = |text: &str| serde_json::to_string(text).expect("BUG: a string is JSON");
+        let (archive_id, team_id) = (json(archive_id), json(team.as_str()));
+        Self { archive_id, team_id, seq: LedgerSeq(0), head: GENESIS, day: None }
+    }
+
+    /// Takes over the next line, without its newline, of the file of `day`; `None` where it is not the next one or its hash
+    /// is another.
+    pub fn follow(&mut self, text: &[u8], day: Instant) -> Option<()> {
+        let rest = text.strip_prefix(b"{\"v\":")?;
+        let (version, rest) = rest.split_first()?;
+        let is_known = (1..=LINE_VERSION).any(|known| known.to_string().as_bytes() == [*version]);
+        let Self { archive_id, team_id, head, .. } = &*self;
+        let seq = self.seq.next();
+        let members =
+            format!(",\"archive_id\":{archive_id},\"team_id\":{team_id},\"seq\":{seq},\"prev\":\"{head}\",\"at\":\"");
+        let rest = rest.strip_prefix(members.as_bytes()).filter(|_| is_known)?;
+        let at: Instant = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()?;
+        let of_line = super::path::day_start(at);
+        let found = hash_of(&text[..text.len().checked_sub(HASH_TAIL_BYTES)?]);
+        let is_next = day == self.day.map_or(of_line, |held| held.max(of_line)) && hash_said(text) == Some(found);
+        (self.seq, self.head, self.day) = (seq, found, Some(day));
+        is_next.then_some(())
+    }
 }
 
 /// Whether a last line that ends in a newline and stands at the byte `at` of its file can have been left by a loss of
 /// power: zeros stand at its beginning or at the end of a sector, where a disk writes whole sectors or none. A flipped bit
 /// that looks so is not taken for it.
-pub fn is_zeroed(line: &[u8], at: usize) -> bool {
-    let ends = (SECTOR_BYTES - 1 - at % SECTOR_BYTES..line.len()).step_by(SECTOR_BYTES);
+pub fn is_zeroed(line: &[u8], at: u64) -> bool {
+    let begin = usize::try_from(at % SECTOR_BYTES as u64).expect("BUG: less than a sector");
+    let ends = (SECTOR_BYTES - 1 - begin..line.len()).step_by(SECTOR_BYTES);
     let looks_so = line.first() == Some(&0) || ends.into_iter().any(|end| line[end] == 0);
     looks_so && !is_flipped(line)
 }
@@ -234,6 +256,28 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_is_followed_by_its_hashes() {
+        let (first_bytes, hash) = line().encode();
+        let second = Line { seq: LedgerSeq(2), prev: hash, ..line() };
+        let (second_bytes, _) = second.encode();
+        let text = |bytes: &[u8]| bytes[..bytes.len() - 1].to_vec();
+        let day = super::super::path::day_start(line().at);
+        let followed = |lines: &[Vec<u8>], day: Instant| {
+            let mut link = Link::genesis("a1", &line().team_id);
+            lines.iter().all(|line| link.follow(line, day).is_some())
+        };
+        let lines = [text(&first_bytes), text(&second_bytes)];
+        assert!(followed(&lines, day) && !followed(&lines[1..], day) && !followed(&lines, Instant::from_nanos(0)));
+        for (at, bit) in (0..lines[0].len() * 8).map(|bit| (bit / 8, bit % 8)) {
+            let mut flipped = lines.clone();
+            flipped[0][at] ^= 1 << bit;
+            assert!(!followed(&flipped, day), "byte {at}, bit {bit}");
+        }
+        let stranger = Line { team_id: TeamId::from("other"), ..second }.encode().0;
+        assert!(!followed(&[lines[0].clone(), text(&stranger)], day));
+    }
+
+    #[test]
     fn other_versions_and_unknown_members_are_refused() {
         let rehash = |text: &str| {
             let hash = hash_of(text.as_bytes());
@@ -283,7 +327,7 @@ mod tests {
     fn a_flipped_bit_at_the_end_of_a_sector_is_no_loss_of_power() {
         let (bytes, _) = line().encode();
         let space = bytes.iter().position(|byte| *byte == b' ').unwrap();
-        let at = SECTOR_BYTES - 1 - space;
+        let at = (SECTOR_BYTES - 1 - space) as u64;
         let mut altered = bytes[..bytes.len() - 1].to_vec();
         altered[space] = 0;
         assert!(!is_zeroed(&altered, at) && !is_zeroed(&[&altered, b"\n".as_slice()].concat(), at));

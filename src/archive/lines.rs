@@ -7,7 +7,8 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use super::ledger::Line;
 use super::path::{ArchivePath, TeamKey};
 use super::replay::ledger_days;
-use super::store::{Store, StoreError, Verb};
+use super::store::Store;
+use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 
 /// One commit, as its line says it.
@@ -65,14 +66,17 @@ struct Follower {
 
 impl Follower {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
-        let content = store.read(path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-        for (at, text) in content.split(|byte| *byte == b'\n').enumerate() {
+        for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
             // What an interrupted append left stands behind the last line that was asked for.
-            if text.is_empty() || self.lines.last().is_some_and(|line| line.seq >= last) {
+            if self.lines.last().is_some_and(|line| line.seq >= last) {
+                break;
+            }
+            let text = text.map_err(|fault| fault.at(path, number))?.text;
+            if text.is_empty() {
                 continue;
             }
-            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: at as u64 + 1, reason };
-            let (line, sha256) = Line::decode(text).map_err(|e| damaged(e.to_string()))?;
+            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
+            let (line, sha256) = Line::decode(&text).map_err(|e| damaged(e.to_string()))?;
             self.follow(line, sha256);
         }
         Ok(())

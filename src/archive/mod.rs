@@ -25,8 +25,9 @@
 //! (of the year, month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
 //! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
 //!
-//! **A ledger line** is a JSON object without spaces and a newline. Its members, in this order: `v` (1; 2 where the body has
-//! `sealed_days`, and there alone), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`,
+//! **A ledger line** is a JSON object without spaces and a newline, of 64 MiB at most. Its members, in this order: `v` (1; 2
+//! where the body has `sealed_days`, and there alone), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind`
+//! (`commit`), `body`,
 //! `sha256`. `sha256` is the SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact
 //! bytes of the line before `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
 //! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
@@ -102,6 +103,7 @@ mod stage;
 mod state;
 mod store;
 mod table;
+mod text_lines;
 mod verify;
 
 pub use commit::{Committed, Recovery, TeamWriter};

@@ -4,11 +4,12 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
 use super::ArchiveError;
-use super::ledger::{self, Line, TailKind};
+use super::ledger::{self, Line, Link, TailKind};
 use super::path::{ArchivePath, TeamKey, day_start, ledger_of};
 use super::snapshot;
 use super::state::TeamState;
-use super::store::{Store, StoreError, Verb};
+use super::store::{Blob, Store, StoreError};
+use super::text_lines::{TextLine, TextLines};
 
 /// A ledger as it was found.
 #[derive(Debug)]
@@ -97,6 +98,42 @@ pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) ->
     }
 }
 
+/// The same for writers, who extend the chain: every line before the snapshot is hashed and must link to the next, up to the
+/// head that the snapshot names. Its lines are not parsed again; `verify` does that.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
+    let short = snapshot::before_the_end(store, archive_id, team)
+        .filter(|(state, end)| leads_to(store, state, *end).unwrap_or(false))
+        .map(|(state, end)| go_on(store, state, end));
+    match short {
+        Some(Ok(replay)) if replay.last.is_some() => Ok(replay),
+        _ => replay(store, archive_id, team),
+    }
+}
+
+/// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.
+fn leads_to(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<bool, ArchiveError> {
+    let key = TeamKey::of(&state.team_id);
+    let Some(last) = end.day else { return Ok(false) };
+    let mut link = Link::genesis(&state.archive_id, &state.team_id);
+    for day in ledger_days(store, &key)?.into_iter().filter(|day| *day <= last) {
+        let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+        for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
+            let line = line.map_err(|fault| fault.at(&path, number))?;
+            let is_behind = day == last && line.end() > end.len;
+            if is_behind {
+                break;
+            }
+            if !line.has_newline || link.follow(&line.text, day).is_none() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok((link.seq, link.head) == (state.seq, state.head))
+}
+
 /// Follows the ledger from a place in it, where it said `state`.
 fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
@@ -106,11 +143,9 @@ fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay,
     let mut replay = Replay { before: state, last: None, end: from, snapshot };
     for (at, day) in days.iter().enumerate() {
         let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
-        let blob = store.read(&path)?;
-        let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
         let is_last = at + 1 == days.len();
         let begin = if from.day == Some(*day) { from.len } else { 0 };
-        replay.end = follow_file(&mut replay, &path, *day, &content, begin, is_last)?;
+        replay.end = follow_file(&mut replay, &path, *day, (store.read(&path)?, begin), is_last)?;
     }
     Ok(replay)
 }
@@ -119,38 +154,46 @@ fn follow_file(
     replay: &mut Replay,
     path: &str,
     day: Instant,
-    content: &[u8],
-    begin: u64,
+    (blob, begin): (Blob, u64),
     is_last: bool,
 ) -> Result<LedgerEnd, ArchiveError> {
-    let mut offset = usize::try_from(begin).unwrap_or(usize::MAX).min(content.len());
-    let cut = ledger::cut(&content[offset..]);
-    let mut number = 0;
-    for line in cut.lines.split_inclusive(|b| *b == b'\n') {
-        number += 1;
-        let is_final = is_last && offset + line.len() == content.len();
-        let text = &line[..line.len() - 1];
-        match follow_line(replay, day, offset as u64, text) {
-            Ok(()) => {}
-            Err(_) if is_final && ledger::is_zeroed(text, offset) => {
-                return Ok(LedgerEnd { day: Some(day), len: offset as u64, torn: line.len() as u64 });
+    let mut end = LedgerEnd { day: Some(day), len: begin.min(blob.size()), torn: 0 };
+    for (line, number) in TextLines::new(blob, begin).zip(1..) {
+        let line = line.map_err(|fault| fault.at(path, number))?;
+        if !line.has_newline {
+            return follow_tail(replay, (path, number), end, &line, is_last);
+        }
+        match follow_line(replay, day, line.offset, &line.text) {
+            Ok(()) => end.len = line.end(),
+            Err(_) if is_last && line.is_last && ledger::is_zeroed(&line.text, line.offset) => {
+                return Ok(LedgerEnd { torn: line.len(), ..end });
             }
             Err(reason) => return Err(damaged(path, number, reason)),
         }
-        offset += line.len();
     }
-    let end = LedgerEnd { day: Some(day), len: offset as u64, torn: 0 };
-    match ledger::tail_kind(cut.tail) {
+    Ok(end)
+}
+
+/// What stands behind the last newline of a file.
+fn follow_tail(
+    replay: &mut Replay,
+    (path, number): (&str, u64),
+    end: LedgerEnd,
+    tail: &TextLine,
+    is_last: bool,
+) -> Result<LedgerEnd, ArchiveError> {
+    match ledger::tail_kind(&tail.text) {
         TailKind::Nothing => Ok(end),
-        _ if !is_last => Err(damaged(path, number + 1, "ends in the middle of a line, and lines follow".to_owned())),
-        TailKind::Altered => Err(damaged(path, number + 1, "its newline was altered".to_owned())),
-        TailKind::Torn => Ok(LedgerEnd { torn: cut.tail.len() as u64, ..end }),
+        _ if !is_last => Err(damaged(path, number, "ends in the middle of a line, and lines follow".to_owned())),
+        TailKind::Altered => Err(damaged(path, number, "its newline was altered".to_owned())),
+        TailKind::Torn => Ok(LedgerEnd { torn: tail.len(), ..end }),
         TailKind::Unended => {
-            follow_line(replay, day, offset as u64, cut.tail).map_err(|reason| damaged(path, number + 1, reason))?;
+            let day = end.day.expect("BUG: a file has a day");
+            follow_line(replay, day, tail.offset, &tail.text).map_err(|reason| damaged(path, number, reason))?;
             if let Some(last) = &mut replay.last {
                 last.is_unended = true;
             }
-            Ok(LedgerEnd { len: content.len() as u64 + 1, ..end })
+            Ok(LedgerEnd { len: tail.end() + 1, ..end })
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the ledger says up to a line, kept beside it, so that readers need not replay years of it. Never truth: a snapshot that
-//! is not there, or does not fit the ledger, costs a whole replay and nothing else. Writers and `verify` do not look at it.
+//! What the ledger says up to a line, kept beside it, so that nobody need replay years of it. Never truth: a snapshot that
+//! is not there, or does not fit the ledger, costs a whole replay and nothing else. A writer hashes the chain up to it; `verify`
+//! replays everything, and compares.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,9 +18,9 @@ use super::store::{Listed, Store, StoreError, Verb};
 use super::table::RowRule;
 use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
 
-/// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise:
-/// about as long as it takes to read one, so long it takes to replay them.
-pub const SNAPSHOT_LINES: u64 = 1_000;
+/// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise.
+/// A question over a thousand teams replays what stands behind a thousand snapshots.
+pub const SNAPSHOT_LINES: u64 = 100;
 /// A snapshot is of use where lines follow it: the last but one is kept for when none do.
 const KEPT: usize = 2;
 /// A larger file is not read: a team's state of many years is some megabytes.
@@ -173,8 +174,7 @@ pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Opt
     let held = listed(store, &key).ok().filter(|held| !held.is_empty())?;
     let lengths = lengths(store, &key).ok()?;
     held.into_iter().rev().take(KEPT).find_map(|(_, path)| {
-        let bytes = store.read(&path).ok().filter(|blob| blob.size() <= BYTES_MAX)?.to_bytes().ok()?;
-        let snapshot = Snapshot::decode(&bytes)?;
+        let snapshot = read(store, &path)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
         let fits = bytes_before(&lengths, snapshot.day) == snapshot.bytes_before
@@ -182,6 +182,17 @@ pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Opt
             || planted::is(Bug::SnapshotAhead);
         (is_of_it && fits).then(|| (snapshot.into_state(), end))
     })
+}
+
+/// The newest snapshots that are whole, with their paths; whether they fit the ledger is not looked at.
+pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
+    let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
+    newest.filter_map(|(_, path)| read(store, &path).map(|found| (path, found.into_state()))).collect()
+}
+
+fn read(store: &dyn Store, path: &str) -> Option<Snapshot> {
+    let blob = store.read(path).ok().filter(|blob| blob.size() <= BYTES_MAX)?;
+    Snapshot::decode(&blob.to_bytes().ok()?)
 }
 
 /// The ledger's files and their lengths.

@@ -48,13 +48,14 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
     let (archive, root) = (open(config)?, root(config)?);
     let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
-    for team in archive.teams()? {
-        let reader = archive.read(&team)?;
+    let place = utf8(&root)?;
+    archive.read_each(&archive.teams()?, |reader| {
         if reader.is_pending() {
+            let team = &reader.state().team_id;
             tracing::info!("team {team}: the last commit is not published yet; this is the archive before it");
         }
-        data.add_state(utf8(&root)?, reader.state());
-    }
+        data.add_state(place, reader.state());
+    })?;
     Ok(data)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::ledger::{LINE_VERSION, Line, cut};
+use super::super::ledger::{LINE_VERSION, Line};
 use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
@@ -78,7 +78,7 @@ pub const LEDGER: &str = "ledger/team=acme/2026-11-20.jsonl";
 
 pub fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
     let content = get(disk, LEDGER);
-    let mut lines: Vec<Vec<u8>> = cut(&content).lines.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = content.split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
     edit(&mut lines);
     disk.put(LEDGER, &lines.concat());
 }

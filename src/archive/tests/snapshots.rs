@@ -1,8 +1,9 @@
 //! Snapshots: what a reader sees is what a whole replay says, whatever became of them.
 
 use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
-use super::super::replay::{LedgerEnd, replay, replay_for_reading};
+use super::super::replay::{LedgerEnd, replay, replay_for_reading, replay_for_writing};
 use super::super::snapshot::{SNAPSHOT_LINES, before_the_end, keep};
+use super::super::text_lines::LINE_BYTES_MAX;
 use super::super::{
     Fault, FaultCode, FaultyStore, Finding, FindingKind, MemoryStore, TeamState, VerifyOptions, verify,
 };
@@ -70,6 +71,9 @@ fn a_reader_goes_on_from_the_newest_that_lines_follow() {
         assert!(String::from_utf8(get(&disk, &path_of(steps as u64))).unwrap().contains(program), "says who wrote it");
         assert_eq!(seen(&disk), seen(&without(&disk)));
         let (short, whole) = (replay_for_reading(&disk, ID, &team()).unwrap(), replay(&disk, ID, &team()).unwrap());
+        let writing = replay_for_writing(&disk, ID, &team()).unwrap();
+        assert_eq!(writing.snapshot.map(|seq| seq.0), used, "a writer goes on from the same one");
+        assert_eq!((&writing.before, writing.end), (&whole.before, whole.end));
         assert_eq!((short.before, short.end), (whole.before, whole.end));
         assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
     }
@@ -172,6 +176,56 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     assert!(faults.iter().any(|fault| fault.code == FaultCode::ChainBreak), "{faults:?}");
 }
 
+/// A reader does not look at what stands before the snapshot. A writer extends the chain, so it looks at every byte of it.
+#[test]
+fn a_writer_refuses_a_chain_that_is_damaged_anywhere() {
+    let ledger = "ledger/team=acme/2026-11-20.jsonl";
+    let good = get(&kept(5), ledger);
+    for at in (0..good.len()).step_by(61).chain([good.len() - 2]) {
+        let disk = kept(5);
+        let mut text = good.clone();
+        text[at] ^= 1;
+        put(&disk, ledger, &text);
+        let opened = Archive::open(Arc::new(disk.clone())).unwrap().writer(&team());
+        assert!(matches!(opened.err(), Some(ArchiveError::Damaged { .. })), "byte {at}");
+    }
+}
+
+/// It is whole and of this ledger, and tells of a commit that never was.
+#[test]
+fn verify_names_a_snapshot_that_says_something_else_than_the_ledger() {
+    let disk = kept(5);
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let mut state = before_the_end(store.as_ref(), ID, &team()).unwrap().0;
+    assert_eq!(state.seq, LedgerSeq(4));
+    state.windows.clear();
+    let end = LedgerEnd { torn: 0, len: ledger_length(&disk, 4), ..end_of(&store) };
+    keep(store.as_ref(), &state, end).unwrap();
+    let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+    let told: Vec<_> = faults.iter().map(|fault| (fault.code, fault.object.clone())).collect();
+    assert_eq!(told, [(FaultCode::State, path_of(4))]);
+    disk.remove(&path_of(4)).unwrap();
+    assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// Bytes of so many lines.
+fn ledger_length(disk: &MemoryStore, lines: usize) -> u64 {
+    let text = get(disk, "ledger/team=acme/2026-11-20.jsonl");
+    text.split_inclusive(|byte| *byte == b'\n').take(lines).map(<[u8]>::len).sum::<usize>() as u64
+}
+
+#[test]
+fn a_longer_line_than_readers_hold_is_not_written() {
+    let disk = kept(3);
+    let mut writer = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>)));
+    let before = seen(&disk);
+    let long = Finding { reason: "x".repeat(LINE_BYTES_MAX), ..said(1) };
+    let refused = commit(&mut writer, Draft { findings: vec![long], ..Draft::default() }).unwrap_err();
+    assert!(matches!(&refused, ArchiveError::LineTooLong { bytes, .. } if *bytes > LINE_BYTES_MAX), "{refused}");
+    assert_eq!(seen(&disk), before);
+    let _ = commit(&mut writer, Draft { findings: vec![said(1)], ..Draft::default() }).unwrap();
+}
+
 /// Something to commit that is no row.
 pub fn said(n: u64) -> Finding {
     Finding {
@@ -203,7 +257,7 @@ fn the_lines_between_are_the_archives_to_say_and_count_on_when_it_is_opened_agai
 }
 
 #[test]
-fn a_writer_keeps_one_each_thousand_lines_and_goes_on_where_it_cannot() {
+fn a_writer_keeps_one_each_hundred_lines_and_goes_on_where_it_cannot() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut writer = writer(&open(&store));

@@ -1,12 +1,13 @@
 //! Every live file: there, whole, unaltered, and with the rows that the ledger says.
 
-use super::super::ledger::{self, Line};
+use super::super::ledger::Line;
 use super::super::path::{ArchivePath, day_start};
 use super::super::publish::staged_path;
 use super::super::replay::ledger_days;
 use super::super::state::TeamState;
 use super::super::store::{Blob, Store, StoreError};
 use super::super::table::{RowRule, RowsDigest, Selection, TableReader, digest_rows};
+use super::super::text_lines::TextLines;
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
@@ -63,9 +64,13 @@ fn is_replaced(store: &dyn Store, walk: &Walk, state: &TeamState, file: &FileEnt
     let mut head = (state.seq, state.head);
     for day in days.into_iter().filter(|day| *day >= day_start(at)) {
         let path = ArchivePath::Ledger { team: walk.key.clone(), day }.to_string();
-        let Some(content) = store.read(&path).ok().and_then(|blob| blob.to_bytes().ok()) else { return false };
-        for text in ledger::cut(&content).lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-            let Ok((line, hash)) = Line::decode(text) else { return false };
+        let Ok(blob) = store.read(&path) else { return false };
+        for text in TextLines::new(blob, 0) {
+            let Ok(text) = text else { return false };
+            if !text.has_newline {
+                continue;
+            }
+            let Ok((line, hash)) = Line::decode(&text.text) else { return false };
             if line.seq <= head.0 {
                 continue;
             }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use crate::model::{Digest, Instant, LedgerSeq, Stream};
 
 use super::super::FindingKind;
-use super::super::ledger::{self, Cut, Line, LineError, TailKind};
+use super::super::ledger::{self, Line, LineError, TailKind};
 use super::super::path::{ArchivePath, TeamKey, day_start, ledger_of};
 use super::super::rules::StateError;
+use super::super::snapshot;
 use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
+use super::super::text_lines::TextLines;
 use super::asking::Asking;
 use super::signatures::{Days, Signable, Signatures};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
@@ -51,6 +53,8 @@ struct Walker<'a> {
     lines: u64,
     /// The lines of the day at hand.
     signable: Vec<Signable>,
+    /// What snapshots say, by their paths.
+    snapshots: Vec<(String, TeamState)>,
 }
 
 impl Walk {
@@ -59,6 +63,7 @@ impl Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
         let (at, archive_id) = (report.teams.len(), asking.archive_id.as_deref());
         let (added, met) = (BTreeMap::new(), BTreeMap::new());
+        let snapshots = snapshot::held(store, &key);
         let walk = Walk { key, state: None, last: None, added, met, named_archive: None, at };
         let mut walker = Walker {
             walk,
@@ -70,6 +75,7 @@ impl Walk {
             day: None,
             lines: 0,
             signable: Vec::new(),
+            snapshots,
         };
         let archive_id = asking.archive_id.as_deref().unwrap_or_default();
         let mut signatures = Signatures::new(archive_id, &walker.walk.key);
@@ -108,51 +114,55 @@ impl Walker<'_> {
             let reason = format!("{} bytes: the ledger of one day is never larger than {DAY_BYTES_MAX}", file.bytes);
             return self.unreadable(&file.path, &reason);
         }
-        let content = match store.read(&file.path).map(|blob| blob.to_bytes()) {
-            Ok(Ok(content)) => content,
-            Ok(Err(e)) => return self.unreadable(&file.path, &e.to_string()),
+        let blob = match store.read(&file.path) {
+            Ok(blob) => blob,
             Err(e) => return self.unreadable(&file.path, &e.to_string()),
         };
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
-        let Cut { lines, tail } = ledger::cut(&content);
-        let mut number = 0;
-        let mut end = 0;
-        for line in lines.split_inclusive(|b| *b == b'\n') {
-            (number, end) = (number + 1, end + line.len());
-            let (object, text) = (format!("{}:{number}", file.path), &line[..line.len() - 1]);
-            if is_last
-                && end == content.len()
-                && ledger::is_zeroed(text, end - line.len())
-                && Line::decode(text).is_err()
+        for (line, number) in TextLines::new(blob, 0).zip(1..) {
+            let object = format!("{}:{number}", file.path);
+            let line = match line {
+                Ok(line) => line,
+                Err(fault) => return self.unreadable(&object, &fault.to_string()),
+            };
+            if !line.has_newline {
+                self.tail(&object, day, &line.text, is_last);
+            } else if is_last
+                && line.is_last
+                && ledger::is_zeroed(&line.text, line.offset)
+                && Line::decode(&line.text).is_err()
             {
                 let detail = "a line that a loss of power left; opening for writing drops it";
                 self.report.fault(FaultCode::TornTail, &object, detail);
             } else {
-                self.line(&object, day, text);
-            }
-        }
-        let object = format!("{}:{}", file.path, number + 1);
-        match ledger::tail_kind(tail) {
-            TailKind::Nothing => {}
-            TailKind::Unended => {
-                self.report.fault(FaultCode::TornTail, &object, "a whole line without its newline");
-                self.line(&object, day, tail);
-            }
-            TailKind::Altered => {
-                self.bad();
-                self.report.fault(FaultCode::ChainBreak, &object, "its newline was altered");
-                self.line(&object, day, &tail[..tail.len() - 1]);
-            }
-            TailKind::Torn if is_last => {
-                let detail = format!("{} bytes of an unfinished line; opening for writing drops them", tail.len());
-                self.report.fault(FaultCode::TornTail, &object, detail);
-            }
-            TailKind::Torn => {
-                self.lost();
-                self.report.fault(FaultCode::ChainBreak, &object, "ends in the middle of a line, and lines follow");
+                self.line(&object, day, &line.text);
             }
         }
         self.day = Some(day);
+    }
+
+    /// What stands behind the last newline.
+    fn tail(&mut self, object: &str, day: Instant, tail: &[u8], is_last: bool) {
+        match ledger::tail_kind(tail) {
+            TailKind::Nothing => {}
+            TailKind::Unended => {
+                self.report.fault(FaultCode::TornTail, object, "a whole line without its newline");
+                self.line(object, day, tail);
+            }
+            TailKind::Altered => {
+                self.bad();
+                self.report.fault(FaultCode::ChainBreak, object, "its newline was altered");
+                self.line(object, day, &tail[..tail.len() - 1]);
+            }
+            TailKind::Torn if is_last => {
+                let detail = format!("{} bytes of an unfinished line; opening for writing drops them", tail.len());
+                self.report.fault(FaultCode::TornTail, object, detail);
+            }
+            TailKind::Torn => {
+                self.lost();
+                self.report.fault(FaultCode::ChainBreak, object, "ends in the middle of a line, and lines follow");
+            }
+        }
     }
 
     fn line(&mut self, object: &str, day: Instant, text: &[u8]) {
@@ -203,7 +213,20 @@ impl Walker<'_> {
         }
         self.walk.added.extend(line.body.adds.iter().map(|file| (file.path.clone(), line.seq)));
         state.follow(line, hash);
+        self.check_snapshots(&state);
         self.walk.state = Some(state);
+    }
+
+    /// A snapshot of this line must say what the lines say: readers and writers go on from it. One of another history has
+    /// another head, and nobody does.
+    fn check_snapshots(&mut self, state: &TeamState) {
+        for (path, held) in &self.snapshots {
+            if (held.seq, held.head) == (state.seq, state.head) && held != state {
+                let detail =
+                    format!("a snapshot that says something else than the lines up to {}: remove it", state.seq);
+                self.report.fault(FaultCode::State, path, detail);
+            }
+        }
     }
 
     /// Whether the line stands in the right ledger, in the file of the right day.

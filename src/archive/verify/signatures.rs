@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::model::{Digest, Instant, LedgerSeq};
 
 use super::super::heads::{HeadLine, rotation_text};
-use super::super::ledger::{cut, is_zeroed};
+use super::super::ledger::is_zeroed;
 use super::super::note::{Head, NoteSignature, PublicKey};
 use super::super::path::TeamKey;
 use super::super::store::{Listed, Store};
+use super::super::text_lines::TextLines;
 use super::ledgers::DAY_BYTES_MAX;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
@@ -80,30 +81,28 @@ impl Signatures {
         if file.bytes > DAY_BYTES_MAX {
             return report.fault(FaultCode::Unreadable, &file.path, "larger than a day's signatures ever are");
         }
-        let content = match store.read(&file.path).map(|blob| blob.to_bytes()) {
-            Ok(Ok(content)) => content,
-            Ok(Err(e)) => return report.fault(FaultCode::Unreadable, &file.path, e),
+        let blob = match store.read(&file.path) {
+            Ok(blob) => blob,
             Err(e) => return report.fault(FaultCode::Unreadable, &file.path, e),
         };
-        let parts = cut(&content);
         let places = lines.iter().enumerate().map(|(at, line)| (line.seq, at)).collect();
-        let count = parts.lines.iter().filter(|b| **b == b'\n').count();
-        let (mut number, mut end) = (0, 0);
-        for line in parts.lines.split_inclusive(|b| *b == b'\n') {
-            (number, end) = (number + 1, end + line.len());
+        for (line, number) in TextLines::new(blob, 0).zip(1..) {
             let object = format!("{}:{number}", file.path);
-            match HeadLine::decode(&line[..line.len() - 1]) {
+            let line = match line {
+                Ok(line) => line,
+                Err(fault) => return report.fault(FaultCode::Unreadable, object, fault),
+            };
+            if !line.has_newline {
+                let code = if is_last { FaultCode::TornTail } else { FaultCode::BadSig };
+                return report.fault(code, object, format!("{} bytes of an unfinished line", line.text.len()));
+            }
+            match HeadLine::decode(&line.text) {
                 Ok(line) => self.line(line, &object, (lines, &places), signed, report),
-                Err(_) if is_last && number == count && is_zeroed(line, end - line.len()) => {
+                Err(_) if is_last && line.is_last && is_zeroed(&line.text, line.offset) => {
                     report.fault(FaultCode::TornTail, &object, "a line that a loss of power left");
                 }
                 Err(reason) => report.fault(FaultCode::BadSig, &object, reason),
             }
-        }
-        if !parts.tail.is_empty() {
-            let object = format!("{}:{}", file.path, number + 1);
-            let code = if is_last { FaultCode::TornTail } else { FaultCode::BadSig };
-            report.fault(code, object, format!("{} bytes of an unfinished line", parts.tail.len()));
         }
     }
 

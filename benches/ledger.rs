@@ -1,0 +1,89 @@
+//! What it takes to open a long ledger for writing: from its snapshot, and, without one, by replaying every line.
+//!
+//! `--lines N` makes another length. Prints seconds; asserts nothing about time.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+mod support;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{Archive, Draft, LocalStore, MemoryStore, ReadPoint, Store, WindowRecord, WindowState};
+use annals::clock::SystemClock;
+use annals::model::{Instant, Stream, TeamId, WindowGrid};
+use support::{Began, Failure, median, number, print_ratio};
+
+const LINES: u32 = 100_000;
+const ROUNDS: usize = 5;
+/// A daemon's polls.
+const MINUTE: Duration = Duration::from_secs(60);
+const FIRST: &str = "2026-01-01T00:00:00Z";
+
+fn main() -> Result<(), Failure> {
+    let lines = number("--lines", LINES)?;
+    let made = make_ledger(lines)?;
+    let directory = tempfile::tempdir()?;
+    let on_disk = LocalStore::new(directory.path());
+    let mut bytes = 0;
+    for entry in made.list("")? {
+        let mut file = on_disk.create(&entry.path)?;
+        file.write_all(&made.read(&entry.path)?.to_bytes()?)?;
+        file.finish()?;
+        bytes += entry.bytes;
+    }
+    println!("{lines} lines, {:.1} MB with their snapshots", bytes as f64 / 1e6);
+    let with_snapshot = opening(&on_disk)?;
+    for entry in on_disk.list("snapshots")? {
+        on_disk.remove(&entry.path)?;
+    }
+    let without = opening(&on_disk)?;
+    print_ratio("a writer opens the ledger, seconds", with_snapshot, 0.5, 0.3);
+    print_ratio("the same without a snapshot, seconds", without, "-", "-");
+    Ok(())
+}
+
+fn opening(store: &LocalStore) -> Result<f64, Failure> {
+    let clock = Arc::new(SystemClock::new());
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Began::now(&clock);
+        drop(Archive::open(Arc::new(store.clone()))?.writer(&team())?);
+        times.push(began.took());
+    }
+    Ok(median(times).wall)
+}
+
+fn team() -> TeamId {
+    TeamId::from("acme")
+}
+
+/// A line a minute: what a poll says of the day's window, and where it read to.
+fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
+    let store = MemoryStore::new();
+    let archive = Archive::open_or_create(Arc::new(store.clone()), || "bench".to_owned())?;
+    let mut writer = archive.writer(&team())?;
+    let grid = WindowGrid::new(Duration::from_secs(86_400));
+    let mut now: Instant = FIRST.parse()?;
+    for number in 0..lines {
+        let window = WindowRecord {
+            stream: Stream::Connections,
+            range: grid.window_of(now),
+            state: WindowState::Provisional,
+            reads: number,
+            requests: u64::from(number),
+            events: u64::from(number),
+            late: 0,
+            settled_at: None,
+            rescans: 0,
+            confirmed: Vec::new(),
+            unstable: Vec::new(),
+            walk: None,
+        };
+        let read_points = vec![(Stream::Connections, ReadPoint { at: now, read_to: now })];
+        let _ = writer.commit(Draft { windows: vec![window], read_points, ..Draft::default() }, now)?;
+        now = now.plus(MINUTE);
+    }
+    Ok(store)
+}

@@ -1,0 +1,195 @@
+//! The lines of a file of the ledger, read in blocks: a file of any size costs one block and its longest line.
+
+use std::io::{self, Read};
+
+use super::ArchiveError;
+use super::store::{Blob, StoreError, Verb};
+
+/// The longest line, its newline included. A writer refuses to make a longer one, so that a reader may refuse to hold it.
+/// The largest commits seen are those of long backfills: some megabytes.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// One line, or what stands behind the last newline.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TextLine {
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// Without its newline.
+    pub text: Vec<u8>,
+    pub has_newline: bool,
+    /// The file ends behind it.
+    pub is_last: bool,
+}
+
+impl TextLine {
+    /// Its length in the file.
+    pub fn len(&self) -> u64 {
+        self.text.len() as u64 + u64::from(self.has_newline)
+    }
+
+    /// Where the next line begins.
+    pub fn end(&self) -> u64 {
+        self.offset + self.len()
+    }
+}
+
+/// Why a line was not read.
+#[derive(Debug)]
+pub enum LineFault {
+    Io(io::Error),
+    TooLong,
+}
+
+impl LineFault {
+    /// The error of a reader that cannot go on. `line` counts from 1.
+    pub fn at(self, path: &str, line: u64) -> ArchiveError {
+        match self {
+            Self::Io(e) => StoreError::io(Verb::Read, path, e).into(),
+            Self::TooLong => ArchiveError::Damaged { path: path.to_owned(), line, reason: self.to_string() },
+        }
+    }
+}
+
+impl std::fmt::Display for LineFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(e) => e.fmt(f),
+            Self::TooLong => write!(f, "longer than {LINE_BYTES_MAX} bytes, which no line is"),
+        }
+    }
+}
+
+/// The lines of a file from a place on. The first fault is the last item.
+pub struct TextLines {
+    blob: Blob,
+    /// Where the next line begins.
+    at: u64,
+    block: Vec<u8>,
+    /// Where the block begins.
+    block_at: u64,
+    line_bytes_max: usize,
+    is_over: bool,
+}
+
+impl TextLines {
+    /// `begin`: where a line begins.
+    pub fn new(blob: Blob, begin: u64) -> Self {
+        Self { blob, at: begin, block: Vec::new(), block_at: begin, line_bytes_max: LINE_BYTES_MAX, is_over: false }
+    }
+
+    fn read(&mut self) -> Result<Option<TextLine>, LineFault> {
+        let size = self.blob.size();
+        if self.at >= size {
+            return Ok(None);
+        }
+        let (length, has_newline) = self.length()?;
+        let text = self.bytes(length)?;
+        let offset = self.at;
+        self.at += length as u64 + u64::from(has_newline);
+        Ok(Some(TextLine { offset, text, has_newline, is_last: self.at >= size }))
+    }
+
+    /// How long the line at hand is, without its newline, and whether it has one.
+    fn length(&mut self) -> Result<(usize, bool), LineFault> {
+        let mut length = 0;
+        loop {
+            let block = self.block_from(self.at + length as u64)?;
+            if let Some(newline) = memchr::memchr(b'\n', block) {
+                length += newline;
+                return if length < self.line_bytes_max { Ok((length, true)) } else { Err(LineFault::TooLong) };
+            }
+            if block.is_empty() {
+                return Ok((length, false));
+            }
+            length += block.len();
+            if length >= self.line_bytes_max {
+                return Err(LineFault::TooLong);
+            }
+        }
+    }
+
+    /// Bytes from `place` on: what the block holds of them, or the next block. None behind the end.
+    fn block_from(&mut self, place: u64) -> Result<&[u8], LineFault> {
+        let held = self.block_at..self.block_at + self.block.len() as u64;
+        if !held.contains(&place) {
+            self.block.clear();
+            self.block_at = place;
+            let read = self.blob.reader(place).take(BLOCK_BYTES as u64).read_to_end(&mut self.block);
+            read.map_err(LineFault::Io)?;
+        }
+        let within = usize::try_from(place - self.block_at).expect("BUG: within a block");
+        Ok(&self.block[within..])
+    }
+
+    /// The next bytes of the line at hand.
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, LineFault> {
+        let mut text = Vec::with_capacity(length);
+        while text.len() < length {
+            let left = length - text.len();
+            let block = self.block_from(self.at + text.len() as u64)?;
+            if block.is_empty() {
+                let shrunk = io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read");
+                return Err(LineFault::Io(shrunk));
+            }
+            text.extend_from_slice(&block[..left.min(block.len())]);
+        }
+        Ok(text)
+    }
+}
+
+impl Iterator for TextLines {
+    type Item = Result<TextLine, LineFault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let item = self.read().transpose();
+        self.is_over = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offset, text, whether it has a newline, whether it is the last.
+    type Told = Result<(u64, Vec<u8>, bool, bool), String>;
+
+    fn lines(text: &[u8], begin: u64, line_bytes_max: usize) -> Vec<Told> {
+        let lines = TextLines { line_bytes_max, ..TextLines::new(Blob::Bytes(text.to_vec().into()), begin) };
+        let told = |line: TextLine| (line.offset, line.text, line.has_newline, line.is_last);
+        lines.map(|line| line.map(told).map_err(|fault| fault.to_string())).collect()
+    }
+
+    fn line(offset: u64, text: &str, has_newline: bool, is_last: bool) -> Told {
+        Ok((offset, text.as_bytes().to_vec(), has_newline, is_last))
+    }
+
+    #[test]
+    fn a_file_is_cut_at_its_newlines() {
+        assert!(lines(b"", 0, 100).is_empty() && lines(b"ab\n", 9, 100).is_empty());
+        let expected = [line(0, "ab", true, false), line(3, "", true, false), line(4, "c", false, true)];
+        assert_eq!(lines(b"ab\n\nc", 0, 100), expected);
+        assert_eq!(lines(b"ab\ncd\n", 3, 100), [line(3, "cd", true, true)]);
+    }
+
+    #[test]
+    fn lines_may_cross_blocks() {
+        let lengths = [BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3, 0, 2 * BLOCK_BYTES + 7];
+        let parts: Vec<Vec<u8>> = lengths.iter().zip(b'a'..).map(|(length, byte)| vec![byte; *length]).collect();
+        let found = lines(&parts.join(&b'\n'), 0, LINE_BYTES_MAX);
+        let texts: Vec<Vec<u8>> = found.into_iter().map(|line| line.unwrap().1).collect();
+        assert!(texts == parts);
+    }
+
+    #[test]
+    fn a_longer_line_than_any_is_a_fault_and_the_last_item() {
+        let too_long = || -> Told { Err(LineFault::TooLong.to_string()) };
+        assert_eq!(lines(b"abc\nabcd\nx\n", 0, 4), [line(0, "abc", true, false), too_long()]);
+        assert_eq!(lines(b"abcd", 0, 4), [too_long()]);
+        assert_eq!(lines(b"abc", 0, 4), [line(0, "abc", false, true)]);
+    }
+}

@@ -50,8 +50,13 @@ pub struct Backfill {
 impl World {
     /// About `events` connection events, spread over `days` days.
     pub async fn start(events: u32, days: u32) -> Result<Self, Failure> {
+        Self::of_teams(1, events, days).await
+    }
+
+    /// The same for several teams with about so many events each.
+    pub async fn of_teams(teams: u32, events: u32, days: u32) -> Result<Self, Failure> {
         let end: Instant = END.parse()?;
-        let sandbox = Sandbox::start(config(events, days, end)).await?;
+        let sandbox = Sandbox::start(SandboxConfig { teams, ..config(events, days, end) }).await?;
         let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
         let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
         let since = end.minus(Duration::from_secs(u64::from(days) * 86_400));
@@ -63,7 +68,8 @@ impl World {
     }
 
     pub fn events(&self) -> u64 {
-        self.sandbox.handle.visible(self.team(), Stream::Connections)
+        let each = self.sandbox.teams.iter().map(|team| self.sandbox.handle.visible(team, Stream::Connections));
+        each.sum()
     }
 
     pub fn settings(&self) -> Settings {
@@ -161,6 +167,11 @@ impl EventSource for Recorder {
 /// Whether the flag stands on the command line.
 pub fn has_flag(flag: &str) -> bool {
     std::env::args().any(|argument| argument == flag)
+}
+
+/// The text after a flag on the command line.
+pub fn text(flag: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != flag).nth(1)
 }
 
 /// The number after a flag on the command line, else `default`.

@@ -91,6 +91,8 @@ pub struct Draft {
     pub seal_months: Vec<(Stream, Range)>,
     /// Days whose windows are all sealed, of months that are not: their files become one in `data/` as well.
     pub seal_days: Vec<(Stream, Range)>,
+    /// Files of settled windows of one month that become one, so that a quiet team has few files: their paths.
+    pub join_windows: Vec<(Stream, Vec<String>)>,
     /// Calendar years whose files of sessions become one: see [`TeamState::years_to_join`](super::TeamState::years_to_join).
     pub join_years: Vec<Range>,
     /// Sessions that the rows touch, as they are with these.

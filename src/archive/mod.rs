@@ -7,7 +7,7 @@
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
 //! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
-//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   all rows of a settled window
+//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   rows of a settled window, or of several
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-d-<hash>.parquet       all rows of a sealed day
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month, less those of its sealed days
 //! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month or day gained later
@@ -38,6 +38,9 @@
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
 //! 2^256, of the SHA-256 of each row's values. The first lines of `table/digest.rs` give the bytes, which are others in archives
 //! of version 1; nothing else is.
+//!
+//! **Settled windows** have a file each. Small files of one month become one when no re-scan is due for them any more: it stands
+//! where that of the first window did. What one of these windows gains later stands beside it.
 //!
 //! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
 //! `sealed_months` stand in `data/` alone, in one file and in what amends it. With `partition = "day"` days are sealed as they

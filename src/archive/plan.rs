@@ -171,6 +171,9 @@ pub fn plan(
             outputs.push(Output { role, start: begins, content: Content::Events { stream, inputs, rows, digest } });
         }
     }
+    for (stream, paths) in std::mem::take(&mut draft.join_windows) {
+        outputs.push(joined_output(state, stream, &paths)?);
+    }
     outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
@@ -206,6 +209,24 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
         None => Content::Columns { stream, columns, digest },
     };
     Some(Output { role, start, content })
+}
+
+/// One file of settled windows in place of several. It stands where the first of them does, so they are of one month: that
+/// month's file takes it up.
+fn joined_output(state: &TeamState, stream: Stream, paths: &[String]) -> Result<Output, String> {
+    let of_windows = |path: &String| {
+        let mut files = live(state, stream).filter(|(data, _)| data.role == FileRole::Window);
+        files.find(|(_, file)| file.path == *path).ok_or_else(|| format!("{path}: no live file of settled windows"))
+    };
+    let mut files = paths.iter().map(of_windows).collect::<Result<Vec<_>, _>>()?;
+    files.sort_by_key(|(data, file)| (data.start, file.first));
+    let first = files.first().map(|(data, _)| data.start).ok_or("no file is to be joined")?;
+    if let Some((_, file)) = files.iter().find(|(data, _)| month_of(data.start) != month_of(first)) {
+        return Err(format!("{}: not of the month of {}", file.path, first.day()));
+    }
+    let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
+    let content = Content::Events { stream, inputs, rows: Vec::new(), digest: RowsDigest::default() };
+    Ok(Output { role: FileRole::Window, start: first, content })
 }
 
 /// Live files of a dataset that are not sealed, with their places.
@@ -346,6 +367,9 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
     }
     if !draft.seal_days.is_empty() {
         parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));
+    }
+    if !draft.join_windows.is_empty() {
+        parts.push(serde_json::to_vec(&("windows", &draft.join_windows)).expect("BUG: paths have no map"));
     }
     if !draft.join_years.is_empty() {
         parts.push(serde_json::to_vec(&("years", &draft.join_years)).expect("BUG: ranges have no map"));

@@ -225,7 +225,7 @@ impl Finding {
 pub enum FileRole {
     /// Polled rows of a window that is not settled, or rows that a settled window gained later.
     Part,
-    /// All rows of a settled window.
+    /// Rows of a settled window, or of several that share a file.
     Window,
     /// All rows of a sealed day.
     Day,

@@ -1,6 +1,10 @@
 //! What is final becomes one file in `data/`: a month, or before that each of its days.
 
-use crate::archive::{ArchiveError, Draft, SealUnit, TeamState, TeamWriter, WindowState};
+use std::collections::BTreeMap;
+
+use crate::archive::{
+    ArchiveError, DataPath, Draft, FileEntry, FileRole, SealUnit, TeamState, TeamWriter, WindowState, month_of,
+};
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::{Instant, Range, Stream};
@@ -16,6 +20,10 @@ const DAYS_SEALED_AT_ONCE: usize = 31;
 /// Events of the days that one commit seals, unless one day alone has more: what it replaces is taken away when all of it
 /// is written, so that the disk holds both meanwhile.
 const DAYS_EVENTS_MAX: u64 = 1_000_000;
+/// Files of final windows that are worth a commit that makes them one: of windows of a day, a week's.
+const JOINED_FILES_MIN: usize = 7;
+/// Larger files stay what they are until their month is sealed: a question takes longer to read one than to open it.
+const SMALL_FILE_ROWS: u64 = 20_000;
 
 /// Seals what is final: days where they are asked for, then months. A month takes what its days have left, so that the
 /// setting may change at any time. Of years that are over, the sessions become one file.
@@ -31,6 +39,11 @@ pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
         {
             let seal_months = months.iter().map(|month| (stream, *month)).collect();
             commit(ctx, Draft { seal_months, ..Draft::default() }).await?;
+        }
+        if ctx.settings.partition == Partition::Month {
+            for paths in ctx.with_state(|state| small_files(state, stream)) {
+                commit(ctx, Draft { join_windows: vec![(stream, paths)], ..Draft::default() }).await?;
+            }
         }
     }
     // Sessions that are behind are going to come in files of months.
@@ -93,7 +106,34 @@ fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
     commits
 }
 
-/// Months, or days, that lie behind the first window that is not sealed, and are not sealed themselves.
+/// Small files of final windows, by month: of months that have several. The month is sealed later, and has few files until
+/// then.
+fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
+    let is_small = |file: &&FileEntry| file.role == FileRole::Window && file.rows <= SMALL_FILE_ROWS;
+    let files: Vec<&FileEntry> = state.files_of(stream.into()).filter(is_small).collect();
+    if files.len() < JOINED_FILES_MIN {
+        return Vec::new();
+    }
+    let Some(edge) = final_edge(state, stream) else { return Vec::new() };
+    let mut months: BTreeMap<Instant, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let start = DataPath::parse(&file.path).map(|data| data.start);
+        if let Some(start) = start.filter(|start| *start < edge) {
+            months.entry(month_of(start).start).or_default().push(file.path.clone());
+        }
+    }
+    months.into_values().filter(|paths| paths.len() >= JOINED_FILES_MIN).collect()
+}
+
+/// Where the windows end that are sealed, from the first one on.
+fn final_edge(state: &TeamState, stream: Stream) -> Option<Instant> {
+    let begins = state.streams.get(&stream)?.begins?;
+    let windows = windows_in_a_row(state, stream, begins).take_while(|window| window.state == WindowState::Sealed);
+    Some(windows.last().map_or(begins, |window| window.range.end))
+}
+
+/// Months, or days, that lie behind the first window that is not sealed, and are not sealed themselves. A day whose windows
+/// share a file with others is sealed with its month.
 fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> {
     let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
     let mut units: Vec<Range> = Vec::new();
@@ -106,15 +146,28 @@ fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> 
         }
         edge = window.range.end;
     }
-    units.retain(|range| range.end <= edge && !state.is_sealed(unit, stream, range.start));
+    let is_open = |range: &Range| range.end <= edge && !state.is_sealed(unit, stream, range.start);
+    units.retain(|range| is_open(range) && !(unit == SealUnit::Day && is_shared(state, stream, *range)));
     units
+}
+
+/// Whether windows of this day share a file with those of another.
+fn is_shared(state: &TeamState, stream: Stream, day: Range) -> bool {
+    let windows = state.files_of(stream.into()).filter(|file| file.role == FileRole::Window);
+    let mut times = windows.filter_map(|file| Some((SealUnit::Day.of(DataPath::parse(&file.path)?.start), file.last?)));
+    times.any(|(first, last)| {
+        first.start <= day.start
+            && day.start <= last
+            && first.end <= last
+            && state.windows.range((stream, first.end)..=(stream, last)).next().is_some()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::archive::{SessionsMark, StreamRecord};
-    use crate::model::{TeamId, WindowGrid};
+    use crate::model::{Digest, TeamId, WindowGrid};
     use crate::pipeline::change::fresh;
     use crate::pipeline::sessions::COMPLETE;
     use std::time::Duration;
@@ -199,5 +252,55 @@ mod tests {
         assert_eq!(sizes(&state), [8]);
         assert!(final_units(&state, STREAM, SealUnit::Month).is_empty());
         assert!(final_units(&state, Stream::Activity, SealUnit::Day).is_empty());
+    }
+
+    /// A file of windows from one day of November on, to another.
+    fn add_file(state: &mut TeamState, days: [u32; 2], rows: u64) {
+        let hash = format!("{:016x}", state.files.len());
+        let date = format!("2026-11-{:02}", days[0]);
+        let time = date.replace('-', "");
+        let path = format!("recent/connections/team=t/date={date}/{time}t000000z-w-{hash}.parquet");
+        let file = FileEntry {
+            path: path.clone(),
+            dataset: STREAM.into(),
+            role: FileRole::Window,
+            rows,
+            bytes: 1,
+            sha256: Digest::of(b""),
+            rows_digest: Digest::of(b""),
+            first: Some(at(&format!("{date}T01:00:00Z"))),
+            last: Some(at(&format!("2026-11-{:02}T23:00:00Z", days[1]))),
+        };
+        state.files.insert(path, file);
+    }
+
+    #[test]
+    fn small_files_of_final_windows_are_joined_when_a_month_has_several() {
+        let joined = |state: &TeamState| small_files(state, STREAM).iter().map(Vec::len).collect::<Vec<_>>();
+        // All of October and ten days of November.
+        let mut quiet = state(41, 24, 10);
+        for day in 1..=6 {
+            add_file(&mut quiet, [day, day], 10);
+        }
+        assert_eq!(joined(&quiet), [] as [usize; 0], "few");
+        add_file(&mut quiet, [7, 7], SMALL_FILE_ROWS + 1);
+        assert_eq!(joined(&quiet), [] as [usize; 0], "a large one is not counted");
+        add_file(&mut quiet, [12, 12], 10);
+        assert_eq!(joined(&quiet), [] as [usize; 0], "nor is one of a window that is read again");
+        add_file(&mut quiet, [8, 8], SMALL_FILE_ROWS);
+        assert_eq!(joined(&quiet), [7]);
+        quiet.streams.clear();
+        assert_eq!(joined(&quiet), [] as [usize; 0], "nothing is known of the stream");
+    }
+
+    #[test]
+    fn days_that_share_a_file_are_sealed_with_their_month() {
+        let mut state = state(41, 24, 10);
+        state.sealed_months.insert((STREAM, at("2026-10-01T00:00:00Z")));
+        assert_eq!(sizes(&state), [10]);
+        add_file(&mut state, [3, 3], 10);
+        assert_eq!(sizes(&state), [10]);
+        add_file(&mut state, [4, 8], 10);
+        assert_eq!(sizes(&state), [5]);
     }
 }

@@ -14,6 +14,7 @@ mod following;
 mod heads;
 mod hostile;
 mod inventory;
+mod joined;
 mod kills;
 mod properties;
 mod read_back;

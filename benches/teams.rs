@@ -1,0 +1,105 @@
+//! A thousand small teams against one large team of as many events: what questions over all of them cost.
+//!
+//! Both archives are read from the sandbox by the pipeline. Each question is asked of the whole program, so that reading the
+//! ledgers counts. Prints the seconds of both, and their ratio. `--teams N`, `--events N` (of a team) and `--days N` make other
+//! sizes; `--keep DIRECTORY` leaves the archive of the small teams there, and uses it if it is there; `--keep-large DIRECTORY`
+//! that of the large team. Seven years of one team: `--teams 1 --events 3400000 --days 2557`.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use annals::archive::{Archive, FileRole, LocalStore};
+use std::sync::Arc;
+use support::{Began, Failure, Took, World, median, number, print_ratio, text};
+
+const TEAMS: u32 = 1_000;
+const EVENTS_A_TEAM: u32 = 3_250;
+const DAYS: u32 = 33;
+const ROUNDS: usize = 3;
+
+/// What is asked, and the seconds that it may take of a thousand teams.
+const QUESTIONS: [(&str, &[&str], f64); 8] = [
+    ("count of all connections", &["sql", "SELECT count(*) FROM connections"], 2.0),
+    (
+        "failures of a week",
+        &[
+            "sql",
+            "SELECT count(*), count(DISTINCT peer_ip) FROM connections WHERE event_type = 'authFailedEvent' \
+             AND event_time >= '2026-11-10' AND event_time < '2026-11-17'",
+        ],
+        5.0,
+    ),
+    ("R02 of a week", &["report", "run", "R02", "--from", "2026-11-10", "--to", "2026-11-17"], 5.0),
+    ("R03 of a week", &["report", "run", "R03", "--from", "2026-11-10", "--to", "2026-11-17"], 5.0),
+    ("R15 of a week", &["report", "run", "R15", "--from", "2026-11-10", "--to", "2026-11-17"], 5.0),
+    ("R02 of seven years", &["report", "run", "R02", "--from", "2019-11-20", "--to", "2026-11-20"], 5.0),
+    ("R03 of seven years", &["report", "run", "R03", "--from", "2019-11-20", "--to", "2026-11-20"], 5.0),
+    ("R15 of seven years", &["report", "run", "R15", "--from", "2019-11-20", "--to", "2026-11-20"], 5.0),
+];
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let (teams, events, days) =
+        (number("--teams", TEAMS)?, number("--events", EVENTS_A_TEAM)?, number("--days", DAYS)?);
+    let small = archive((teams, events, days), text("--keep").map(PathBuf::from)).await?;
+    let large = archive((1, teams * events, days), text("--keep-large").map(PathBuf::from)).await?;
+    println!("{teams} small teams: {}; one large team: {}", files(&small.0)?, files(&large.0)?);
+    let clock = Arc::new(annals::clock::SystemClock::new());
+    for (name, arguments, seconds_max) in QUESTIONS {
+        let (mut of_small, mut of_large) = (Vec::<Took>::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            for (place, times) in [(&small.0, &mut of_small), (&large.0, &mut of_large)] {
+                let began = Began::now(&clock);
+                ask(place, arguments)?;
+                times.push(began.took());
+            }
+        }
+        let (of_small, of_large) = (median(of_small).wall, median(of_large).wall);
+        print_ratio(&format!("{name}: small teams, seconds"), of_small, seconds_max, seconds_max / 2.0);
+        print_ratio(&format!("{name}: small teams / one large team"), of_small / of_large, "-", 3.0);
+    }
+    Ok(())
+}
+
+/// An archive of so many teams with so many events each, and what keeps its directory.
+async fn archive(
+    (teams, events, days): (u32, u32, u32),
+    kept: Option<PathBuf>,
+) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
+    if let Some(place) = kept.as_ref().filter(|place| place.join("archive.json").is_file()) {
+        return Ok((place.clone(), None));
+    }
+    let backfill = World::of_teams(teams, events, days).await?.backfill().await?;
+    let place = backfill.directory.path().to_owned();
+    if let Some(kept) = kept {
+        std::fs::rename(backfill.directory.keep(), &kept)?;
+        return Ok((kept, None));
+    }
+    Ok((place, Some(backfill.directory)))
+}
+
+/// The files of connections by their role.
+fn files(place: &Path) -> Result<String, Failure> {
+    let archive = Archive::open(Arc::new(LocalStore::new(place)))?;
+    let mut counts = std::collections::BTreeMap::<FileRole, usize>::new();
+    for team in archive.teams()? {
+        for file in archive.read(&team)?.state().files.values() {
+            *counts.entry(file.role).or_default() += 1;
+        }
+    }
+    let each = counts.iter().map(|(role, count)| format!("{count} {role:?}"));
+    Ok(format!("{} files ({})", counts.values().sum::<usize>(), each.collect::<Vec<_>>().join(", ")))
+}
+
+fn ask(archive: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
+    let done = command.args(arguments).env("ANNALS_ARCHIVE", archive).output()?;
+    match done.status.code() {
+        Some(0 | 3) => Ok(()),
+        _ => Err(String::from_utf8_lossy(&done.stderr).into_owned().into()),
+    }
+}

@@ -19,7 +19,7 @@ use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
 use crate::report::{Limits, Place};
-use crate::web::{Asking, EngineLimits, Guard, Metrics, Port, Settings, Shown, Visitors};
+use crate::web::{Asking, EngineLimits, Guard, Metrics, Port, Settings, Shown, SignIns, Visitors};
 
 use super::report::CatalogArgs;
 use super::{Global, global, limits, look, output, reading};
@@ -169,6 +169,7 @@ impl Running {
             asking: Asking::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
             visitors: Visitors::new(this_program()?),
+            sign_ins: SignIns::default(),
             guard: RwLock::new(guard),
             live,
             clock,

@@ -1,18 +1,18 @@
 //! Who may look: everybody on a loopback address, and whoever knows the token elsewhere.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use thiserror::Error;
 
 use crate::config::Http;
 use crate::files::{self, Links};
-use crate::model::{Digest, Instant};
+use crate::model::Digest;
 
 use super::Shown;
 use super::input::query;
@@ -22,7 +22,7 @@ use super::problem::Problem;
 const TOKEN_CHARS_MIN: usize = 16;
 /// Of the token's file.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
-/// Holds a browser's sign-in: until when, and a proof that the token was known.
+/// Holds the secret of a browser's sign-in.
 pub const SESSION_COOKIE: &str = "annals_session";
 /// A browser is asked for the token again after so long.
 pub const SESSION_SECONDS: u64 = 12 * 3_600;
@@ -63,35 +63,25 @@ impl Guard {
         self.token.is_some()
     }
 
-    /// Whether whoever sends these headers may look. Without a token, that is whoever has asked for this machine by one of
-    /// its own names: a page of a stranger that had its name point here asks by that name.
-    pub fn admits(&self, headers: &HeaderMap, now: Instant) -> bool {
-        let Some(token) = self.token else { return is_local(headers) };
+    /// The token's digest.
+    pub fn token(&self) -> Option<Digest> {
+        self.token
+    }
+
+    /// Whether the headers show the token. Without a token, whether they ask for this machine by one of its own names: a
+    /// page of a stranger that had its name point here asks by that name.
+    pub fn admits(&self, headers: &HeaderMap) -> bool {
+        if !self.is_closed() {
+            return is_local(headers);
+        }
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
-        let is_bearer =
-            shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && digest(shown.trim()) == token);
-        is_bearer || cookie(headers, SESSION_COOKIE).is_some_and(|cookie| is_session(token, cookie, now))
+        shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && self.knows(shown))
     }
 
-    /// The cookie of a browser whose user knows the token, good until `until`.
-    pub fn session(&self, shown: &str, until: Instant) -> Option<String> {
-        let token = self.token.filter(|token| digest(shown.trim()) == *token)?;
-        Some(session_of(token, until))
+    /// Whether `shown` is the token.
+    pub fn knows(&self, shown: &str) -> bool {
+        self.token.is_some_and(|token| digest(shown.trim()) == token)
     }
-}
-
-fn session_of(token: Digest, until: Instant) -> String {
-    let until = until.seconds().to_string();
-    // The secret stands on both sides, so that nothing can be appended.
-    let proof = Digest::with_domain("annals port session\n", &[&token.0, until.as_bytes(), &token.0]);
-    format!("{until}.{proof}")
-}
-
-fn is_session(token: Digest, cookie: &str, now: Instant) -> bool {
-    let until = cookie.split_once('.').and_then(|(until, _)| until.parse().ok());
-    let Some(until) = until.filter(|until: &i64| (now.seconds()..=1 << 40).contains(until)) else { return false };
-    // Digests, so that comparing takes the same time for every wrong one.
-    Digest::of(session_of(token, Instant::from_seconds(until)).as_bytes()) == Digest::of(cookie.as_bytes())
 }
 
 /// The value of a cookie.
@@ -103,15 +93,46 @@ pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 fn is_local(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST) else { return true };
-    let Ok(host) = host.to_str() else { return false };
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
+    let Some(name) = host.to_str().ok().and_then(host_name) else { return false };
     let name = name.trim_end_matches('.');
     name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The name in a `Host` header: `name`, `name:port`, `[address]` or `[address]:port`; `None` where it is anything else.
+fn host_name(host: &str) -> Option<&str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            (address, port)
+        }
+        None => {
+            let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+            let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+            (Some(name).filter(|name| is_name && !name.is_empty())?, port)
+        }
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
+}
+
+/// Whether a request says once and plainly which host it is for. Only HTTP/1.0 may leave it out.
+fn has_one_host(request: &Request) -> bool {
+    let mut hosts = request.headers().get_all(header::HOST).into_iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    let Some(host) = host else { return request.version() == Version::HTTP_10 && request.uri().authority().is_none() };
+    let is_same = request.uri().authority().is_none_or(|named| named.as_str().as_bytes() == host.as_bytes());
+    second.is_none() && is_same && host.to_str().is_ok_and(|host| host_name(host).is_some())
+}
+
+/// Refuses a request that could be for more than one host.
+pub async fn check_host(request: Request, next: Next) -> Response {
+    if has_one_host(&request) {
+        return next.run(request).await;
+    }
+    refusal(request.uri(), Problem::bad("the request must have one Host header, of the form name or name:port"))
 }
 
 /// Whether a form was sent by a page of ours, as far as the browser tells; programs that are none tell nothing.
@@ -159,7 +180,7 @@ const WRONG_HOST: &str = "this port has no token and so is for this machine alon
     or set http.token_file";
 
 /// For programs as JSON, where they ask for that.
-fn refusal(uri: &Uri, problem: Problem) -> Response {
+pub fn refusal(uri: &Uri, problem: Problem) -> Response {
     match uri.path().starts_with("/api/") {
         true => problem.as_json(),
         false => (problem.status, format!("{}\n", problem.message)).into_response(),
@@ -223,29 +244,8 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             shown.map(|shown: &str| headers.insert(header::AUTHORIZATION, shown.parse().unwrap()));
-            assert_eq!(guard.admits(&headers, Instant::from_seconds(0)), is_admitted, "{shown:?}");
+            assert_eq!(guard.admits(&headers), is_admitted, "{shown:?}");
         }
-    }
-
-    #[test]
-    fn a_sign_in_lasts_for_its_time_and_for_its_token() {
-        let (http, _file) = http("0.0.0.0:1", Some("a-token-of-some-length"));
-        let (guard, until) = (Guard::new(&http).unwrap(), Instant::from_seconds(1_800_000_000));
-        assert_eq!(guard.session("another-token-of-it", until), None);
-        let session = guard.session(" a-token-of-some-length ", until).unwrap();
-        let admits = |guard: &Guard, cookie: &str, now: i64| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::COOKIE, format!("a=b; {SESSION_COOKIE}={cookie}; c=d").parse().unwrap());
-            guard.admits(&headers, Instant::from_seconds(now))
-        };
-        assert!(admits(&guard, &session, 1_799_999_999));
-        assert!(!admits(&guard, &session, 1_800_000_001), "its time is over");
-        let longer = session.replacen("1800000000", "1900000000", 1);
-        for forged in ["", "1800000000", "1800000000.", longer.as_str(), &session[1..], &format!("{session}0")] {
-            assert!(!admits(&guard, forged, 1_799_999_999), "{forged}");
-        }
-        let (http, _file) = self::http("0.0.0.0:1", Some("another-token-of-some-length"));
-        assert!(!admits(&Guard::new(&http).unwrap(), &session, 1_799_999_999), "another token is in force");
     }
 
     #[test]
@@ -263,11 +263,45 @@ mod tests {
             ("evil.example:9464", false),
             ("127.0.0.1.evil.example:9464", false),
             ("192.0.2.1:9464", false),
+            ("127.0.0.1:1@evil", false),
+            ("127.0.0.1:1@evil.example:80", false),
+            ("evil@127.0.0.1", false),
+            ("127.0.0.1:", false),
+            ("127.0.0.1:65536", false),
+            ("127.0.0.1:+1", false),
+            ("[::1]evil", false),
+            ("[::1", false),
+            ("::1", false),
+            ("localhost/", false),
+            ("local host", false),
             ("", false),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, host.parse().unwrap());
-            assert_eq!(guard.admits(&headers, Instant::from_seconds(0)), is_admitted, "{host}");
+            assert_eq!(guard.admits(&headers), is_admitted, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_for_one_host() {
+        for (version, target, hosts, is_fine) in [
+            (Version::HTTP_11, "/", &["127.0.0.1:9464"][..], true),
+            (Version::HTTP_11, "/", &["annals.example"], true),
+            (Version::HTTP_11, "/", &["127.0.0.1", "evil.example"], false),
+            (Version::HTTP_11, "/", &["127.0.0.1", "127.0.0.1"], false),
+            (Version::HTTP_11, "/", &["127.0.0.1:1@evil"], false),
+            (Version::HTTP_11, "/", &[], false),
+            (Version::HTTP_10, "/", &[], true),
+            (Version::HTTP_11, "http://127.0.0.1:9464/", &["127.0.0.1:9464"], true),
+            (Version::HTTP_11, "http://evil.example/", &["127.0.0.1:9464"], false),
+            (Version::HTTP_10, "http://evil.example/", &[], false),
+        ] {
+            let mut request = Request::builder().version(version).uri(target);
+            for host in hosts {
+                request = request.header(header::HOST, *host);
+            }
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            assert_eq!(has_one_host(&request), is_fine, "{version:?} {target} {hosts:?}");
         }
     }
 

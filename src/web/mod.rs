@@ -11,6 +11,7 @@
 mod answer;
 mod api;
 mod asking;
+mod connections;
 mod guard;
 mod health;
 mod human;
@@ -20,6 +21,8 @@ pub mod names;
 mod page;
 mod problem;
 mod queue;
+mod serve;
+mod sign_ins;
 mod visitors;
 
 use std::net::SocketAddr;
@@ -28,23 +31,30 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::FutureExt as _;
 use futures::channel::oneshot;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
 use crate::config::TeamMetrics;
+use crate::model::Digest;
 use crate::pipeline::Live;
+
+use connections::Bounds;
+use guard::{SESSION_COOKIE, cookie};
+use serve::{read_body, serve};
 
 pub use asking::{Asking, EngineLimits};
 pub use guard::{Guard, GuardError};
 pub use human::plural;
 pub use metrics::Metrics;
+pub use sign_ins::SignIns;
 pub use visitors::Visitors;
 
 /// Bytes of a form that is sent to the port.
@@ -60,6 +70,8 @@ pub struct Shown {
     pub settings: RwLock<Settings>,
     /// Who has a query of their own running.
     pub visitors: Visitors,
+    /// Which browsers are signed in, and who tries to.
+    pub sign_ins: SignIns,
 }
 
 /// What of the configuration the page and the metrics need.
@@ -85,7 +97,13 @@ impl Shown {
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
-        self.guard().admits(headers, self.clock.now())
+        self.guard().admits(headers) || self.signed_in(headers).is_some()
+    }
+
+    /// The sign-in of the browser that sends these headers.
+    fn signed_in(&self, headers: &HeaderMap) -> Option<Digest> {
+        let (token, cookie) = (self.guard().token()?, cookie(headers, SESSION_COOKIE)?);
+        self.sign_ins.find(token, cookie, self.clock.now())
     }
 
     fn is_closed(&self) -> bool {
@@ -112,16 +130,9 @@ impl Port {
     pub async fn open(address: SocketAddr, shown: Arc<Shown>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let theirs = shown.clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            let served = axum::serve(listener, service(theirs)).with_graceful_shutdown(async {
-                let _ = stopped.await;
-            });
-            if let Err(error) = served.await {
-                tracing::error!(%error, "the port answers no more");
-            }
-        });
+        let bounds = Bounds::of(getrlimit(Resource::Nofile).current);
+        tokio::spawn(serve(listener, router(shown.clone()), shown.clock.clone(), bounds, stopped.map(drop)));
         Ok(Self { address, shown, _stop: stop })
     }
 
@@ -133,10 +144,6 @@ impl Port {
     }
 }
 
-fn service(shown: Arc<Shown>) -> IntoMakeServiceWithConnectInfo<Router, SocketAddr> {
-    router(shown).into_make_service_with_connect_info()
-}
-
 fn router(shown: Arc<Shown>) -> Router {
     Router::new()
         .route("/metrics", get(scrape))
@@ -146,11 +153,12 @@ fn router(shown: Arc<Shown>) -> Router {
         .nest("/api", api::routes())
         .fallback(page::not_found)
         .layer(middleware::from_fn_with_state(shown.clone(), guard::demand))
+        .merge(page::open_routes())
+        .layer(middleware::from_fn_with_state(shown.clone(), read_body))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .merge(page::open_routes())
+        .layer(middleware::from_fn(guard::check_host))
         .layer(middleware::from_fn(page::harden))
-        .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .with_state(shown)
 }
 

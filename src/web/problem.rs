@@ -54,6 +54,21 @@ impl Problem {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
     }
 
+    /// More is asked at once than the port answers.
+    pub fn overloaded(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    }
+
+    /// The request came too slowly.
+    pub fn slow(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
+    }
+
+    /// The request is too large.
+    pub fn large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    }
+
     /// The answer took too long.
     pub fn too_long(seconds: u64) -> Self {
         let message =

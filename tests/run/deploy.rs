@@ -199,6 +199,10 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
     let units = ["annals.service", "annals-sync.service", "annals-sync.timer"];
     for name in units {
         let text = text(&format!("systemd/{name}")).replace("/usr/local/bin/annals", env!("CARGO_BIN_EXE_annals"));
+        assert!(
+            name.ends_with(".timer") || text.contains("\nLimitNOFILE="),
+            "{name} says how many descriptors it may have"
+        );
         put(&folder.path().join(name), &text);
     }
     for name in units {

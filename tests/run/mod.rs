@@ -3,6 +3,7 @@
 use super::common;
 
 mod alerts;
+mod crowd;
 mod deploy;
 mod fleet;
 mod many;

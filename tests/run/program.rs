@@ -78,7 +78,18 @@ impl Scene {
     }
 
     pub fn start_with(&self, variables: &[(&str, &str)]) -> Running {
-        let mut child = self.command(&["run"]).envs(variables.iter().copied()).spawn().unwrap();
+        Self::wait_ready(self.command(&["run"]).envs(variables.iter().copied()).spawn().unwrap())
+    }
+
+    /// The same, in a process that may have so many descriptors.
+    pub fn start_within(&self, descriptors: u32) -> Running {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" run"), env!("CARGO_BIN_EXE_annals")]);
+        shell.current_dir(self.home.path()).env_clear();
+        Self::wait_ready(shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn wait_ready(mut child: Child) -> Running {
         let log = Log::of(child.stderr.take().unwrap());
         let mut running = Running { child, log, address: String::new() };
         let ready = running.log.wait(|line| line["message"] == "ready");

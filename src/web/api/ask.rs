@@ -143,6 +143,6 @@ pub async fn sql(
     let Query { query, team } = serde_json::from_str(&body).map_err(wrong)?;
     let team = team.map(|team| vec![("team".to_owned(), team)]).unwrap_or_default();
     let (_, teams) = asked_teams(&shown, &Input::from(team)).await?;
-    let rows = asked::json(&shown, teams, query, visitor(&headers, peer)).await?;
+    let rows = asked::json(&shown, teams, query, visitor(&shown, &headers, peer)).await?;
     answered(&json!({"columns": rows.columns, "rows": rows.rows, "truncated": rows.is_cut}))
 }

@@ -24,11 +24,9 @@ use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
-use crate::model::Digest;
-
 use super::Shown;
-use super::guard::{SESSION_COOKIE, cookie};
 use super::problem::Problem;
+use super::sign_ins::machine;
 use asker::Frame;
 
 /// A document, or why there is none.
@@ -62,18 +60,20 @@ pub fn open_routes() -> Router<Arc<Shown>> {
         .route("/assets/{name}", get(assets::asset))
 }
 
-/// Who asks, as far as it can be told: by what opened the port, else by the machine.
-pub fn visitor(headers: &HeaderMap, peer: SocketAddr) -> String {
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match shown.or_else(|| cookie(headers, SESSION_COOKIE)) {
-        Some(secret) => Digest::of(secret.as_bytes()).to_string(),
-        None => peer.ip().to_string(),
+/// Who asks: a browser that is signed in, else the machine. Nothing that a visitor may choose names him.
+pub fn visitor(shown: &Shown, headers: &HeaderMap, peer: SocketAddr) -> String {
+    match shown.signed_in(headers) {
+        Some(sign_in) => sign_in.to_string(),
+        None => machine(peer).to_string(),
     }
 }
 
 /// What the browser may do with an answer, on every answer of the port.
 pub async fn harden(request: Request, next: Next) -> Response {
-    let mut answer = next.run(request).await;
+    hardened(next.run(request).await)
+}
+
+pub fn hardened(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -1,17 +1,19 @@
 //! The form that asks a browser's user for the token, once; and the zone in which times are shown.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 
 use crate::report::Zone;
 
 use super::super::Shown;
-use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, is_own_form};
+use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, cookie, is_own_form};
+use super::super::human::span;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::asker::{Frame, ZONE_COOKIE};
@@ -50,20 +52,43 @@ pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri)
     page(&shown, &headers, &uri, back, false)
 }
 
-pub async fn sign_in(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
+pub async fn sign_in(
+    State(shown): State<Arc<Shown>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: String,
+) -> Page {
     let input = own_form(&headers, &uri, &body, &["token", "back"])?;
     let back = input.get("back").unwrap_or("/");
-    let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
-    let session = input.get("token").and_then(|token| shown.guard().session(token, until));
-    let Some(session) = session else {
+    if let Err(wait) = shown.sign_ins.try_once(peer, shown.clock.monotonic()) {
+        return Ok(too_often(&shown, &headers, &uri, wait));
+    }
+    let guard = shown.guard();
+    let token = guard.token().filter(|_| input.get("token").is_some_and(|token| guard.knows(token)));
+    let Some(token) = token else {
         shown.clock.sleep(REFUSAL_DELAY).await;
         return page(&shown, &headers, &uri, back, true);
     };
+    shown.sign_ins.succeed(peer);
+    let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
+    let session = shown.sign_ins.open(token, until);
+    let session = session.map_err(|_| Problem::failed("the system gives no randomness for a sign-in"))?;
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
-pub async fn sign_out(headers: HeaderMap, uri: Uri, body: String) -> Page {
+fn too_often(shown: &Shown, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
+    let seconds = wait.as_secs().max(1);
+    let problem = Problem::busy(format!("too many wrong tokens were given: try again in {}", span(seconds)));
+    let refused = Refused::here(shown, headers, uri, problem);
+    ([(header::RETRY_AFTER, seconds.to_string())], refused).into_response()
+}
+
+pub async fn sign_out(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
     own_form(&headers, &uri, &body, &[])?;
+    if let Some(session) = cookie(&headers, SESSION_COOKIE) {
+        shown.sign_ins.close(session);
+    }
     Ok(with_cookie(&headers, SESSION_COOKIE, "", 0, "/sign-in"))
 }
 

@@ -93,7 +93,7 @@ pub async fn answer(
     frame.here = "/sql".to_owned();
     let mut document = Sql::new(frame, &query, shown.settings().sql_time);
     let begun = shown.clock.monotonic();
-    let found = page(&shown, teams, query, visitor(&headers, peer)).await;
+    let found = page(&shown, teams, query, visitor(&shown, &headers, peer)).await;
     let mut status = StatusCode::OK;
     match found {
         Ok(rows) => {

@@ -67,6 +67,15 @@ fn on_loopback_only_this_machine_s_own_names_open_it() {
         }
         assert_eq!(ask(address, "GET", "/healthz", &[("Host", &host)], "").status, 200, "probes are open");
     }
+    // A host that reads as another one elsewhere, and two hosts, are none.
+    let (own, evil) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port}@evil"));
+    for hosts in [&[("Host", evil.as_str())][..], &[("Host", &own), ("Host", &own)], &[("Host", &own), ("Host", "x")]] {
+        for path in ["/", "/api/status", "/metrics", "/healthz"] {
+            assert_eq!(ask(address, "GET", path, hosts, "").status, 400, "{hosts:?} {path}");
+        }
+    }
+    let elsewhere = ask(address, "GET", "http://evil.example/api/status", &[("Host", own.as_str())], "");
+    assert_eq!(elsewhere.status, 400, "{elsewhere:?}");
     // A page of a stranger cannot send our forms.
     for headers in [
         [("Sec-Fetch-Site", "cross-site"), ("Origin", "http://127.0.0.1")],
@@ -112,10 +121,44 @@ fn elsewhere_a_browser_signs_in_once() {
         assert_eq!(ask(&address, "GET", path, &[("Cookie", session)], "").status, 200, "{path}");
         let bearer = format!("Bearer {TOKEN}");
         assert_eq!(ask(&address, "GET", path, &[("Authorization", &bearer)], "").status, 200, "{path}");
-        let forged = session.replacen("session=1", "session=2", 1);
+        let forged = format!("{}0", &session[..session.len() - 2]);
         assert_eq!(ask(&address, "GET", path, &[("Cookie", &forged)], "").status, 401, "{path}");
     }
+    let other = signing(TOKEN, "/").header("set-cookie").split(';').next().unwrap().to_owned();
     let out = ask(&address, "POST", "/sign-out", &[("Cookie", session)], "");
     assert!(out.header("set-cookie").contains("Max-Age=0"), "{out:?}");
+    for path in ["/", "/sessions", "/api/status", "/metrics"] {
+        assert_eq!(ask(&address, "GET", path, &[("Cookie", session)], "").status, 401, "{path}: it has signed out");
+        assert_eq!(
+            ask(&address, "GET", path, &[("Cookie", &other)], "").status,
+            200,
+            "{path}: another browser has not"
+        );
+    }
+    world.daemon.stop();
+}
+
+#[test]
+fn tokens_cannot_be_tried_without_end() {
+    let place = crate::reporting::Place::month_with_a_gap();
+    crate::run::program::put(&place.path().join("port-token"), TOKEN);
+    let world = Lonely::over(place, "token_file = \"port-token\"\n");
+    let address = &world.daemon.address;
+    let signing = |token: &str, forwarded: &str| {
+        ask(address, "POST", "/sign-in", &[("X-Forwarded-For", forwarded)], &format!("token={token}&back=/"))
+    };
+    let bearer = format!("Bearer {TOKEN}");
+    for number in 0..10 {
+        assert_eq!(signing(&format!("a-token-for-the-po{number}x"), "192.0.2.1").status, 401);
+        let known = signing(TOKEN, "192.0.2.1").status;
+        assert_eq!(known, if number < 9 { 303 } else { 429 }, "who knows the token is let in until then");
+    }
+    for (token, forwarded) in [("a-token-for-the-porx", "192.0.2.1"), ("another", "192.0.2.2"), (TOKEN, "192.0.2.3")] {
+        let refused = signing(token, forwarded);
+        assert_eq!(refused.status, 429, "{refused:?}");
+        assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=300).contains(&seconds)));
+        assert!(refused.headers("set-cookie").is_empty());
+    }
+    assert_eq!(ask(address, "GET", "/metrics", &[("Authorization", &bearer)], "").status, 200, "programs go on");
     world.daemon.stop();
 }

@@ -1,0 +1,210 @@
+//! The connections of the port: how many there are, how long each may wait, and which of them give way.
+//!
+//! A connection waits while it sends a request's header or sends nothing, and works while a request is answered. When there
+//! are too many connections, the one that has waited longest is closed for the next one. Requests other than probes need a
+//! turn, and there are fewer turns than connections: a probe always finds a place.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Connections at once, however many descriptors there are, and however few.
+const HELD_MAX: usize = 512;
+const HELD_MIN: usize = 8;
+/// The port takes one of so many descriptors of the process; files and the service have the others.
+const DESCRIPTORS_FOR_ONE: u64 = 4;
+/// A ticket of a connection that does not wait.
+const NONE: u64 = 0;
+
+/// How many connections there may be, and how many requests that are no probes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    held: usize,
+    turns: usize,
+}
+
+impl Bounds {
+    /// For a process that may have so many descriptors (RLIMIT_NOFILE); `None` for any number.
+    pub fn of(descriptors: Option<u64>) -> Self {
+        let share =
+            descriptors.map_or(usize::MAX, |count| usize::try_from(count / DESCRIPTORS_FOR_ONE).unwrap_or(usize::MAX));
+        let held = share.clamp(HELD_MIN, HELD_MAX);
+        Self { held, turns: held * 3 / 4 }
+    }
+}
+
+/// The connections that are open.
+pub struct Connections {
+    bounds: Bounds,
+    turns: Arc<Semaphore>,
+    held: Mutex<Held>,
+    /// One has left, or waits.
+    has_changed: Notify,
+}
+
+#[derive(Default)]
+struct Held {
+    count: usize,
+    tickets: u64,
+    /// The connections that wait, the longest first.
+    waiting: BTreeMap<u64, Arc<Notify>>,
+}
+
+impl Connections {
+    pub fn new(bounds: Bounds) -> Arc<Self> {
+        let turns = Arc::new(Semaphore::new(bounds.turns));
+        Arc::new(Self { bounds, turns, held: Mutex::default(), has_changed: Notify::new() })
+    }
+
+    /// A place for one more connection. Where there is none, the connection that has waited longest is closed.
+    pub async fn enter(self: &Arc<Self>) -> Arc<Connection> {
+        let mut is_asked = false;
+        loop {
+            {
+                let mut held = self.lock();
+                if held.count < self.bounds.held {
+                    held.count += 1;
+                    break;
+                }
+                if !is_asked && let Some((_, longest)) = held.waiting.pop_first() {
+                    longest.notify_one();
+                    is_asked = true;
+                }
+            }
+            self.has_changed.notified().await;
+        }
+        let connection = Connection {
+            all: self.clone(),
+            closing: Arc::default(),
+            ticket: AtomicU64::new(NONE),
+            frames: AtomicU64::new(0),
+        };
+        connection.wait();
+        Arc::new(connection)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One open connection, until it is dropped.
+pub struct Connection {
+    all: Arc<Connections>,
+    closing: Arc<Notify>,
+    ticket: AtomicU64,
+    /// Parts of the answer under way that were taken to be sent; 0 where there is none.
+    frames: AtomicU64,
+}
+
+impl Connection {
+    /// Comes when this connection has to give way.
+    pub async fn closing(&self) {
+        self.closing.notified().await;
+    }
+
+    /// A request has come. `None` where it is no probe and no turn is left.
+    pub fn begin(self: &Arc<Self>, is_probe: bool) -> Option<Work> {
+        let turn = match is_probe {
+            true => None,
+            false => Some(self.all.turns.clone().try_acquire_owned().ok()?),
+        };
+        self.all.lock().waiting.remove(&self.ticket.swap(NONE, Ordering::AcqRel));
+        Some(Work { connection: self.clone(), _turn: turn })
+    }
+
+    /// Parts of the answer under way that were taken to be sent; 0 where there is none.
+    pub fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Acquire)
+    }
+
+    fn wait(&self) {
+        let mut held = self.all.lock();
+        held.tickets += 1;
+        let ticket = held.tickets;
+        held.waiting.insert(ticket, self.closing.clone());
+        self.ticket.store(ticket, Ordering::Release);
+        drop(held);
+        self.all.has_changed.notify_one();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut held = self.all.lock();
+        held.waiting.remove(self.ticket.get_mut());
+        held.count -= 1;
+        drop(held);
+        self.all.has_changed.notify_one();
+    }
+}
+
+/// A request that is answered, until all of its answer was taken to be sent.
+pub struct Work {
+    connection: Arc<Connection>,
+    _turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Work {
+    /// A part of the answer is taken to be sent.
+    pub fn advance(&self) {
+        self.connection.frames.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.connection.frames.store(0, Ordering::Release);
+        self.connection.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[test]
+    fn the_port_takes_a_share_of_the_descriptors() {
+        for (descriptors, held, turns) in [
+            (Some(0), 8, 6),
+            (Some(64), 16, 12),
+            (Some(1_024), 256, 192),
+            (Some(1 << 20), 512, 384),
+            (Some(u64::MAX), 512, 384),
+            (None, 512, 384),
+        ] {
+            assert_eq!(Bounds::of(descriptors), Bounds { held, turns }, "{descriptors:?}");
+        }
+    }
+
+    #[test]
+    fn who_waits_longest_gives_way_and_who_works_does_not() {
+        let all = Connections::new(Bounds { held: 3, turns: 2 });
+        let mut open: Vec<_> = (0..3).map(|_| all.enter().now_or_never().unwrap()).collect();
+        let work = open[0].begin(false).unwrap();
+        assert!(all.enter().now_or_never().is_none());
+        let told: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
+        assert_eq!(told, [false, true, false]);
+        drop(open.remove(1));
+        open.push(all.enter().now_or_never().unwrap());
+        // Whoever has been answered has waited least.
+        drop(work);
+        assert!(all.enter().now_or_never().is_none());
+        let told: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
+        assert_eq!(told, [false, true, false]);
+    }
+
+    #[test]
+    fn turns_run_out_for_all_but_probes() {
+        let all = Connections::new(Bounds { held: 4, turns: 2 });
+        let open: Vec<_> = (0..4).map(|_| all.enter().now_or_never().unwrap()).collect();
+        let works: Vec<_> = open[..2].iter().map(|open| open.begin(false).unwrap()).collect();
+        assert!(open[2].begin(false).is_none());
+        assert!(open[2].begin(true).is_some() && open[3].begin(true).is_some());
+        drop(works);
+        assert!(open[2].begin(false).is_some());
+    }
+}

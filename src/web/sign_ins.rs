@@ -1,0 +1,196 @@
+//! Which browsers are signed in, and how often somebody may try to.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::model::{Digest, Instant};
+
+/// More browsers are not signed in at once: the sign-in that would end first ends.
+const SIGN_INS_MAX: usize = 1_000;
+/// Wrong tokens of one machine, and of all, in one span of time.
+const FAILURES_MAX: u32 = 10;
+const FAILURES_OF_ALL_MAX: u32 = 200;
+const SPAN: Duration = Duration::from_secs(5 * 60);
+
+/// Sign-ins live in memory: after a restart, browsers sign in again.
+#[derive(Default)]
+pub struct SignIns {
+    open: Mutex<BTreeMap<Digest, SignIn>>,
+    tries: Mutex<Tries>,
+}
+
+/// One browser's. The token that it was opened with must still be in force.
+#[derive(Clone, Copy)]
+struct SignIn {
+    token: Digest,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct Tries {
+    all: Window,
+    of: BTreeMap<IpAddr, Window>,
+}
+
+/// Tries since a moment, on the monotonic clock.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    since: Duration,
+    count: u32,
+}
+
+impl SignIns {
+    /// Signs a browser in, whose user has shown the token: its cookie, a secret that says nothing.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn open(&self, token: Digest, until: Instant) -> Result<String, ring::error::Unspecified> {
+        let mut secret = [0; 32];
+        SystemRandom::new().fill(&mut secret)?;
+        let cookie = hex::encode(secret);
+        let mut open = lock(&self.open);
+        if open.len() >= SIGN_INS_MAX
+            && let Some(first) = open.iter().min_by_key(|(_, held)| held.until).map(|(id, _)| *id)
+        {
+            open.remove(&first);
+        }
+        open.insert(id_of(&cookie), SignIn { token, until });
+        Ok(cookie)
+    }
+
+    /// The sign-in of a cookie, while it lasts.
+    pub fn find(&self, token: Digest, cookie: &str, now: Instant) -> Option<Digest> {
+        let id = id_of(cookie);
+        let held = *lock(&self.open).get(&id)?;
+        (held.token == token && now <= held.until).then_some(id)
+    }
+
+    /// From now on the cookie opens nothing.
+    pub fn close(&self, cookie: &str) {
+        lock(&self.open).remove(&id_of(cookie));
+    }
+
+    /// Counts a try of `peer`.
+    ///
+    /// # Errors
+    /// When there were too many: after how long one may be made again.
+    pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
+        let mut tries = lock(&self.tries);
+        let Tries { all, of } = &mut *tries;
+        all.turn(now);
+        of.retain(|_, window| now < window.since + SPAN);
+        let own = of.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
+        for (window, max) in [(&*own, FAILURES_MAX), (&*all, FAILURES_OF_ALL_MAX)] {
+            if window.count >= max {
+                return Err((window.since + SPAN).saturating_sub(now));
+            }
+        }
+        own.count += 1;
+        all.count += 1;
+        Ok(())
+    }
+
+    /// The last try of `peer` was right: it counts for nothing.
+    pub fn succeed(&self, peer: SocketAddr) {
+        let mut tries = lock(&self.tries);
+        tries.all.count = tries.all.count.saturating_sub(1);
+        if let Some(own) = tries.of.get_mut(&machine(peer)) {
+            own.count = own.count.saturating_sub(1);
+        }
+    }
+}
+
+impl Window {
+    fn turn(&mut self, now: Duration) {
+        if now >= self.since + SPAN {
+            *self = Self { since: now, count: 0 };
+        }
+    }
+}
+
+/// Whoever has an IPv6 network has all its addresses.
+pub fn machine(peer: SocketAddr) -> IpAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+        }
+        address => address,
+    }
+}
+
+/// Nothing here is the secret itself.
+fn id_of(cookie: &str) -> Digest {
+    Digest::with_domain("annals port session\n", &[cookie.as_bytes()])
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Instant {
+        Instant::from_seconds(1_800_000_000 + seconds)
+    }
+
+    fn peer(text: &str) -> SocketAddr {
+        SocketAddr::new(text.parse().unwrap(), 1)
+    }
+
+    #[test]
+    fn a_sign_in_lasts_for_its_time_and_for_its_token_and_until_it_is_closed() {
+        let (sign_ins, token, other) = (SignIns::default(), Digest::of(b"a"), Digest::of(b"b"));
+        let cookie = sign_ins.open(token, at(0)).unwrap();
+        let second = sign_ins.open(token, at(0)).unwrap();
+        assert!(sign_ins.find(token, &cookie, at(0)).is_some() && cookie != second);
+        assert_eq!(sign_ins.find(token, &cookie, at(1)), None, "its time is over");
+        assert_eq!(sign_ins.find(other, &cookie, at(0)), None, "another token is in force");
+        for forged in ["", &cookie[1..], &format!("{cookie}0")] {
+            assert_eq!(sign_ins.find(token, forged, at(0)), None, "{forged}");
+        }
+        sign_ins.close(&cookie);
+        assert_eq!(sign_ins.find(token, &cookie, at(0)), None, "it was closed");
+        assert!(sign_ins.find(token, &second, at(0)).is_some());
+    }
+
+    #[test]
+    fn there_is_a_limit_of_sign_ins() {
+        let (sign_ins, token) = (SignIns::default(), Digest::of(b"a"));
+        let first = sign_ins.open(token, at(0)).unwrap();
+        let others: Vec<_> = (1..=SIGN_INS_MAX).map(|_| sign_ins.open(token, at(10)).unwrap()).collect();
+        assert_eq!(sign_ins.find(token, &first, at(0)), None);
+        assert!(others.iter().all(|cookie| sign_ins.find(token, cookie, at(0)).is_some()));
+    }
+
+    #[test]
+    fn wrong_tokens_are_counted_by_machine_and_of_all() {
+        let (sign_ins, now) = (SignIns::default(), Duration::from_secs(1_000));
+        for _ in 0..FAILURES_MAX {
+            sign_ins.try_once(peer("192.0.2.1"), now).unwrap();
+        }
+        let later = now + Duration::from_secs(100);
+        assert_eq!(sign_ins.try_once(peer("192.0.2.1"), later), Err(Duration::from_secs(200)));
+        assert!(sign_ins.try_once(peer("::ffff:192.0.2.1"), later).is_err(), "it is the same machine");
+        assert!(sign_ins.try_once(peer("192.0.2.2"), later).is_ok());
+        assert!(sign_ins.try_once(peer("192.0.2.1"), now + SPAN).is_ok(), "later it may try again");
+        // One network is one machine, and many machines are too many.
+        let count = |host: u128| sign_ins.try_once(peer(&Ipv6Addr::from_bits(host).to_string()), later + SPAN);
+        assert_eq!((1..=20_u128).filter(|low| count((0x2001_0db8 << 96) + low).is_ok()).count(), 10);
+        assert_eq!((1..=300_u128).filter(|high| count((0x2001_0db9 << 96) + (high << 64)).is_ok()).count(), 189);
+    }
+
+    #[test]
+    fn whoever_knows_the_token_signs_in_as_often_as_he_likes() {
+        let sign_ins = SignIns::default();
+        for _ in 0..10 * FAILURES_OF_ALL_MAX {
+            sign_ins.try_once(peer("192.0.2.1"), Duration::ZERO).unwrap();
+            sign_ins.succeed(peer("192.0.2.1"));
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::time::Duration;
 
 use annals::api::{ApiError, Directory, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
@@ -140,7 +141,7 @@ async fn a_token_file_is_read_again_when_the_token_is_refused() {
     let path = dir.path().join("token");
     let keep = |text: &str| {
         let mut file = std::fs::File::create(&path).unwrap();
-        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
     };
     keep("first\n");
     let server = ScriptedServer::start([ok("[]"), status(401, &[]), ok("[]"), status(401, &[]), ok("[]")]);
@@ -155,4 +156,26 @@ async fn a_token_file_is_read_again_when_the_token_is_refused() {
     source.teams().await.unwrap();
     let sent: Vec<_> = server.requests().iter().map(|r| r.header("authorization").unwrap().to_owned()).collect();
     assert_eq!(sent, ["Bearer first", "Bearer first", "Bearer second", "Bearer second", "Bearer second"]);
+}
+
+#[tokio::test]
+async fn the_token_before_this_one_is_not_repeated_either() {
+    let rejected = |code: &str| Act::Answer(response(400, &[], format!("{{\"code\":\"{code}\"}}").as_bytes()));
+    let server =
+        ScriptedServer::start([rejected(TOKEN), rejected(TOKEN), rejected("another-token"), rejected("third")]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let put = |token: &str| std::fs::File::create(file.path()).unwrap().write_all(token.as_bytes()).unwrap();
+    put(TOKEN);
+    let token = TokenSource::File(file.path().to_owned());
+    let source = HttpSource::new(HttpOptions { token, ..options(server.base_url()) }).unwrap();
+    let code = async || match source.teams().await.unwrap_err() {
+        ApiError::Rejected { code, .. } => code.unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(code().await, "[redacted]");
+    put("another-token");
+    source.token().renew();
+    assert_eq!(code().await, "[redacted]", "it was in force before");
+    assert_eq!(code().await, "[redacted]", "it is in force");
+    assert_eq!(code().await, "third");
 }

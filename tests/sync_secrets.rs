@@ -5,7 +5,9 @@ mod awkward;
 
 use awkward::laws::{files_agree, findings, nanos, no_secret_anywhere};
 use awkward::serve::SECRET;
-use awkward::{Action, DAY, HOUR, Kind, SINCE, World, hold, scene};
+use awkward::{Action, DAY, HOUR, Kind, SINCE, Service, World, hold, scene};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// `text` holds secrets as `<n>`; what is kept holds the redaction in their place.
 fn plant(world: &mut World, kind: Kind, at: i64, text: &str) {
@@ -157,4 +159,110 @@ fn no_secret_of_an_error_is_repeated() {
         program.sync(&[&SINCE[..], &["--verbose"]].concat()).ended(1);
         no_secret_anywhere(&program);
     }
+}
+
+/// What a service can answer with the token in it.
+fn echoes(token: &str) -> Vec<awkward::Answer> {
+    let json = |status, body: String| awkward::Answer::of(status, body);
+    let host = token.to_lowercase();
+    vec![
+        json(400, format!("{{\"code\":\"{token}\"}}")),
+        json(400, format!("{{\"code\":\"x-{token}.y\"}}")),
+        json(409, format!("{{\"errors\":[{{\"code\":\"{token}\"}}]}}")),
+        json(422, format!("{{\"error\":{{\"code\":\"{}\"}}}}", token.replace('p', "\\u0070"))),
+        json(302, String::new()).with("Location", &format!("https://{host}.example/")),
+        json(302, String::new()).with("Location", &format!("/v1/{token}")),
+        json(503, token.to_owned()).with("Retry-After", token),
+        json(200, token.to_owned()),
+        json(200, format!("{{\"{token}\":1}}")),
+        json(200, format!("{{\"events\":\"{token}\",\"devices\":[\"{token}\"]}}")),
+        json(200, format!("[\"{token}\"]")),
+    ]
+}
+
+#[test]
+fn a_token_that_is_echoed_is_not_repeated() {
+    let token = Service::at(DAY + 84 * HOUR).token.clone();
+    for at in 0..echoes(&token).len() {
+        let (service, program) = scene();
+        service.world().fill(DAY, 0..1);
+        let mut echoed = 0;
+        service.on_request(move |number, request, _| {
+            let token = request.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
+            let echo = echoes(&token).swap_remove(at);
+            echoed += usize::from(number > 3);
+            // What is tried again is answered at last.
+            let is_final = (400..500).contains(&echo.status);
+            if number > 3 && (is_final || echoed <= 2) { Action::Answer(echo) } else { Action::Serve }
+        });
+        let run = program.sync(&[&SINCE[..], &["--verbose"]].concat());
+        program.run(&["status", "--json"]);
+        no_secret_anywhere(&program);
+        let host = program.token().to_lowercase();
+        let said = program.printed().to_lowercase();
+        assert!(!said.contains(&host), "{at}: {said}");
+        if at < 3 {
+            assert!(run.code == Some(1) && run.said().contains("[redacted]"), "{at}: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn an_event_that_holds_the_token_is_archived_without_it() {
+    let (service, program) = scene();
+    service.world().team("team-one").plan_span = Some(30 * 86_400);
+    service.world().fill(DAY, 0..4);
+    let token = program.token();
+    let hidden: String = token.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let encoded = STANDARD.encode(format!("Bearer {token}"));
+    let texts = [
+        ("{\"note\":\"x <t> y\"}", "{\"note\":\"x [redacted] y\"}"),
+        (
+            "{\"<t>\":{\"deep\":[\"<t>\",{\"<t>\":1}]}}",
+            "{\"[redacted]\":{\"deep\":[\"[redacted]\",{\"[redacted]\":1}]}}",
+        ),
+        ("{\"note\":\"<h>\",\"other\":\"a\\n\"}", "{\"note\":\"[redacted]\",\"other\":\"a\\n\"}"),
+        ("{\"note\":\"\\\"<t>\"}", "{\"note\":\"[redacted]\"}"),
+    ];
+    for ((served, kept), n) in texts.into_iter().zip(0..) {
+        let at = DAY + 30 * HOUR + n;
+        let event = |payload: &str| {
+            [
+                format!("{{\"header\":{{\"eventTimestampUnixNano\":{at}000000000}},\"teamInviteEvent\":{payload}}}"),
+                format!("{{\"id\":\"t-{at}\",\"timestamp\":{at}000,\"incomingConnectionEvent\":{payload}}}"),
+                format!("{{\"id\":\"u-{at}\",\"timestamp\":{at},\"event\":{{\"usersAdded\":{payload}}}}}"),
+            ]
+        };
+        let served = event(&served.replace("<t>", &token).replace("<h>", &hidden));
+        for ((kind, served), kept) in
+            [Kind::Activity, Kind::Connections, Kind::Billing].into_iter().zip(served).zip(event(kept))
+        {
+            let mut world = service.world();
+            let number = world.add(kind, nanos(at), None, served);
+            world.event(number).kept = kept;
+        }
+    }
+    // As an id, twice: two events, and neither has an id; and in what is kept in quarantine.
+    for (at, rest) in [(0, "1"), (1, "2"), (2, "3")] {
+        let at = DAY + 31 * HOUR + at;
+        let text =
+            |id: &str| format!("{{\"id\":\"{id}\",\"timestamp\":{at}000,\"connectionClosedEvent\":{{\"n\":{rest}}}}}");
+        let mut world = service.world();
+        let number = world.add(Kind::Connections, nanos(at), None, text(&token));
+        world.event(number).kept = text("[redacted]");
+    }
+    let odd = |note: &str| format!("{{\"id\":\"odd\",\"timestamp\":{}000,\"note\":\"{note}\"}}", DAY + 32 * HOUR);
+    let number = service.world().add(Kind::Connections, nanos(DAY + 32 * HOUR), None, odd(&token));
+    service.world().event(number).kept = odd("[redacted]");
+    program.sync(&[&SINCE[..], &["--verbose"]].concat()).ended(0);
+    hold(&service, &program, &SINCE);
+    files_agree(&program);
+    let redacted = findings(&program, "redacted");
+    assert_eq!(redacted.values().sum::<i64>(), 3 * 4 + 3 + 1, "{redacted:?}");
+    for (view, expected) in [("activity", 4), ("connections", 4), ("billing", 4)] {
+        let rows = program.sql(&format!("select count(*)::int as n from {view} where redacted"));
+        assert!(rows[0]["n"].as_i64() >= Some(expected), "{view}: {rows:?}");
+    }
+    assert!(!program.printed().contains(&encoded));
+    no_secret_anywhere(&program);
 }

@@ -129,14 +129,16 @@ impl HttpSource {
         self.get(segments, &[], read).await
     }
 
-    /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body.
+    /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body, which is without the
+    /// token.
     async fn get<T, R>(&self, segments: &[&str], query: &[(&str, String)], read: R) -> Result<Served<T>, ApiError>
     where
         T: Send + 'static,
         R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
     {
         let (what, reply) = self.reply(segments, query).await?;
-        let body = read_body(&what, reply.body, read).await?;
+        let known = self.transport.credential.known();
+        let body = read_body(&what, reply.body, move |body| read(&known.cleaned(body))).await?;
         Ok(Served { body, at: reply.at })
     }
 
@@ -144,7 +146,7 @@ impl HttpSource {
     async fn reply(&self, segments: &[&str], query: &[(&str, String)]) -> Result<(String, Reply), ApiError> {
         let mut url = self.base.clone();
         url.path_segments_mut().expect("BUG: an http URL has a path").pop_if_empty().extend(segments);
-        let what = format!("GET {}", url.path());
+        let what = self.transport.credential.known().scrubbed(format!("GET {}", url.path()));
         // Such ids would be taken out of a path by every client and server on the way.
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             return Err(ApiError::Rejected { what, status: 0, code: Some("id-not-usable-in-a-path".into()) });
@@ -166,6 +168,12 @@ impl HttpSource {
         };
         self.reply(&segments, &page_query(query)).await
     }
+
+    async fn read_page(&self, what: &str, query: &PageQuery, body: Bytes) -> Result<Page, ApiError> {
+        let (stream, device) = (query.stream, query.device.clone().filter(|_| query.stream == Stream::Connections));
+        let known = self.transport.credential.known();
+        read_body(what, body, move |body| wire::page_without(&known, stream, device.as_ref(), body)).await
+    }
 }
 
 async fn read_body<T, R>(what: &str, body: Bytes, read: R) -> Result<T, ApiError>
@@ -185,11 +193,6 @@ where
         }
     };
     answer.map_err(|e| ApiError::Unexpected { what: what.to_owned(), detail: e.to_string() })
-}
-
-async fn read_page(what: &str, query: &PageQuery, body: Bytes) -> Result<Page, ApiError> {
-    let (stream, device) = (query.stream, query.device.clone().filter(|_| query.stream == Stream::Connections));
-    read_body(what, body, move |body| wire::page(stream, device.as_ref(), body)).await
 }
 
 impl Directory for HttpSource {
@@ -226,7 +229,7 @@ impl EventSource for HttpSource {
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
         Box::pin(async move {
             let (what, reply) = self.page_reply(team, query).await?;
-            Ok(Served { body: read_page(&what, query, reply.body).await?, at: reply.at })
+            Ok(Served { body: self.read_page(&what, query, reply.body).await?, at: reply.at })
         })
     }
 
@@ -236,13 +239,18 @@ impl EventSource for HttpSource {
             if reply.body == *former {
                 return Ok(Served { body: Again::Same, at: reply.at });
             }
-            Ok(Served { body: Again::Changed(read_page(&what, query, reply.body).await?), at: reply.at })
+            Ok(Served { body: Again::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
         })
     }
 
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
         let segments = ["v1", "team", team.as_str(), "billing", "events"];
-        Box::pin(async move { self.get(&segments, &[], wire::billing).await })
+        Box::pin(async move {
+            let (what, reply) = self.reply(&segments, &[]).await?;
+            let known = self.transport.credential.known();
+            let body = read_body(&what, reply.body, move |body| wire::billing_without(&known, body)).await?;
+            Ok(Served { body, at: reply.at })
+        })
     }
 }
 

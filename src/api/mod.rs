@@ -2,13 +2,14 @@
 //!
 //! [`EventSource`] is the contract, and [`Directory`] the part of it about people. [`HttpSource`] speaks to the service; [`Retrying`] wraps any source with the retry
 //! policy, so that the simulation runs the real one. Secrets never pass this room's door: a string under a key named
-//! `secret` is replaced before anyone else sees the event.
+//! `secret` is replaced before anyone else sees the event, and so is the credential wherever the service repeats it.
 
 mod client;
 mod contract;
 mod directory;
 mod freshness;
 pub mod json;
+mod known_tokens;
 pub mod outline;
 mod network_error;
 mod pause;
@@ -29,6 +30,7 @@ pub use contract::{
     Served, TeamView,
 };
 pub use directory::{Computers, Directory, Unread};
+pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;
 pub use rate::looks_per_second;
 pub use retry::{

@@ -11,9 +11,16 @@ use super::json;
 /// What stands in the place of a secret string, quotes included.
 pub const REDACTED: &[u8] = b"\"[redacted]\"";
 
+/// Bytes of a text that are replaced, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    pub place: Range<usize>,
+    pub by: &'static [u8],
+}
+
 /// The string tokens, quotes included, that stand under a key `secret` of `text`, at any depth below it.
 /// `text` is valid JSON; of other text something is returned, without a panic.
-pub fn secrets(text: &str) -> Vec<Range<usize>> {
+pub fn secrets(text: &str) -> Vec<Edit> {
     let bytes = text.as_bytes();
     // Without the word, and without an escape that could spell a letter of it, no key is named so.
     if planted::is(Bug::SecretsKept)
@@ -24,14 +31,14 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     Scan { text, at: 0, stack: Vec::new(), key_next: false, below: false, found: Vec::new() }.run()
 }
 
-/// `original` with the bytes at `ranges` replaced.
-pub fn replace(original: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(original.len() + ranges.len() * REDACTED.len());
+/// `original` with all edits made; they are in order and do not overlap.
+pub fn replace(original: &[u8], edits: &[Edit]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(original.len() + edits.len() * REDACTED.len());
     let mut kept = 0;
-    for range in ranges {
-        text.extend_from_slice(&original[kept..range.start]);
-        text.extend_from_slice(REDACTED);
-        kept = range.end;
+    for Edit { place, by } in edits {
+        text.extend_from_slice(&original[kept..place.start]);
+        text.extend_from_slice(by);
+        kept = place.end;
     }
     text.extend_from_slice(&original[kept..]);
     text
@@ -50,11 +57,11 @@ struct Scan<'a> {
     key_next: bool,
     /// The next value stands under a key `secret`, directly or further up.
     below: bool,
-    found: Vec<Range<usize>>,
+    found: Vec<Edit>,
 }
 
 impl Scan<'_> {
-    fn run(mut self) -> Vec<Range<usize>> {
+    fn run(mut self) -> Vec<Edit> {
         while let Some(&byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'"' => self.string(),
@@ -88,7 +95,7 @@ impl Scan<'_> {
             self.below = above || json::string(&self.text[token]).is_some_and(|key| key == "secret");
             self.key_next = false;
         } else if self.below {
-            self.found.push(token);
+            self.found.push(Edit { place: token, by: REDACTED });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The token: given once, or kept in a file that is read again when the service refuses it, or when it holds another one.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
@@ -10,6 +10,9 @@ use crate::files::{self, Links};
 use crate::model::Digest;
 
 use super::client::SetupError;
+use super::known_tokens::KnownTokens;
+
+const SCHEME: &str = "Bearer ";
 
 /// Bytes of a token's file.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
@@ -43,6 +46,11 @@ impl TokenInForce {
         self.0.source.fingerprint()
     }
 
+    /// A token that this source has used before must not be repeated to anybody either.
+    pub fn follow(&self, former: &TokenInForce) {
+        self.0.follow(&former.0);
+    }
+
     /// From now on what the file holds is used. A file that cannot be read now leaves the token as it was.
     pub fn renew(&self) {
         self.0.read_again();
@@ -52,18 +60,37 @@ impl TokenInForce {
 /// The `Authorization` header as it stands now.
 pub(super) struct Credential {
     source: TokenSource,
-    header: Mutex<HeaderValue>,
+    held: Mutex<Held>,
+}
+
+struct Held {
+    header: HeaderValue,
+    /// This token, and the one before it.
+    known: Arc<KnownTokens>,
+}
+
+impl Held {
+    fn new(header: HeaderValue, before: Option<&HeaderValue>) -> Self {
+        let texts = [Some(&header), before].into_iter().flatten().filter_map(|header| header.to_str().ok());
+        let known = Arc::new(KnownTokens::of(texts.map(|text| text.trim_start_matches(SCHEME))));
+        Self { header, known }
+    }
 }
 
 impl Credential {
     pub fn new(source: TokenSource) -> Result<Self, SetupError> {
         let header = read(&source)?;
-        Ok(Self { source, header: Mutex::new(header) })
+        Ok(Self { source, held: Mutex::new(Held::new(header, None)) })
     }
 
     /// `Bearer <token>`, marked sensitive.
     pub fn header(&self) -> HeaderValue {
-        self.header.lock().expect("BUG: nothing panics while the token is held").clone()
+        self.held().header.clone()
+    }
+
+    /// The tokens that no text may hold.
+    pub fn known(&self) -> Arc<KnownTokens> {
+        self.held().known.clone()
     }
 
     /// Reads the file again after `refused` was refused; the new header where there is another one. A file that
@@ -74,12 +101,28 @@ impl Credential {
         (header != *refused).then_some(header)
     }
 
+    /// The token of `former` came before this one, where it is another.
+    pub fn follow(&self, former: &Credential) {
+        let before = former.header();
+        let mut held = self.held();
+        if held.header != before {
+            *held = Held::new(held.header.clone(), Some(&before));
+        }
+    }
+
     fn read_again(&self) {
         if matches!(self.source, TokenSource::File(_))
             && let Ok(header) = read(&self.source)
         {
-            *self.header.lock().expect("BUG: nothing panics while the token is held") = header;
+            let mut held = self.held();
+            if held.header != header {
+                *held = Held::new(header, Some(&held.header));
+            }
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().expect("BUG: nothing panics while the token is held")
     }
 }
 
@@ -105,7 +148,7 @@ fn bearer(token: &SecretString, what: &str) -> Result<HeaderValue, SetupError> {
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(fault("holds a space, a line break or another character that a token cannot have"));
     }
-    let mut header = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| fault("does not fit a header"))?;
+    let mut header = HeaderValue::try_from(format!("{SCHEME}{token}")).map_err(|_| fault("does not fit a header"))?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -48,8 +48,12 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// `what` names the request in errors.
+    /// `what` names the request in errors. No error holds the token.
     pub async fn get(&self, what: &str, url: Url) -> Result<Reply, ApiError> {
+        self.ask(what, url).await.map_err(|error| self.credential.known().scrubbed_error(error))
+    }
+
+    async fn ask(&self, what: &str, url: Url) -> Result<Reply, ApiError> {
         let _permit = self.at_once.acquire().await.expect("BUG: the semaphore is never closed");
         let header = self.credential.header();
         match self.follow(what, url.clone(), &header).await {

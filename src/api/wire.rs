@@ -16,6 +16,7 @@ use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
 use super::contract::{BillingSnapshot, Page, TeamView};
 use super::directory::{Computers, Unread};
 use super::json::{self, Object};
+use super::known_tokens::{self, KnownTokens};
 use super::{redact, served_time};
 
 /// A longer plan span than this is not believed.
@@ -31,8 +32,21 @@ pub struct WireError(pub(super) String);
 /// # Errors
 /// When the body is not an object with the stream's list in it. What stands in the list is never an error.
 pub fn page(stream: Stream, device: Option<&DeviceId>, body: &Bytes) -> Result<Page, WireError> {
+    page_without(&KnownTokens::default(), stream, device, body)
+}
+
+/// The same, without these tokens in it.
+///
+/// # Errors
+/// As [`page`].
+pub(super) fn page_without(
+    known: &KnownTokens,
+    stream: Stream,
+    device: Option<&DeviceId>,
+    body: &Bytes,
+) -> Result<Page, WireError> {
     let list = if stream == Stream::Connections && device.is_none() { "deviceEvents" } else { "events" };
-    let mut page = read_list(stream, list, body)?;
+    let mut page = read_list(known, stream, list, body)?;
     if let Some(device) = device {
         page.events.iter_mut().for_each(|event| event.device = Some(device.clone()));
     }
@@ -44,7 +58,15 @@ pub fn page(stream: Stream, device: Option<&DeviceId>, body: &Bytes) -> Result<P
 /// # Errors
 /// When the body is not an object with a list `events` in it.
 pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
-    let page = read_list(Stream::Billing, "events", body)?;
+    billing_without(&KnownTokens::default(), body)
+}
+
+/// The same, without these tokens in it.
+///
+/// # Errors
+/// As [`billing`].
+pub(super) fn billing_without(known: &KnownTokens, body: &Bytes) -> Result<BillingSnapshot, WireError> {
+    let page = read_list(known, Stream::Billing, "events", body)?;
     Ok(BillingSnapshot { events: page.events })
 }
 
@@ -54,7 +76,7 @@ pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
 /// When no service can have served it so.
 pub fn alone(stream: Stream, text: &[u8]) -> Result<Vec<RawEvent>, WireError> {
     let body = [br#"{"events":["#, text, b"]}"].concat();
-    Ok(read_list(stream, "events", &body.into())?.events)
+    Ok(read_list(&KnownTokens::default(), stream, "events", &body.into())?.events)
 }
 
 /// The ids of the teams that the token sees.
@@ -120,17 +142,17 @@ fn wire_error(text: &str, error: &serde_json::Error, expected: &str) -> WireErro
 
 /// Reads the answer as it is, or, where strings in it hold what UTF-8 or JSON does not allow, a copy of the same length in
 /// which that is masked: one bad event does not spoil the page, and offsets are the same in both.
-fn read_list(stream: Stream, list: &'static str, body: &Bytes) -> Result<Page, WireError> {
+fn read_list(known: &KnownTokens, stream: Stream, list: &'static str, body: &Bytes) -> Result<Page, WireError> {
     let first = match std::str::from_utf8(body) {
         Ok(text) => match read_answer(list, text) {
-            Ok(answer) => return page_of(stream, list, body, text, answer),
+            Ok(answer) => return page_of(known, stream, list, (body, text), answer),
             Err(error) => error,
         },
         Err(error) => WireError(format!("not UTF-8 at byte {}", error.valid_up_to())),
     };
     let Some(masked) = masked(body) else { return Err(first) };
     let answer = read_answer(list, &masked)?;
-    page_of(stream, list, body, &masked, answer)
+    page_of(known, stream, list, (body, &masked), answer)
 }
 
 fn read_answer<'a>(list: &'static str, text: &'a str) -> Result<Answer<'a>, WireError> {
@@ -141,16 +163,26 @@ fn read_answer<'a>(list: &'static str, text: &'a str) -> Result<Answer<'a>, Wire
     Ok(answer)
 }
 
-fn page_of(stream: Stream, list: &str, body: &Bytes, text: &str, answer: Answer<'_>) -> Result<Page, WireError> {
+fn page_of(
+    known: &KnownTokens,
+    stream: Stream,
+    list: &str,
+    (body, text): (&Bytes, &str),
+    answer: Answer<'_>,
+) -> Result<Page, WireError> {
     let mut lists = answer.lists.into_iter();
     let events = match (lists.next(), lists.next()) {
         (Some(events), None) => events,
         (None, _) => return Err(WireError(format!("the list `{list}` is missing"))),
         (Some(_), Some(_)) => return Err(WireError(format!("the list `{list}` stands there twice"))),
     };
+    let known = Some(known).filter(|known| known.may_be_in(body));
     let events = events.iter().map(|event| {
         let range = json::range_in(text, event.get());
-        read_event(stream, body.slice(range), event.get())
+        match known {
+            Some(known) => read_event_without(known, stream, body.slice(range), event.get()),
+            None => read_event(stream, body.slice(range), event.get()),
+        }
     });
     Ok(Page {
         events: events.collect(),
@@ -158,6 +190,20 @@ fn page_of(stream: Stream, list: &str, body: &Bytes, text: &str, answer: Answer<
         next_offset: answer.next_offset.and_then(|text| text.parse().ok()),
         body: body.clone(),
     })
+}
+
+/// One event that may hold a token.
+fn read_event_without(known: &KnownTokens, stream: Stream, served: Bytes, text: &str) -> RawEvent {
+    let edits = if known.may_be_in(text.as_bytes()) { known.edits(text) } else { Vec::new() };
+    if edits.is_empty() {
+        return read_event(stream, served, text);
+    }
+    let cleaned = redact::replace(text.as_bytes(), &edits);
+    let cleaned = String::from_utf8(cleaned).expect("BUG: whole characters were replaced");
+    let event = read_event(stream, redact::replace(&served, &edits).into(), &cleaned);
+    // An id that was cut is not the service's id.
+    let id = event.id.filter(|id| !known_tokens::was_cut(id.as_str()));
+    RawEvent { redacted: true, id, ..event }
 }
 
 /// One event. `text` is `served`, or `served` masked: valid JSON of the same length.

@@ -221,6 +221,7 @@ impl Running {
             return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
         }
         let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
+        token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
         self.watch(&config)?;
         let signer = reading::signer(&config)?;
         let before = self.archive.as_ref().and_then(|archive| archive.signer());

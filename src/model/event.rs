@@ -17,7 +17,7 @@ pub enum ServedTime {
 pub struct RawEvent {
     /// The JSON text exactly as served, but for redacted secrets. Not always UTF-8: such an event is quarantined.
     pub text: Bytes,
-    /// A string under a key named `secret` was replaced.
+    /// A string under a key named `secret`, or the credential, was replaced.
     pub redacted: bool,
     /// The service's own id, where the stream has one.
     pub id: Option<EventId>,

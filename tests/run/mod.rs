@@ -5,6 +5,7 @@ use super::common;
 mod alerts;
 mod crowd;
 mod deploy;
+mod echo;
 mod fleet;
 mod many;
 mod outside;

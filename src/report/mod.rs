@@ -5,6 +5,7 @@
 //! extension, so an engine built without it gives the same answers.
 
 mod about;
+mod allowed;
 mod catalog;
 mod cell;
 mod chart;

@@ -9,11 +9,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::allowed::find_refused;
 use super::catalog::ParamValue;
 use super::cell;
 use super::engine::stream_bound;
 use super::render::unique_names;
-use super::run::check_select;
+use super::run::serialized;
 use super::sink::{Flow, Sink};
 use super::{Engine, ReportError};
 
@@ -54,7 +55,8 @@ impl Engine {
         typed.collect::<Result<_, _>>().map_err(|e| unprintable(e.to_string()))
     }
 
-    /// Only one query is let through: whatever else the text may be is refused before the engine runs it.
+    /// Only one query is let through, and only about the views: whatever else the text may be is refused before the engine
+    /// runs it.
     ///
     /// # Errors
     /// [`ReportError::Query`], which says what it is instead.
@@ -62,10 +64,14 @@ impl Engine {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
         }
-        check_select(self.connection(), sql).map_err(|(before, message)| {
+        let query = serialized(self.connection(), sql).map_err(|(before, message)| {
             let line = before.map(|position| 1 + sql.get(..position).unwrap_or_default().matches('\n').count());
             ReportError::Query { message, line }
-        })
+        })?;
+        match find_refused(&query) {
+            Some(refused) => Err(ReportError::query(format!("{refused}: a visitor's query may ask the views"))),
+            None => Ok(()),
+        }
     }
 }
 

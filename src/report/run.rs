@@ -217,12 +217,17 @@ fn check_statement(connection: &Connection, report: &Report, statement: &Stateme
 
 /// Whether `sql` is one query; where not, what is wrong, and at which byte where the engine tells it.
 pub(super) fn check_select(connection: &Connection, sql: &str) -> Result<(), (Option<usize>, String)> {
+    serialized(connection, sql).map(drop)
+}
+
+/// The one query that `sql` is, as the engine serializes it; where it is none, as [`check_select`].
+pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_json::Value, (Option<usize>, String)> {
     let told = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
     let told = told.map_err(|e| (None, e.to_string()))?;
     let told: serde_json::Value = serde_json::from_str(&told).map_err(|e| (None, e.to_string()))?;
     let text = |member: &str| told[member].as_str().unwrap_or_default().to_owned();
     match (told["error"].as_bool(), text("error_type").as_str()) {
-        (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(()),
+        (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(told),
         (_, "not implemented") => {
             Err((None, "only SELECT is allowed in a report: this statement is something else".to_owned()))
         }

@@ -110,6 +110,33 @@ const REFUSED: &[&str] = &[
     "SELECT * FROM query('COPY sessions TO ''/tmp/annals-out''')",
     "SELECT * FROM query('SELECT * FROM read_text(''/etc/passwd'')')",
     "SELECT getenv('HOME')",
+    "SELECT current_setting('temp_directory')",
+    "SELECT list_transform(['temp_directory'], lambda x: current_setting(x))",
+    "SELECT * FROM duckdb_settings()",
+    "SELECT * FROM duckdb_databases()",
+    "SELECT * FROM duckdb_secrets()",
+    "SELECT * FROM duckdb_extensions()",
+    "SELECT * FROM duckdb_logs()",
+    "SELECT * FROM duckdb_temporary_files()",
+    "SELECT sql FROM duckdb_views",
+    "SELECT (SELECT any_value(sql) FROM duckdb_views())",
+    "SELECT * FROM pragma_database_list",
+    "SELECT * FROM sqlite_master",
+    "SELECT * FROM pg_catalog.pg_settings",
+    "SELECT * FROM information_schema.tables",
+    "SELECT pg_get_viewdef(1)",
+    "SELECT json_serialize_plan('FROM sessions')",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('FROM duckdb_settings()'))",
+    "SELECT filename FROM sessions",
+    "SELECT * FROM enable_logging()",
+    "SELECT * FROM enable_logging(storage = 'file', storage_config = {'path': '/tmp/annals-out'})",
+    "SELECT * FROM truncate_duckdb_logs()",
+    "SELECT * FROM enable_profiling()",
+    "SELECT * FROM checkpoint()",
+    "SELECT write_log('x')",
+    "CALL enable_logging()",
+    "SHOW ALL TABLES",
+    "SHOW DATABASES",
     "COPY sessions TO '/tmp/annals-out.csv'",
     "COPY (SELECT 'x') TO '{ledger}'",
     "COPY (SELECT 1) TO '/dev/stdout'",
@@ -206,6 +233,13 @@ fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_given_up() {
         (sql(&world, "SELECT 1").status == 429).then_some(())
     });
     assert_eq!(sql(&world, "SELECT 1").refusal(), "busy");
+    // By no other name either.
+    for header in
+        [("Authorization", "Bearer another"), ("Cookie", "annals_session=another"), ("X-Forwarded-For", "::7")]
+    {
+        let answer = ask(&world.daemon.address, "POST", "/api/sql", &[header], "{\"query\": \"SELECT 1\"}");
+        assert_eq!((answer.status, answer.refusal().as_str()), (429, "busy"), "{header:?}");
+    }
     // Others are answered meanwhile.
     assert_eq!(world.get("/api/sessions?from=2026-10-01&to=2026-11-01").status, 200);
     // Who goes away is not worked for any longer.

@@ -52,7 +52,7 @@ pub struct SandboxArgs {
     /// The longest that an event is late, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub late_up_to: u64,
-    /// Let a few of a thousand connection events be unlike the document, as those of a service that grows
+    /// Let a few of a hundred connection events be unlike the document, as those of a service that grows
     #[arg(long)]
     pub odd_events: bool,
     /// Days of connection history that the plan shows [default: 90, or all that there are]

@@ -193,7 +193,8 @@ pub fn computers(text: &str, is_whole: bool) -> Result<Look, Malformed> {
         let mut fields = Fields::new(object, "devices", &COMPUTER, &mut look.unknown);
         let (users, groups) = (fields.ids("users")?, fields.ids("groups")?);
         let (tags, annotations) = (fields.tags(TAG), fields.annotations(Some(TAG)));
-        let values = vec![fields.text("name"), fields.time("lastOnlineAt"), tags, annotations];
+        let mut values = vec![fields.text("name"), fields.time("lastOnlineAt"), tags, annotations];
+        values.extend(system_of(&mut fields));
         look.add(InventoryPart::Computers, vec![id.clone()], values);
         for (kind, grantees) in [("user", users), ("group", groups)] {
             for grantee in grantees {
@@ -202,6 +203,13 @@ pub fn computers(text: &str, is_whole: bool) -> Result<Look, Malformed> {
         }
     }
     Ok(look)
+}
+
+/// Host name, platform and version of a computer's system, from fields that are not documented.
+fn system_of(computer: &mut Fields<'_, '_>) -> [InventoryValue; 3] {
+    let mut client = computer.undocumented("clientInfo", "devices.clientInfo");
+    let mut system = client.undocumented("osInfo", "devices.clientInfo.osInfo");
+    ["hostname", "platform", "version"].map(|name| system.text(name))
 }
 
 /// How one user may sign in, and the user's tokens.

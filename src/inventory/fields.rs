@@ -86,6 +86,15 @@ impl<'a, 'u> Fields<'a, 'u> {
         Self { object, place, unknown }
     }
 
+    /// The object under `name`. Its fields are not documented: one that nobody reads is not counted.
+    pub fn undocumented(&mut self, name: &str, place: &'static str) -> Fields<'a, '_> {
+        let object = self.object.object(name);
+        if object.is_none() {
+            self.read(name, |_| None);
+        }
+        Fields { object: object.unwrap_or_default(), place, unknown: self.unknown }
+    }
+
     pub fn has(&self, name: &str) -> bool {
         self.object.get(name).is_some()
     }

@@ -97,12 +97,26 @@ fn people_and_computers_are_read_for_what_is_kept() {
     let look = sso_users(r#"[{"id":"u1","email":"a@b.example","lastName":"B","scimUserInfo":{}}]"#).unwrap();
     assert_eq!(shown(&look, InventoryPart::SsoUsers), ["u1 | a@b.example | - | B | true"]);
     let text = r#"{"devices":[{"id":"d1","name":"pc","lastOnlineAt":1763640000,"users":["u1"],"groups":["g1"],
-        "annotations":[{"key":"tag","value":" b, a,,b"},{"key":"rack","value":"7"}],"clientInfo":{"x":"planted"}},{"id":"d2"}]}"#;
+        "annotations":[{"key":"tag","value":" b, a,,b"},{"key":"rack","value":"7"}],"clientInfo":{"x":"planted",
+        "osInfo":{"hostname":"PC-1","platform":"linux","version":"6.1","serial":"planted"}}},
+        {"id":"d2","clientInfo":{"osInfo":{"hostname":7,"platform":null,"version":{"x":"planted"}}}},
+        {"id":"d3","clientInfo":"planted"},{"id":"d4"}]}"#;
     let look = computers(text, true).unwrap();
     assert_eq!(
         shown(&look, InventoryPart::Computers),
-        [r#"d1 | pc | 1763640000000000 | ["a","b"] | {"rack":"7"}"#, "d2 | - | - | - | -"]
+        [
+            r#"d1 | pc | 1763640000000000 | ["a","b"] | {"rack":"7"} | PC-1 | linux | 6.1"#,
+            "d2 | - | - | - | - | - | - | -",
+            "d3 | - | - | - | - | - | - | -",
+            "d4 | - | - | - | - | - | - | -",
+        ]
     );
+    let odd = [
+        "devices.clientInfo string 1",
+        "devices.clientInfo.osInfo.hostname number 1",
+        "devices.clientInfo.osInfo.version object 1",
+    ];
+    assert_eq!(unknown(&look), odd);
     assert_eq!(shown(&look, InventoryPart::Grants), ["d1 | group | g1", "d1 | user | u1"]);
     let bare = computers(r#"{"devices":[{"id":"d1"}]}"#, false).unwrap();
     assert!(!bare.parts.contains_key(&InventoryPart::Grants), "nothing was shown about access");

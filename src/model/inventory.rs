@@ -162,8 +162,15 @@ impl InventoryPart {
             time("joined_on"),
         ];
         const SSO_USERS: [InventoryColumn; 4] = [text("email"), text("first_name"), text("last_name"), flag("scim")];
-        const COMPUTERS: [InventoryColumn; 4] =
-            [text("name"), time("last_online_at"), text("tags"), text("annotations")];
+        const COMPUTERS: [InventoryColumn; 7] = [
+            text("name"),
+            time("last_online_at"),
+            text("tags"),
+            text("annotations"),
+            text("os_hostname"),
+            text("os_platform"),
+            text("os_version"),
+        ];
         const GROUPS: [InventoryColumn; 3] = [text("name"), flag("scim_managed"), text("annotations")];
         const SIGN_IN: [InventoryColumn; 2] = [flag("totp_enabled"), text("auth_providers")];
         const TOKENS: [InventoryColumn; 5] =

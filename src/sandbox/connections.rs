@@ -26,6 +26,7 @@ struct Scene<'a> {
     peer_address: Option<u32>,
     names_local_user: bool,
     extra_field: bool,
+    peer_id: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -49,6 +50,7 @@ impl<'a> Scene<'a> {
             peer_address: (!cast.odd_events || bits >> 3 & 0x3f != 0).then_some(peer_address),
             names_local_user: bits >> 9 & 0x3 != 0,
             extra_field: cast.odd_events && bits >> 11 & 0xff == 0,
+            peer_id: cast.odd_events && bits >> 19 & 0x1f == 0,
         }
     }
 
@@ -80,6 +82,11 @@ impl<'a> Scene<'a> {
         out.extend_from_slice(b"\",\"sourceType\":\"");
         out.extend_from_slice(self.source.as_bytes());
         out.push(b'"');
+        if self.peer_id {
+            out.extend_from_slice(b",\"peerID\":\"");
+            push_hex(out, mix2(self.who.seed, 0x9e), ID_DIGITS);
+            out.push(b'"');
+        }
         if let Some(address) = self.peer_address {
             out.push(b',');
             out.extend_from_slice(&self.person.peer_json);

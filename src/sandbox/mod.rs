@@ -61,12 +61,13 @@
 //! | whether events older than the plan's span (`--plan-days`) are served | yes | `enforce_plan_span` |
 //! | limited team view | `id`, `name`, `avatarURL` | |
 //! | what else members who are no admins may read | all that may be read | `members_read` |
-//! | fields of `deleteSchedule`, `userDeviceMigrate`, `deviceConfigs`, `deviceConfigID`, `clientInfo` | in the document's style | |
+//! | fields of `deleteSchedule`, `userDeviceMigrate`, `deviceConfigs`, `deviceConfigID` | in the document's style | |
+//! | fields of `clientInfo` | `version`, and `osInfo` with `platform`, `version` and `hostname`, as real clients read them | |
 //! | what comes at the end of a team's deletion schedule | nothing | |
 //! | who one and the same person is | who has the same address, on every team | |
 //! | who shares an SSO connection | all that sign in with SSO on its owner and on the teams that name that owner | |
 //! | `tokenInfo` of what people do outside the API | the person, where one is known | |
-//! | event types and fields beyond the document's, fields left out | none of connection events; `--odd-events`: a few of a thousand, as of a service that grows. Activity has one type of a future | [`SandboxConfig::odd_events`] |
+//! | event types and fields beyond the document's, fields left out | none of connection events; `--odd-events`: a few of a hundred, as of a service that grows, `peerID` in connection details among them. Activity has one type of a future | [`SandboxConfig::odd_events`] |
 //! | limits of installers, groups, annotations, licensed users | 50, 100, 50, the people and five | `PATCH /sandbox/team/{team}/plan` |
 //! | whose the three standing tokens are | the team's first person; they keep what they may | |
 //! | fields of billing event types, and activity payloads | in the document's style | |

@@ -185,4 +185,6 @@ async fn odd_events_come_when_they_are_asked_for() {
     let unknown = odd.iter().filter(|event| !plain_ids.contains(&event["id"].to_string())).count();
     let unlike = odd.iter().filter(|event| deviation(event, true).is_some()).count();
     assert!(0 < unknown && unknown < unlike && unlike < odd.len() / 5, "{unknown} {unlike} of {}", odd.len());
+    let names_peers = |events: &[Value]| events.iter().any(|event| event.to_string().contains("\"peerID\""));
+    assert!(names_peers(&odd) && !names_peers(&plain));
 }

@@ -10,14 +10,9 @@ use super::super::{
 use super::{at, commit, open, team, writer};
 
 pub fn computer(id: &str, seen_at: &str, name: &str) -> InventoryRow {
-    let unknown = InventoryValue::Unknown;
-    InventoryRow {
-        key: vec![id.to_owned()],
-        seen_at: at(seen_at).micros(),
-        present: true,
-        repeats: false,
-        values: vec![InventoryValue::Text(name.to_owned()), InventoryValue::Time(7), unknown.clone(), unknown],
-    }
+    let mut values = vec![InventoryValue::Text(name.to_owned()), InventoryValue::Time(7)];
+    values.resize(InventoryPart::Computers.columns().len(), InventoryValue::Unknown);
+    InventoryRow { key: vec![id.to_owned()], seen_at: at(seen_at).micros(), present: true, repeats: false, values }
 }
 
 pub fn look(part: InventoryPart, read_at: &str, entities: u64) -> InventoryRead {

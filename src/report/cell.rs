@@ -1,10 +1,12 @@
 //! One value of a result as text.
 
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::Value;
+
+mod beyond;
 
 /// The text of a value, or `None` for NULL. Times are `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
 /// stand as `\xNN`.
@@ -22,7 +24,9 @@ impl<'a> Texts<'a> {
     pub fn of(array: &'a dyn Array) -> Result<Self, ArrowError> {
         const OPTIONS: FormatOptions<'static> = FormatOptions::new();
         let kind = array.data_type();
-        let is_ours = kind.is_nested() || matches!(kind, DataType::Utf8 | DataType::Binary | DataType::LargeBinary);
+        let is_ours = kind.is_nested()
+            || matches!(kind, DataType::Utf8 | DataType::Binary | DataType::LargeBinary)
+            || matches!(kind, DataType::Timestamp(_, Some(_)) | DataType::Decimal128(_, 0));
         let formatter = if is_ours { None } else { Some(ArrayFormatter::try_new(array, &OPTIONS)?) };
         Ok(Self { array, formatter })
     }
@@ -35,10 +39,18 @@ impl<'a> Texts<'a> {
         }
         held.clear();
         match (&self.formatter, array.data_type()) {
-            (Some(formatter), _) => formatter.value(row).write(held)?,
+            (Some(formatter), _) => match beyond::text(array, row) {
+                Some(text) => held.push_str(&text),
+                None => formatter.value(row).write(held)?,
+            },
             (None, DataType::Utf8) => return Ok(Some(array.as_string::<i32>().value(row))),
             (None, DataType::Binary) => held.push_str(&escaped(array.as_binary::<i32>().value(row))),
             (None, DataType::LargeBinary) => held.push_str(&escaped(array.as_binary::<i64>().value(row))),
+            (None, DataType::Timestamp(..)) => held.push_str(&beyond::text(array, row).unwrap_or_default()),
+            // A HUGEINT may have more digits than a decimal of 38, to which the formatter cuts it.
+            (None, DataType::Decimal128(..)) => {
+                held.push_str(&array.as_primitive::<Decimal128Type>().value(row).to_string());
+            }
             (None, _) => push_json(held, array, row)?,
         }
         Ok(Some(held))
@@ -71,6 +83,7 @@ pub(super) fn push_json(out: &mut String, array: &dyn Array, row: usize) -> Resu
             let names = names.collect::<Result<Vec<_>, _>>()?;
             push_members(out, names.into_iter().enumerate().map(|(at, name)| (name, values, at)))?;
         }
+        DataType::Union(..) => push_json(out, array.as_union().value(row).as_ref(), 0)?,
         _ => {
             let text = text(array, row)?.unwrap_or_default();
             if is_exact_number(kind) { out.push_str(&text) } else { push_string(out, &text) }

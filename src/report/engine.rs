@@ -20,6 +20,7 @@ use super::data::ViewData;
 use super::lexer;
 use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Current, Lookup, ROWS_FUNCTION};
 use super::narrow::{mentioned, narrowed};
+use super::printed::check_columns;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
 use super::views::{quoted_path, quoted_text, views_sql_of};
@@ -283,6 +284,7 @@ pub(super) fn stream_bound(
     failed: impl Fn(&duckdb::Error) -> ReportError,
 ) -> Result<(), ReportError> {
     let schema = statement.stream_arrow(params_from_iter(values)).map_err(|e| failed(&e))?.get_schema();
+    check_columns(statement)?;
     sink.begin(schema)?;
     // The iterator of the crate panics where a later batch fails; stepping does not.
     while let Some(rows) = statement.step().map_err(|e| failed(&e))? {

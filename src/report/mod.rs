@@ -21,6 +21,7 @@ mod narrow;
 mod pack;
 mod page;
 mod place;
+mod printed;
 mod question;
 mod render;
 mod run;

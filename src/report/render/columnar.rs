@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -41,6 +41,20 @@ impl<'a> Columnar<'a> {
     }
 }
 
+/// The writer has no form for them.
+fn has_interval(kind: &DataType) -> bool {
+    match kind {
+        DataType::Interval(_) => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => has_interval(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_interval(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_interval(field.data_type())),
+        _ => false,
+    }
+}
+
 fn failed(error: ParquetError) -> ReportError {
     let detail = error.to_string();
     match error {
@@ -55,6 +69,10 @@ fn failed(error: ParquetError) -> ReportError {
 impl Sink for Columnar<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         let names = unique_names(&schema);
+        if let Some(field) = schema.fields().iter().find(|field| has_interval(field.data_type())) {
+            let detail = format!("column {} has values of type INTERVAL: cast it to VARCHAR", field.name());
+            return Err(ReportError::Format { format: "parquet", detail });
+        }
         let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();

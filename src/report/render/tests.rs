@@ -136,3 +136,78 @@ fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
         print("SELECT '漢字漢字漢字漢字漢字漢字' AS a, 1 AS b", Format::Table, Look { terminal_width: Some(24) });
     assert!(wide.contains('…') && wide.lines().count() == 5, "{wide}");
 }
+
+/// How the values of a type are printed as text; in the JSON formats, in quotes unless they are a number.
+const PRINTED: [(&str, &str); 22] = [
+    ("TIME '24:00'", "24:00:00"),
+    ("TIME_NS '24:00:00'", "24:00:00"),
+    ("TIME '23:59:59.999999'", "23:59:59.999999"),
+    ("'infinity'::TIMESTAMP", "infinity"),
+    ("'infinity'::TIMESTAMP_S", "infinity"),
+    ("'infinity'::TIMESTAMP_MS", "infinity"),
+    ("'infinity'::TIMESTAMP_NS", "infinity"),
+    ("'infinity'::TIMESTAMPTZ", "infinity"),
+    ("'infinity'::DATE", "infinity"),
+    ("'-infinity'::DATE", "-infinity"),
+    ("'-infinity'::TIMESTAMP", "-infinity"),
+    ("TIMESTAMPTZ '2026-11-20 09:00:00.5+01'", "2026-11-20T08:00:00.500Z"),
+    ("DATE '300000-01-01'", "+300000-01-01"),
+    ("DATE '0044-03-15 (BC)'", "-0043-03-15"),
+    ("TIMESTAMP '290000-01-01 10:00:00.000001'", "+290000-01-01T10:00:00.000001"),
+    ("170141183460469231731687303715884105727::HUGEINT", "170141183460469231731687303715884105727"),
+    ("(-170141183460469231731687303715884105728)::HUGEINT", "-170141183460469231731687303715884105728"),
+    ("INTERVAL '14 months 2 days 3.5 seconds'", "14 mons 2 days 3.500000000 secs"),
+    ("'a9a9a9a9-1111-2222-3333-444444444444'::UUID", "a9a9a9a9-1111-2222-3333-444444444444"),
+    ("'b'::ENUM('a', 'b')", "b"),
+    ("union_value(n := 2)", "2"),
+    ("TIMESTAMP_NS '2026-11-20 10:00:00.123456789'", "2026-11-20T10:00:00.123456789"),
+];
+
+#[test]
+fn every_value_of_the_engine_is_printed_in_every_format() {
+    for (sql, expected) in PRINTED {
+        let is_number = expected.parse::<f64>().is_ok_and(f64::is_finite);
+        let json = if is_number { expected.to_owned() } else { format!("\"{expected}\"") };
+        let query = format!("SELECT {sql} AS v");
+        assert_eq!(plain(&query, Format::Ndjson), format!("{{\"v\":{json}}}\n"), "{sql}");
+        let nested = format!("SELECT [{sql}] AS l, {{'v': {sql}}} AS s, MAP {{1: {sql}}} AS m");
+        let of_nested = format!("{{\"l\":[{json}],\"s\":{{\"v\":{json}}},\"m\":{{\"1\":{json}}}}}\n");
+        assert_eq!(plain(&nested, Format::Ndjson), of_nested, "{sql}");
+        assert!(plain(&query, Format::Html).replace(' ', "T").contains(&expected.replace(' ', "T")), "{sql} as html");
+        for format in [Format::Table, Format::Csv, Format::Markdown] {
+            assert!(plain(&query, format).contains(expected), "{sql} as {}", format.as_str());
+        }
+        let written = refusal(&query, Format::Parquet);
+        assert_eq!(written.is_none(), !sql.starts_with("INTERVAL") && !sql.starts_with("union"), "{sql}: {written:?}");
+    }
+}
+
+/// Why a query is not answered.
+fn refusal(sql: &str, format: Format) -> Option<String> {
+    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let mut out = Vec::new();
+    let refused = engine.query(sql, sink_for(format, &mut out, Look::default()).as_mut()).err();
+    refused.map(|error| error.to_string())
+}
+
+#[test]
+fn values_that_would_be_printed_changed_are_refused_with_the_way_out() {
+    for (sql, kind) in [
+        ("TIMETZ '10:00:00+02'", "TIMETZ"),
+        ("340282366920938463463374607431768211455::UHUGEINT", "UHUGEINT"),
+        ("'101'::BIT", "BIT"),
+        ("12345678901234567890::BIGNUM", "BIGNUM"),
+    ] {
+        for format in Format::ALL {
+            for nested in [sql.to_owned(), format!("[{sql}]"), format!("{{'a': {sql}}}")] {
+                let refused = refusal(&format!("SELECT 1 AS n, {nested} AS odd"), format).unwrap();
+                assert!(refused.contains(&format!("column odd has values of type {kind}")), "{nested}: {refused}");
+                assert!(refused.contains("cast it to VARCHAR"), "{refused}");
+            }
+            assert_eq!(refusal(&format!("SELECT ({sql})::VARCHAR AS odd"), format), None, "{sql}");
+        }
+    }
+    let interval = refusal("SELECT [INTERVAL 1 DAY] AS odd", Format::Parquet).unwrap();
+    assert!(interval.contains("column odd has values of type INTERVAL: cast it to VARCHAR"), "{interval}");
+    assert!(refusal("SELECT 42::VARIANT AS odd", Format::Csv).is_some());
+}

@@ -1,0 +1,33 @@
+//! Types of the SQL engine whose values Arrow cannot carry unchanged. They are refused with the way out.
+
+use duckdb::Statement;
+use duckdb::core::{LogicalTypeHandle, LogicalTypeId};
+
+use super::ReportError;
+
+/// Checks the columns of a statement that was executed.
+///
+/// # Errors
+/// [`ReportError::Query`], which names the column and its type.
+pub(super) fn check_columns(statement: &Statement<'_>) -> Result<(), ReportError> {
+    for at in 0..statement.column_count() {
+        if let Some(kind) = changed(&statement.column_logical_type(at)) {
+            let name = statement.column_name(at).map_or_else(|_| (at + 1).to_string(), Clone::clone);
+            return Err(ReportError::query(format!(
+                "column {name} has values of type {kind}, which cannot be printed unchanged: cast it to VARCHAR"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The type, or one inside it, that reaches us changed: without its offset, with another sign, or as bytes of the engine.
+fn changed(kind: &LogicalTypeHandle) -> Option<&'static str> {
+    match kind.id() {
+        LogicalTypeId::TimeTZ => Some("TIMETZ"),
+        LogicalTypeId::UHugeint => Some("UHUGEINT"),
+        LogicalTypeId::Bit => Some("BIT"),
+        LogicalTypeId::Bignum => Some("BIGNUM"),
+        _ => (0..kind.num_children()).find_map(|at| changed(&kind.child(at))),
+    }
+}

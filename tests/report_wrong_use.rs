@@ -134,7 +134,7 @@ fn dates_zones_names_and_formats_are_checked() {
         (&["r23", "--tz", "Europe/Berlim"], "did you mean Europe/Berlin"),
         (&["r23", "--tz", "prague"], "did you mean Europe/Prague?"),
         (&["r23", "--tz", "'; DROP"], "unknown time zone"),
-        (&["r23", "--team", "nobody"], "no team \"nobody\" is in the archive: it holds acme"),
+        (&["r23", "--team", "nobody"], "no team \"nobody\" is known: there is acme"),
         (&["collection-helth"], "did you mean collection-health?"),
         (&["r999"], "no report is called \"r999\""),
         (&[""], "no report is called \"\""),

@@ -106,6 +106,7 @@ mod stage;
 mod state;
 mod store;
 mod table;
+mod team_name;
 mod text_lines;
 mod verify;
 
@@ -133,6 +134,7 @@ pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns, RowRule};
+pub use team_name::team_name;
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

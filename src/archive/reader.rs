@@ -52,6 +52,10 @@ impl TeamReader {
         Self { store, state, is_pending, snapshot }
     }
 
+    pub(super) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
     pub fn state(&self) -> &TeamState {
         &self.state
     }
@@ -344,6 +348,6 @@ impl<'a> Identities<'a> {
     }
 }
 
-fn bad(path: &str, detail: String) -> ArchiveError {
+pub(super) fn bad(path: &str, detail: String) -> ArchiveError {
     ArchiveError::Table { path: path.to_owned(), detail }
 }

@@ -13,7 +13,7 @@ use crate::config::{Config, is_inside};
 use crate::error::{Error, Exit};
 use crate::report::printable;
 
-use super::{Global, block_on, look, output, reading};
+use super::{Global, block_on, look, output, reading, teams};
 
 const POST_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -21,7 +21,7 @@ const POST_DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct AnchorArgs {
-    /// Only this team; may be given more than once
+    /// Only this team, by id or name; may be given more than once
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Write into this file, which appears whole or not at all; not inside the archive
@@ -105,15 +105,11 @@ fn write_key(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// The heads of the teams, one after another with an empty line between them.
-fn heads(config: &Config, teams: &[String]) -> Result<String, Error> {
+fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
     let signer = reading::signer(config)?;
     let archive = look::open(config)?;
-    let held = archive.teams()?;
-    if let Some(missing) = teams.iter().find(|team| !held.iter().any(|held| held.as_str() == team.as_str())) {
-        return Err(Error::Usage(format!("--team: the archive holds no team {}", printable(missing))));
-    }
     let mut notes = Vec::new();
-    for team in held.iter().filter(|held| teams.is_empty() || teams.iter().any(|team| team == held.as_str())) {
+    for team in &teams::in_archive(&archive, asked)? {
         let reader = archive.read(team)?;
         let state = reader.state();
         if state.seq.0 > 0 {

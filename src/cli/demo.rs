@@ -77,7 +77,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
              \x20 annals --archive {word} report list\n\
              \x20 annals --archive {word} status\n\
              \x20 annals sandbox        a service to rehearse `annals sync` against\n",
-            verify::text(&root.display().to_string(), &report)
+            verify::text(&root.display().to_string(), &report, &verify::names(&root))
         )
         .as_bytes(),
     )?;

@@ -41,11 +41,34 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
     }
 }
 
+/// The archive, if there is one.
+///
+/// # Errors
+/// When this program does not know its format.
+pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
+    match Archive::open(Arc::new(LocalStore::new(root(config)?))) {
+        Err(ArchiveError::NotAnArchive) => Ok(None),
+        other => Ok(Some(other?)),
+    }
+}
+
 /// What the archive holds now.
 ///
 /// # Errors
 /// When there is no archive, or a ledger does not check.
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
+    look(config, false)
+}
+
+/// What the archive holds now, with the names of the teams.
+///
+/// # Errors
+/// As [`view_data`].
+pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
+    look(config, true)
+}
+
+fn look(config: &Config, is_named: bool) -> Result<ViewData, Error> {
     let (archive, root) = (open(config)?, root(config)?);
     let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
     let place = utf8(&root)?;
@@ -55,6 +78,9 @@ pub fn view_data(config: &Config) -> Result<ViewData, Error> {
             tracing::info!("team {team}: the last commit is not published yet; this is the archive before it");
         }
         data.add_state(place, reader.state());
+        if is_named {
+            data.names.put_archived(&archive, reader.state());
+        }
     })?;
     Ok(data)
 }

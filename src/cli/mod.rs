@@ -29,6 +29,7 @@ mod signals;
 mod sql;
 mod status;
 mod sync;
+mod teams;
 mod terminal;
 mod verify;
 mod visitor;

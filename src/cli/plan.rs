@@ -6,16 +6,16 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
-use crate::api::EventSource;
-use crate::archive::{Archive, ArchiveError, LocalStore, StreamRecord, TeamReader};
+use crate::api::{Served, TeamView};
+use crate::archive::{Archive, StreamRecord, TeamReader};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, looks_planned, plan, windows_of};
-use crate::report::Format;
+use crate::report::{Format, TeamNames};
 
 use super::output::OutputArgs;
 use super::sync::SyncArgs;
-use super::{Global, look, output, reading, status};
+use super::{Global, look, output, reading, status, teams};
 
 /// What a sync would fetch, how many requests, how long, and what would be lost first; writes nothing
 #[derive(Debug, Clone, Args)]
@@ -39,22 +39,25 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let clock = reading::clock();
     let settings = args.sync.apply(reading::settings(&config), clock.now())?;
     let source = reading::configured_source(&config, &clock)?;
-    let archive = match Archive::open(Arc::new(LocalStore::new(look::root(&config)?))) {
-        Ok(archive) => Some(archive),
-        Err(ArchiveError::NotAnArchive) => None,
-        Err(error) => return Err(error.into()),
+    let archive = look::existing(&config)?;
+    let teams = match (args.sync.team.as_slice(), settings.teams.as_slice()) {
+        ([], []) => source.teams().await?.body,
+        ([], configured) => configured.to_vec(),
+        (asked, _) => teams::at_service(&*source, archive.as_ref(), asked).await?,
     };
-    let teams = if settings.teams.is_empty() { source.teams().await?.body } else { settings.teams.clone() };
+    let mut names = TeamNames::default();
     let (mut rows, mut looks) = (Vec::new(), 0);
     for team in teams {
-        let (of_team, looks_of_team) = team_rows(&*source, archive.as_ref(), &settings, clock.now(), team).await?;
+        let view = source.team(&team).await?;
+        names.put(team.clone(), view.body.name.as_deref());
+        let (of_team, looks_of_team) = team_rows(&view, archive.as_ref(), &settings, clock.now(), team)?;
         rows.extend(of_team);
         looks += looks_of_team;
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
-    let said = summary(&rows, looks, config.requests_per_second);
+    let said = summary(&rows, &names, looks, config.requests_per_second);
     if args.output.format() == Format::Table {
-        let text = format!("{}\n{said}\n", table(&rows));
+        let text = format!("{}\n{said}\n", table(&rows, &names));
         output::to(args.output.output.as_deref(), |out| out.write_all(text.as_bytes()).map_err(Error::output))?;
     } else {
         args.output.batch(&batch(&rows))?;
@@ -64,14 +67,13 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
 }
 
 /// What a team's streams would take, and the requests of the looks at its people and computers.
-async fn team_rows(
-    source: &dyn EventSource,
+fn team_rows(
+    view: &Served<TeamView>,
     archive: Option<&Archive>,
     settings: &Settings,
     fallback: Instant,
     team: TeamId,
 ) -> Result<(Vec<Row>, u64), Error> {
-    let view = source.team(&team).await?;
     let now = view.at.unwrap_or(fallback);
     let span = view.body.plan_span;
     let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
@@ -118,13 +120,13 @@ fn batch(rows: &[Row]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
 }
 
-fn table(rows: &[Row]) -> comfy_table::Table {
+fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "left to loss"]);
     for row in rows {
         table.add_row([
-            row.team.as_str().chars().filter(|c| !c.is_control()).collect(),
+            names.label(row.team.as_str()),
             row.stream.to_string(),
             row.from.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string()),
             status::span(row.estimate.seconds),
@@ -137,7 +139,7 @@ fn table(rows: &[Row]) -> comfy_table::Table {
 }
 
 /// What it takes in all, and what would be lost first.
-fn summary(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> String {
+fn summary(rows: &[Row], names: &TeamNames, looks: u64, requests_per_second: Option<f64>) -> String {
     let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + looks;
     let mut text = format!("about {requests} requests");
     if let Some(rate) = requests_per_second {
@@ -151,7 +153,7 @@ fn summary(rows: &[Row], looks: u64, requests_per_second: Option<f64>) -> String
         text.push_str("; the density of events is not known before the first reading, so it may be more");
     }
     if let Some(row) = rows.iter().find(|row| row.left.is_some()) {
-        let team: String = row.team.as_str().chars().filter(|c| !c.is_control()).collect();
+        let team = names.label(row.team.as_str());
         let left = row.left.map_or_else(String::new, |left| status::span(left.as_secs()));
         text.push_str(&format!("\nlost first, if nothing is read: {team} {}, in {left}", row.stream));
     }

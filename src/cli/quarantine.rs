@@ -5,14 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
-use crate::archive::Archive;
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::pipeline::{RetriedByReason, retry_quarantine};
 
 use super::output::{self, OutputArgs};
-use super::{Global, look, reading};
+use super::{Global, look, reading, teams};
 
 /// Show events that could not be made rows, and why; read them again
 #[derive(Debug, Args)]
@@ -35,8 +34,8 @@ enum QuarantineCommand {
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 struct RetryArgs {
-    /// Only this team; may be given several times [default: all of the archive]
-    #[arg(long, value_name = "ID")]
+    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
@@ -63,7 +62,7 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
     let archive = look::open(config)?.signed_by(reading::signer(config)?);
     let (settings, now) = (reading::settings(config), reading::clock().now());
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
-    for team in teams(&archive, &args.team)? {
+    for team in teams::in_archive(&archive, &args.team)? {
         let retried = archive.writer(&team).and_then(|mut writer| retry_quarantine(&mut writer, &settings, now));
         match retried {
             Ok(retried) => all.push((team, retried)),
@@ -75,19 +74,6 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
     }
     args.output.batch(&table(&all))?;
     Ok(exit)
-}
-
-/// Those that are asked for, all of which the archive must hold; without any, all that it holds.
-fn teams(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Error> {
-    let held = archive.teams()?;
-    if asked.is_empty() {
-        return Ok(held);
-    }
-    let asked: Vec<TeamId> = asked.iter().map(|team| TeamId::from(team.as_str())).collect();
-    match asked.iter().find(|team| !held.contains(team)) {
-        Some(team) => Err(Error::Usage(format!("team {team} is not in this archive: `annals status` lists its teams"))),
-        None => Ok(asked),
-    }
 }
 
 fn table(all: &[(TeamId, RetriedByReason)]) -> RecordBatch {

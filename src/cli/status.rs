@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::pipeline::{LooksLeft, TeamStatus, status};
-use crate::report::Format;
+use crate::report::{Format, TeamNames};
 
 use super::output::OutputArgs;
 use super::{Global, look, output, reading};
@@ -35,9 +35,11 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let archive = look::open(&config)?;
     let now = reading::clock().now();
-    let mut teams = Vec::new();
+    let (mut teams, mut names) = (Vec::new(), TeamNames::default());
     for team in archive.teams()? {
-        teams.push(status(archive.read(&team)?.state(), now));
+        let reader = archive.read(&team)?;
+        teams.push(status(reader.state(), now));
+        names.put_archived(&archive, reader.state());
     }
     let left = looks_left(&config, &teams, now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
@@ -45,6 +47,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         let root = look::root(&config)?;
         let (archive, id) = (root.display().to_string(), archive.id());
         let looks = left.map(|(left, rate)| looks_json(left, rate));
+        let teams = named(&teams, &names);
         let line = json!({"archive": archive, "archive_id": id, "at": now, "looks": looks, "teams": teams});
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
         return Ok(Exit::Done);
@@ -53,7 +56,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let said = left.and_then(|(left, rate)| left_text(left, teams.len(), rate));
     if output.format() == Format::Table {
         let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
-        let text = table::text(&teams, threshold, well, now);
+        let text = table::text(&teams, &names, threshold, well, now);
         let said = said.map(|said| said + "\n").unwrap_or_default();
         output::to(output.output.as_deref(), |out| write!(out, "{text}{said}").map_err(Error::output))?;
     } else {
@@ -61,6 +64,16 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         output::say(&said.unwrap_or_default());
     }
     Ok(Exit::Done)
+}
+
+/// The teams with what they are called beside their ids.
+fn named(teams: &[TeamStatus], names: &TeamNames) -> Vec<serde_json::Value> {
+    let one = |team: &TeamStatus| {
+        let mut value = json!(team);
+        value["team_name"] = json!(names.name(&team.team));
+        value
+    };
+    teams.iter().map(one).collect()
 }
 
 /// What the looks at people and computers have left to ask, and how many requests a second they may make; none where

@@ -6,17 +6,17 @@ use clap::Args;
 
 use crate::config::When;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Stream, TeamId};
+use crate::model::{Instant, Stream};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, Looks, RoundError, Settings, TeamRound};
 
-use super::{Global, bars, look, output, reading};
+use super::{Global, bars, look, output, reading, teams};
 
 /// Catch up once with everything the service shows, then stop
 #[derive(Debug, Clone, Args)]
 pub struct SyncArgs {
-    /// Only this team; may be given several times [default: all that the token sees]
-    #[arg(long, value_name = "ID")]
-    team: Vec<String>,
+    /// Only this team, by id or name; may be given several times [default: all that the token sees]
+    #[arg(long, value_name = "TEAM")]
+    pub team: Vec<String>,
     /// Only this stream (activity, connections, billing), or the look at people and computers (inventory), which is then
     /// made now; may be given several times
     #[arg(long)]
@@ -68,9 +68,6 @@ impl SyncArgs {
         {
             return Err(Error::Usage(format!("--since {since} is not before --until {until}")));
         }
-        if !self.team.is_empty() {
-            settings.teams = self.team.iter().map(|team| TeamId::from(team.as_str())).collect();
-        }
         if !self.stream.is_empty() {
             let streams = self.stream.iter().filter_map(|subject| match subject {
                 Subject::Stream(stream) => Some(*stream),
@@ -99,8 +96,11 @@ impl SyncArgs {
 pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let clock = reading::clock();
-    let settings = args.apply(reading::settings(&config), clock.now())?;
+    let mut settings = args.apply(reading::settings(&config), clock.now())?;
     let source = reading::configured_source(&config, &clock)?;
+    if !args.team.is_empty() {
+        settings.teams = teams::at_service(&*source, look::existing(&config)?.as_ref(), &args.team).await?;
+    }
     let root = look::root(&config)?;
     let archive = reading::archive(&root, &clock)?.signed_by(reading::signer(&config)?);
     let round = {
@@ -124,10 +124,12 @@ pub fn exit(round: &FleetRound) -> Exit {
 /// Says for each team what was done and what was not.
 pub fn tell(round: &FleetRound, settings: &Settings) {
     for (team, result) in &round.teams {
-        let team = plain(team.as_str());
         match result {
-            Ok(done) => tell_team(&team, done, settings),
-            Err(error) => output::say(&format!("team {team}: nothing was read: {}", advice(error))),
+            Ok(done) => tell_team(&teams::said(team, done.name.as_deref()), done, settings),
+            Err(error) => {
+                let team = teams::said(team, None);
+                output::say(&format!("team {team}: nothing was read: {}", advice(error)));
+            }
         }
     }
     if round.teams.is_empty() {

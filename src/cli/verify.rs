@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 
 use crate::archive::{
-    Damage, FaultCode, Head, HeadGiven, LocalStore, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
-    verify,
+    Archive, Damage, FaultCode, Head, HeadGiven, LocalStore, PublicKey, TeamReport, VerifyFault, VerifyOptions,
+    VerifyReport, verify,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::report::printable;
+use crate::report::{TeamNames, printable};
 
 use super::{Global, look, output, reading};
 
@@ -57,7 +58,7 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         let json = serde_json::to_string_pretty(&report);
         json.expect("BUG: a report is plain data") + "\n"
     } else {
-        text(&root.display().to_string(), &report)
+        text(&root.display().to_string(), &report, &names(&root))
     };
     output::print(text.as_bytes())?;
     let is_weaker = report.notices.iter().any(|notice| notice.code == FaultCode::BadSig);
@@ -113,7 +114,7 @@ fn read_given(place: &str, path: &str) -> Result<String, Error> {
 }
 
 /// The verdict first, then what was counted, then every fault on a line of its own.
-pub fn text(place: &str, report: &VerifyReport) -> String {
+pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     let mut text = format!("{place}: {}\n", report.verdict_text());
     let found = match report.found_from.zip(report.found_to) {
         Some((from, to)) => format!("found commits from {from} to {to}"),
@@ -123,7 +124,7 @@ pub fn text(place: &str, report: &VerifyReport) -> String {
     let pending = if report.pending > 0 { format!(", {} files pending", report.pending) } else { String::new() };
     let _ = writeln!(text, "commits {}, files {}, rows {}{pending}", report.commits, report.files, report.rows);
     for team in &report.teams {
-        let _ = writeln!(text, "{}", printable(&team_line(team)));
+        let _ = writeln!(text, "{}", printable(&team_line(team, names)));
     }
     let mut put = |prefix: &str, fault: &VerifyFault| {
         let (object, detail) = (printable(&fault.object), printable(&fault.detail));
@@ -137,8 +138,20 @@ pub fn text(place: &str, report: &VerifyReport) -> String {
     text
 }
 
-fn team_line(team: &TeamReport) -> String {
-    let name = team.team_id.as_ref().map_or(team.ledger.as_str(), |team| team.as_str());
+/// What the teams are called. A damaged archive may not tell it, and its ids are enough.
+pub fn names(root: &Path) -> TeamNames {
+    let mut names = TeamNames::default();
+    let Ok(archive) = Archive::open(Arc::new(LocalStore::new(root))) else { return names };
+    for team in archive.teams().unwrap_or_default() {
+        if let Ok(reader) = archive.read(&team) {
+            names.put_archived(&archive, reader.state());
+        }
+    }
+    names
+}
+
+fn team_line(team: &TeamReport, names: &TeamNames) -> String {
+    let name = team.team_id.as_ref().map_or_else(|| team.ledger.clone(), |team| names.with_id(team.as_str()));
     let mut line = format!("team {name}: commits {}, files {}, rows {}", team.commits, team.files, team.rows);
     if let (Some(first), Some(last)) = (team.first_at, team.last_at) {
         let _ = write!(line, ", from {first} to {last}");

@@ -182,6 +182,13 @@ impl Live {
         known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
     }
 
+    /// Of each team that the daemon has looked at, the file that holds its name.
+    pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
+        let held = self.held();
+        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         self.held().shown.clone()
     }

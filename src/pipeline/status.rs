@@ -82,6 +82,9 @@ pub struct TeamStatus {
     pub bytes: u64,
     pub streams: Vec<StreamStatus>,
     pub inventory: InventoryStatus,
+    /// The file of the archive that holds the team's name; another name stands in another file.
+    #[serde(skip)]
+    pub name_file: Option<String>,
 }
 
 /// The standing of a team at `now`, as its archive tells it.
@@ -101,6 +104,7 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Inst
         bytes: state.files.values().map(|file| file.bytes).sum(),
         streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, &known(stream), now)).collect(),
         inventory: inventory_status(state),
+        name_file: state.name_file().map(|file| file.path.clone()),
     }
 }
 

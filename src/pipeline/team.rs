@@ -36,6 +36,8 @@ pub struct TeamRound {
     /// The archive held nothing of the team before.
     pub is_first_reading: bool,
     pub plan_span: Option<Duration>,
+    /// What the team is called, where this round was told.
+    pub name: Option<String>,
     pub committed: Flushed,
     /// What could not be done, stream by stream; the rest was.
     pub failures: Vec<(Option<Stream>, RoundError)>,
@@ -50,7 +52,7 @@ impl TeamRound {
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
         let (looks, left) = (LookRound::default(), Vec::new());
-        Self { first: now, is_first_reading: false, plan_span, committed, failures, looks, left }
+        Self { first: now, is_first_reading: false, plan_span, name: None, committed, failures, looks, left }
     }
 
     /// Whether everything asked for was done.
@@ -99,7 +101,7 @@ async fn remember(ctx: &TeamContext, round: &TeamRound) {
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     catch_up(ctx).await?;
-    round.plan_span = plan_span(ctx).await?;
+    round.plan_span = plan_span(ctx, &mut round.name).await?;
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
     if ctx.with_state(|state| state.devices.is_empty()) && !ctx.memory.has_looked() {
@@ -154,8 +156,8 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     Ok(())
 }
 
-/// The plan's span: asked for, unless this process knows it from not long ago.
-async fn plan_span(ctx: &TeamContext) -> Result<Option<Duration>, ApiError> {
+/// The plan's span, and the team's name with it: asked for, unless this process knows it from not long ago.
+async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Option<Duration>, ApiError> {
     if let Some(known) = ctx.memory.plan_span() {
         return Ok(known);
     }
@@ -163,6 +165,7 @@ async fn plan_span(ctx: &TeamContext) -> Result<Option<Duration>, ApiError> {
     let view = ctx.source.team(&ctx.team).await?;
     hear(ctx, view.at).await?;
     ctx.memory.note_view(view.body.plan_span);
+    name.clone_from(&view.body.name);
     Ok(view.body.plan_span)
 }
 

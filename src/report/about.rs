@@ -9,6 +9,7 @@ use crate::model::{Digest, Instant};
 
 use super::catalog::Severity;
 use super::coverage::{GapInside, Span, StreamCoverage};
+use super::team_names::TeamNames;
 
 /// The last ledger line of a team that the report has seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,10 @@ pub struct About {
     pub zone: String,
     /// None: all teams.
     pub team: Option<String>,
+    /// What the teams are called, by id.
+    pub team_names: BTreeMap<String, String>,
+    #[serde(skip)]
+    pub names: TeamNames,
     /// The moment as of which people and computers are taken, where the report does so.
     pub as_of: Instant,
     /// The report's own parameters: durations in seconds.
@@ -70,7 +75,7 @@ impl About {
         let mut lines = vec![
             format!("report: {} {}: {}", self.report, self.title, self.question),
             format!("period: from {} until before {}, zone {}", self.period.from, self.period.to, self.zone),
-            format!("team: {}", self.team.as_deref().unwrap_or("all")),
+            format!("team: {}", self.team.as_ref().map_or_else(|| "all".to_owned(), |team| self.names.with_id(team))),
         ];
         if self.as_of != self.period.to {
             lines.push(format!("as of: {}", self.as_of));
@@ -82,7 +87,7 @@ impl About {
             let found = detections.iter().map(|(severity, rows)| format!("{rows} {severity}")).collect::<Vec<_>>();
             lines.push(format!("detections: {}", or_none(&found)));
         }
-        self.coverage.iter().for_each(|stream| stream.push_lines(&mut lines));
+        self.coverage.iter().for_each(|stream| stream.push_lines(&self.names.label(&stream.team), &mut lines));
         if self.coverage.is_empty() {
             lines.push("coverage: nothing was read yet".to_owned());
         }
@@ -90,7 +95,7 @@ impl About {
             lines.push("ledger: nothing was read yet".to_owned());
         }
         for head in &self.ledger {
-            lines.push(format!("ledger: {} line {} {}", head.team, head.seq, head.sha256));
+            lines.push(format!("ledger: {} line {} {}", self.names.with_id(&head.team), head.seq, head.sha256));
         }
         lines.push(format!("query: sha256 {}", self.query_sha256));
         if !self.controls.is_empty() {
@@ -103,10 +108,10 @@ impl About {
 }
 
 impl StreamCoverage {
-    fn push_lines(&self, lines: &mut Vec<String>) {
+    fn push_lines(&self, team: &str, lines: &mut Vec<String>) {
         let place = match self.stream {
-            Some(stream) => format!("{} {stream}", self.team),
-            None => self.team.clone(),
+            Some(stream) => format!("{team} {stream}"),
+            None => team.to_owned(),
         };
         if self.stream.is_some() {
             lines.push(format!("coverage: {place}: {}", self.sentence()));

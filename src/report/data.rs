@@ -10,6 +10,7 @@ use crate::files::Irregular;
 use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 
 use super::ReportError;
+use super::team_names::TeamNames;
 use super::views::plain_pattern;
 
 /// A live file of the ledger's list.
@@ -72,6 +73,8 @@ pub struct ViewData {
     pub findings: Vec<FindingRow>,
     pub inventory_reads: Vec<(TeamId, InventoryRead)>,
     pub reviews: Vec<ReviewRow>,
+    /// What the teams are called, where whoever looked wanted to know.
+    pub names: TeamNames,
 }
 
 impl ViewData {

@@ -76,6 +76,7 @@ impl ViewData {
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },
             findings: if kept(View::Findings) { self.findings.clone() } else { Vec::new() },
             inventory_reads: if kept(View::InventoryReads) { self.inventory_reads.clone() } else { Vec::new() },
+            names: self.names.clone(),
             reviews: if kept(View::Reviews) { self.reviews.clone() } else { Vec::new() },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::archive::{Archive, ArchiveError, LedgerExtent, TeamState};
+use crate::archive::{Archive, ArchiveError, LedgerExtent, TeamState, team_name};
 use crate::model::TeamId;
 
 use super::ReportError;
@@ -47,6 +47,23 @@ impl Place {
         self.archive.teams().map_err(failed)
     }
 
+    /// The file that holds a team's name, as the archive stands.
+    ///
+    /// # Errors
+    /// When the archive cannot be read, or the ledger does not check.
+    pub fn name_file(&self, team: &TeamId) -> Result<Option<String>, ReportError> {
+        let reader = self.archive.read(team).map_err(failed)?;
+        Ok(reader.state().name_file().map(|file| file.path.clone()))
+    }
+
+    /// The name that such a file holds.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn team_name(&self, name_file: &str) -> Result<Option<String>, ReportError> {
+        team_name(self.archive.store().as_ref(), name_file).map_err(failed)
+    }
+
     /// What the archive holds of some teams now. `known` shows a team to whom it is handed if somebody holds it in memory,
     /// and answers whether: a long ledger is then not read again.
     ///
@@ -73,9 +90,13 @@ impl Place {
         let mut extents = Some(self.extents(teams)?);
         let mut data = ViewData { archive: Some(self.archive.clone()), ..ViewData::default() };
         for team in teams {
-            if !known(team, &mut |state| data.add_state(&self.root, state)) {
+            let mut add = |state: &TeamState| {
+                data.add_state(&self.root, state);
+                data.names.put_archived(&self.archive, state);
+            };
+            if !known(team, &mut add) {
                 let reader = self.archive.read(team).map_err(failed)?;
-                data.add_state(&self.root, reader.state());
+                add(reader.state());
                 extents = extents.filter(|_| !reader.is_pending());
             }
         }

@@ -10,8 +10,9 @@ use crate::model::{Instant, Range, TeamId};
 use super::about::{About, LedgerHead};
 use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule, Statement};
 use super::coverage::{Span, coverage};
-use super::data::ViewData;
+use super::data::{TeamLook, ViewData};
 use super::engine::stream_rows;
+use super::named::Named;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
 
@@ -95,6 +96,10 @@ impl Engine {
         let data = self.data();
         let is_asked = |team: &TeamId| asked.team.as_ref().is_none_or(|asked| asked == team);
         let heads = data.teams.iter().filter(|look| is_asked(&look.team_id));
+        let named = |look: &&TeamLook| {
+            let team = look.team_id.to_string();
+            data.names.name(&team).map(str::to_owned).map(|name| (team, name))
+        };
         About {
             report: report.id.clone(),
             name: report.name.clone(),
@@ -103,6 +108,8 @@ impl Engine {
             period: Span { from: asked.period.start, to: asked.period.end },
             zone: asked.zone.name().to_owned(),
             team: asked.team.as_ref().map(ToString::to_string),
+            team_names: heads.clone().filter_map(|look| named(&look)).collect(),
+            names: data.names.clone(),
             as_of: asked.as_of,
             params: asked.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
             rows,
@@ -147,6 +154,14 @@ impl Run<'_> {
         let sql = "SELECT * FROM report";
         let mut statement = self.engine.connection().prepare(sql).map_err(|e| self.engine.failed(&e))?;
         stream_rows(&mut statement, sink, |e| self.engine.failed(e))
+    }
+
+    /// The rows for people: teams by name.
+    ///
+    /// # Errors
+    /// As [`Run::rows`].
+    pub fn named_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
+        self.rows(&mut Named::new(sink, &self.about.names))
     }
 
     /// The rows of the chart: those of the report's second query, else the report's own.

@@ -24,12 +24,12 @@ pub fn write_report(
     let about = run.about();
     let json = serde_json::to_string(about).expect("BUG: a statement is plain data");
     if is_bare && format != Format::Parquet {
-        return run.rows(sink_for(format, out, look).as_mut());
+        return write_rows(run, format, out, look);
     }
     match format {
         Format::Html => {
             let mut rows = FirstRows::new(PAGE_ROWS_MAX);
-            run.rows(&mut rows)?;
+            run.named_rows(&mut rows)?;
             let section = Section::of(run, rows, Vec::new())?;
             out.write_all(report_page(run, &section)?.as_bytes())?;
         }
@@ -44,7 +44,7 @@ pub fn write_report(
             writeln!(out, "{{\"about\":{json}}}")?;
         }
         Format::Table | Format::Csv | Format::Markdown => {
-            run.rows(sink_for(format, out, look).as_mut())?;
+            write_rows(run, format, out, look)?;
             if format == Format::Markdown {
                 writeln!(out)?;
             }
@@ -58,4 +58,13 @@ pub fn write_report(
         }
     }
     Ok(out.flush()?)
+}
+
+/// The rows: for people with the names of teams, for programs as they are.
+fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), look: Look) -> Result<(), ReportError> {
+    let mut sink = sink_for(format, out, look);
+    match format {
+        Format::Table | Format::Html => run.named_rows(sink.as_mut()),
+        _ => run.rows(sink.as_mut()),
+    }
 }

@@ -75,9 +75,10 @@ fn of_team(world: &World, team: &Team, rest: &[&str], request: &Request) -> (Ans
 
 fn team_view(team: &Team) -> String {
     let (id, computer) = (&team.id, &team.computers[0]);
-    let Some(span) = team.plan_span else { return format!("{{\"id\":\"{id}\",\"name\":\"Team {id}\"}}") };
+    let name = serde_json::Value::from(team.name.as_str());
+    let Some(span) = team.plan_span else { return format!("{{\"id\":\"{id}\",\"name\":{name}}}") };
     format!(
-        "{{\"id\":\"{id}\",\"name\":\"Team {id}\",\"planFeatures\":{{\"deviceEventsMaxRetrievalDuration\":{span},\
+        "{{\"id\":\"{id}\",\"name\":{name},\"planFeatures\":{{\"deviceEventsMaxRetrievalDuration\":{span},\
          \"licenseKey\":\"{SECRET}-license\"}},\"inviteCodes\":{{\"{SECRET}-as-a-key\":1}},\"{SECRET}-field\":true,\
          \"saml\":{{\"certificate\":\"{SECRET}-saml\"}},\"security\":{{\"pin\":\"{SECRET}-pin\"}},\
          \"billing\":{{\"card\":\"{SECRET}-card\"}},\"deviceConfigs\":[{{\"key\":\"{SECRET}-config\"}}],\

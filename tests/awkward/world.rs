@@ -50,6 +50,7 @@ pub struct Event {
 #[derive(Debug, Clone)]
 pub struct Team {
     pub id: String,
+    pub name: String,
     pub computers: Vec<String>,
     /// Seconds; `None`: the limited view.
     pub plan_span: Option<i64>,
@@ -76,7 +77,13 @@ impl World {
 
     pub fn add_team(&mut self, id: &str) {
         let computers = (1..=3).map(|n| format!("{id}-computer-{n}")).collect();
-        self.teams.push(Team { id: id.to_owned(), computers, plan_span: None, events: Vec::new() });
+        self.teams.push(Team {
+            id: id.to_owned(),
+            name: format!("Team {id}"),
+            computers,
+            plan_span: None,
+            events: Vec::new(),
+        });
     }
 
     pub fn team(&mut self, id: &str) -> &mut Team {

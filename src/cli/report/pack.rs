@@ -69,7 +69,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let mut config = config.clone();
     args.limits.apply(&mut config);
     let (manifest, tree) = look::consistently(
-        || look::view_data(&config),
+        || look::named_view_data(&config),
         |data, _| {
             let team = args.period.team(&data)?;
             let asked = reports.iter().zip(&values).map(|(report, values)| {

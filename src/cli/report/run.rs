@@ -5,11 +5,11 @@ use clap::Args;
 use crate::config::{Config, When};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, gaps_recorded, printable, write_report};
+use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, gaps_recorded, write_report};
 
 use super::super::limits::LimitArgs;
 use super::super::output::OutputArgs;
-use super::super::{look, reading, signals};
+use super::super::{look, reading, signals, teams};
 use super::output;
 
 /// What is reported on when nobody says since when.
@@ -56,8 +56,8 @@ pub struct PeriodArgs {
     /// Until before when, in the same forms [default: now]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     pub to: Option<When>,
-    /// Only this team [default: all]
-    #[arg(long, value_name = "ID")]
+    /// Only this team, by id or name [default: all]
+    #[arg(long, value_name = "TEAM")]
     pub team: Option<String>,
     /// The zone in which days and hours are counted, by its name in the time-zone database
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
@@ -80,20 +80,13 @@ impl PeriodArgs {
         Ok(Range { start, end })
     }
 
-    /// The team that was asked for, which must be in the archive.
+    /// The team that was asked for, which must be in the archive. `data` has the names.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it is not, or two teams have that name.
     pub fn team(&self, data: &ViewData) -> Result<Option<TeamId>, Error> {
-        let Some(asked) = &self.team else { return Ok(None) };
-        match data.teams.iter().find(|look| look.team_id.as_str() == asked) {
-            Some(look) => Ok(Some(look.team_id.clone())),
-            None => {
-                let held = data.teams.iter().map(|look| look.team_id.as_str()).collect::<Vec<_>>();
-                let held = if held.is_empty() { "none yet".to_owned() } else { held.join(", ") };
-                Err(Error::Usage(printable(&format!("no team {asked:?} is in the archive: it holds {held}"))))
-            }
-        }
+        let found = self.team.as_ref().map(|asked| data.names.resolve(asked).cloned());
+        found.transpose().map_err(teams::wrong)
     }
 }
 
@@ -119,7 +112,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     let mut config = config.clone();
     args.limits.apply(&mut config);
     let about = look::consistently(
-        || look::view_data(&config),
+        || look::named_view_data(&config),
         |data, begun| {
             let team = args.period.team(&data)?;
             let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray
 
 use crate::model::Instant;
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
-use crate::report::printable;
+use crate::report::{TeamNames, printable};
 use crate::web::plural;
 
 use super::span;
@@ -58,7 +58,7 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
 }
 
 /// The table for people, of teams in their order: those with a problem, and `well` of the others.
-pub fn text(teams: &[TeamStatus], threshold: Duration, well: usize, now: Instant) -> String {
+pub fn text(teams: &[TeamStatus], names: &TeamNames, threshold: Duration, well: usize, now: Instant) -> String {
     let troubled = teams.iter().filter(|team| problem(team, threshold).is_some()).count();
     let shown = troubled.saturating_add(well).min(teams.len());
     let mut table = comfy_table::Table::new();
@@ -82,7 +82,7 @@ pub fn text(teams: &[TeamStatus], threshold: Duration, well: usize, now: Instant
         let long = |seconds: Option<u64>| seconds.map_or_else(|| "-".to_owned(), span);
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         table.add_row([
-            printable(row.team),
+            names.label(row.team),
             row.stream.to_owned(),
             moment(row.begins),
             moment(row.settled_to),

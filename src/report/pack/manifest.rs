@@ -18,6 +18,9 @@ pub struct Manifest {
     pub archive_id: String,
     /// None: all teams.
     pub team: Option<String>,
+    /// What the teams are called, by id.
+    #[serde(default)]
+    pub team_names: BTreeMap<String, String>,
     /// Half-open.
     pub from: Instant,
     pub to: Instant,

@@ -35,6 +35,7 @@ use serde_json::json;
 use crate::archive::VerifyReport;
 use crate::model::Instant;
 
+use super::named::Named;
 use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
 use super::render::Columnar;
 use super::sink::{Flow, Sink};
@@ -157,7 +158,8 @@ fn write_one(
             let mut columns = columns;
             take(parts, &mut columns)
         });
-        let made = run.rows(&mut Several { sinks: vec![&mut to_csv, &mut to_parquet, &mut rows] });
+        let mut named = Named::new(&mut rows, &run.about().names);
+        let made = run.rows(&mut Several { sinks: vec![&mut to_csv, &mut to_parquet, &mut named] });
         drop((to_csv, to_parquet));
         // Where a file could not be written, that is why no more rows were made.
         as_csv.ended().and(as_parquet.ended()).and(made)
@@ -205,6 +207,7 @@ fn manifest(asked: &PackAsked<'_>, abouts: &[About], verify: &VerifyReport, tree
         version: VERSION,
         archive_id: verify.archive_id.clone().unwrap_or_default(),
         team: about.team.clone(),
+        team_names: about.team_names.clone(),
         from: about.period.from,
         to: about.period.to,
         zone: about.zone.clone(),

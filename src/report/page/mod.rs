@@ -20,7 +20,7 @@ use crate::model::Range;
 
 use super::coverage::{Span, StreamCoverage};
 use super::data::ViewData;
-use super::{About, LedgerHead, ReportError, Run, Severity, Zone, printable};
+use super::{About, ReportError, Run, Severity, Zone, printable};
 
 pub use cells::{Cell, ColumnHead, FirstRows};
 pub use plain::HtmlTable;
@@ -42,6 +42,13 @@ struct Facts {
     made_at: String,
     version: String,
     archive: String,
+}
+
+/// The last line of a team's ledger.
+struct HeadLine {
+    team: String,
+    seq: u64,
+    sha256: String,
 }
 
 /// A stream of a team in the table of coverage.
@@ -78,7 +85,7 @@ struct ReportPage<'a> {
     facts: Facts,
     /// The moment as of which people and computers are taken, where it is not the period's end.
     as_of: Option<String>,
-    heads: &'a [LedgerHead],
+    heads: Vec<HeadLine>,
     section: &'a Section,
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
@@ -92,7 +99,7 @@ struct PackPage<'a> {
     facts: Facts,
     verdict: Standing,
     gap_verdict: Standing,
-    heads: &'a [LedgerHead],
+    heads: Vec<HeadLine>,
     severities: Vec<&'static str>,
     totals: Totals,
     sections: &'a [Section],
@@ -112,11 +119,11 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
         style: Style,
         facts: facts(about, zone, ""),
         as_of: (about.as_of != about.period.to).then(|| format!("{}, {}", local(about.as_of, zone), zone.name())),
-        heads: &about.ledger,
+        heads: head_lines(about),
         section,
         strip: calendar(data, about, zone),
-        coverage: coverage_lines(&about.coverage),
-        gaps: gap_lines(&about.coverage),
+        coverage: coverage_lines(about),
+        gaps: gap_lines(about),
     };
     page.render().map_err(failed)
 }
@@ -148,14 +155,14 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         facts: facts(about, pack.zone, pack.verify.archive_id.as_deref().unwrap_or("unknown")),
         verdict: verdict(pack.verify),
         gap_verdict: gap_verdict(about),
-        heads: &about.ledger,
+        heads: head_lines(about),
         severities: severities.clone().map(Severity::as_str).collect(),
         totals: Totals { rows: counted(pack.rows), found: severities.map(|severity| counted(of(severity))).collect() },
         sections,
         left_out: pack.left_out,
         strip: calendar(pack.data, about, pack.zone),
-        coverage: coverage_lines(&about.coverage),
-        gaps: gap_lines(&about.coverage),
+        coverage: coverage_lines(about),
+        gaps: gap_lines(about),
     };
     page.render().map_err(failed)
 }
@@ -166,7 +173,7 @@ fn failed(error: askama::Error) -> ReportError {
 
 fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
     Facts {
-        team: about.team.as_deref().map_or_else(|| all_teams(about), |team| format!("team {}", printable(team))),
+        team: about.team.as_deref().map_or_else(|| all_teams(about), |team| one_team(about, team)),
         period: period(about, zone),
         period_utc: format!("[{} .. {}), half-open: the end is not part of it", about.period.from, about.period.to),
         zone: zone.name().to_owned(),
@@ -176,10 +183,16 @@ fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
     }
 }
 
+/// An id alone does not say what it is.
+fn one_team(about: &About, team: &str) -> String {
+    let said = about.names.with_id(team);
+    if about.names.name(team).is_some() { said } else { format!("team {said}") }
+}
+
 fn all_teams(about: &About) -> String {
     match about.ledger.as_slice() {
         [] => "no team".to_owned(),
-        [one] => format!("team {}", printable(&one.team)),
+        [one] => one_team(about, &one.team),
         many => format!("all {} teams", many.len()),
     }
 }
@@ -251,13 +264,22 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
         return None;
     }
     let period = Range { start: about.period.from, end: about.period.to };
-    let drawing = strip(data, &about.coverage, period, zone);
+    let drawing = strip(data, about, period, zone);
     Some(Figure { title: String::new(), said: said(&drawing), drawing })
 }
 
-fn coverage_lines(coverage: &[StreamCoverage]) -> Vec<CoverageLine> {
-    let lines = coverage.iter().filter(|line| line.stream.is_some()).map(|line| CoverageLine {
-        team: printable(&line.team),
+fn head_lines(about: &About) -> Vec<HeadLine> {
+    let lines = about.ledger.iter().map(|head| HeadLine {
+        team: about.names.with_id(&head.team),
+        seq: head.seq,
+        sha256: head.sha256.to_string(),
+    });
+    lines.collect()
+}
+
+fn coverage_lines(about: &About) -> Vec<CoverageLine> {
+    let lines = about.coverage.iter().filter(|line| line.stream.is_some()).map(|line| CoverageLine {
+        team: about.names.label(&line.team),
         stream: line.stream.map_or_else(String::new, |stream| stream.to_string()),
         complete: line.complete,
         sentence: printable(&line.sentence()),
@@ -265,12 +287,12 @@ fn coverage_lines(coverage: &[StreamCoverage]) -> Vec<CoverageLine> {
     lines.collect()
 }
 
-fn gap_lines(coverage: &[StreamCoverage]) -> Vec<GapLine> {
+fn gap_lines(about: &About) -> Vec<GapLine> {
     let place = |line: &StreamCoverage| {
         let stream = line.stream.map_or_else(String::new, |stream| format!("{stream}, "));
-        printable(&format!("{stream}{}:", line.team))
+        format!("{stream}{}:", about.names.label(&line.team))
     };
-    let lines = coverage.iter().flat_map(|line| {
+    let lines = about.coverage.iter().flat_map(|line| {
         line.gaps.iter().map(move |gap| GapLine { place: place(line), sentence: printable(&gap.sentence()) })
     });
     lines.collect()

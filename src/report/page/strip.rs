@@ -6,10 +6,10 @@ use jiff::ToSpan;
 
 use crate::archive::WindowState;
 use crate::model::{Instant, Range};
-use crate::report::Zone;
 use crate::report::chart::{Drawing, Strip, StripCell, StripState};
 use crate::report::coverage::StreamCoverage;
 use crate::report::data::ViewData;
+use crate::report::{About, Zone};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY_S: i64 = 86_400;
@@ -17,12 +17,12 @@ const DAY_S: i64 = 86_400;
 const CELLS_MAX: i64 = 124;
 
 /// Draws the coverage of `period`.
-pub fn strip(data: &ViewData, coverage: &[StreamCoverage], period: Range, zone: &Zone) -> Drawing {
-    let cells = cells(period, zone);
+pub fn strip(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Drawing {
+    let (cells, coverage) = (cells(period, zone), &about.coverage);
     let has_teams = coverage.iter().any(|line| line.team != coverage[0].team);
     let lanes = coverage.iter().filter(|line| line.stream.is_some()).map(|line| {
         let stream = line.stream.map_or("", |stream| stream.as_str());
-        let name = if has_teams { format!("{stream}, {}", line.team) } else { stream.to_owned() };
+        let name = if has_teams { format!("{stream}, {}", about.names.label(&line.team)) } else { stream.to_owned() };
         let states = cells.iter().map(|cell| state_of(data, line, *cell)).collect();
         (name, states)
     });

@@ -135,7 +135,7 @@ fn an_archive_that_fails_is_no_wrong_use() {
     let store = Arc::new(crate::archive::MemoryStore::new());
     let archive = crate::archive::Archive::open_or_create(store, || "a".into()).unwrap();
     let team_id = TeamId::from("t");
-    let look = crate::report::TeamLook {
+    let look = TeamLook {
         team_id: team_id.clone(),
         seq: crate::model::LedgerSeq(1),
         head: crate::model::Digest([0; 32]),

@@ -38,6 +38,7 @@ fn team(id: String) -> TeamStatus {
         bytes: 0,
         streams: Stream::ALL.map(stream).into(),
         inventory: InventoryStatus { looked_at: Some(Instant::from_seconds(NOW - 120)), ..InventoryStatus::default() },
+        name_file: None,
     }
 }
 
@@ -51,6 +52,10 @@ fn thousand() -> Vec<TeamStatus> {
     teams[500].streams[1].seconds_to_loss = Some(3_600);
     problems_first(&mut teams, DAY);
     teams
+}
+
+fn names() -> TeamNames {
+    TeamNames::of([("team-0500".into(), Some("Lighthouse VFX\u{1b}".to_owned())), ("team-0501".into(), None)])
 }
 
 fn order(teams: &[TeamStatus]) -> Vec<&str> {
@@ -67,17 +72,24 @@ fn teams_with_a_problem_come_first_the_most_pressing_at_the_top() {
 #[test]
 fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
     let (teams, now) = (thousand(), Instant::from_seconds(NOW));
-    let text = text(&teams, DAY, 10, now);
+    let text = text(&teams, &names(), DAY, 10, now);
+    assert!(!text.contains("team-0500") && !text.contains('\u{1b}'), "{text}");
     assert!(text.ends_with("and 985 more teams without a problem: `annals status --all` shows them\n"), "{text}");
     // Borders, the header, 15 teams of four rows, the quarantine of one, and the line beneath.
     assert_eq!(text.lines().count(), 4 + 15 * 4 + 1 + 1);
-    for said in ["warning: only 60m left until unread events may be lost", "does not hold still", "quarantine list"] {
+    for said in [
+        "warning: only 60m left until unread events may be lost",
+        "does not hold still",
+        "quarantine list",
+        "│ Lighthouse VFX ",
+        "│ team-0600 ",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
-    let all = super::text(&teams, DAY, usize::MAX, now);
+    let all = super::text(&teams, &names(), DAY, usize::MAX, now);
     assert_eq!(all.lines().count(), 4 + 1_000 * 4 + 1);
     assert!(
-        super::text(&teams[..6], DAY, 0, now)
+        super::text(&teams[..6], &names(), DAY, 0, now)
             .ends_with("and 1 more team without a problem: `annals status --all` shows it\n")
     );
 }

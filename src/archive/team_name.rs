@@ -1,0 +1,52 @@
+//! A team's name, from the newest look at the team. Looks repeat it each month, so one small file tells it.
+
+use crate::model::{InventoryPart, InventoryValue};
+
+use super::reader::bad;
+use super::state::TeamState;
+use super::store::Store;
+use super::table::{Selection, TableReader, inventory_rows};
+use super::{ArchiveError, Dataset, FileEntry, TeamReader};
+
+const PART: InventoryPart = InventoryPart::Team;
+
+impl TeamState {
+    /// The file that holds the team's name; `None` before the first look. Another name stands in another file.
+    pub fn name_file(&self) -> Option<&FileEntry> {
+        self.files_of(Dataset::Inventory(PART)).max_by_key(|file| (file.last, &file.path))
+    }
+}
+
+impl TeamReader {
+    /// See [`team_name`].
+    ///
+    /// # Errors
+    /// As [`TeamReader::events_in`].
+    pub fn team_name(&self) -> Result<Option<String>, ArchiveError> {
+        match self.state().name_file() {
+            Some(file) => team_name(self.store(), &file.path),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The name that a [`TeamState::name_file`] holds, as it was served; `None` where the team has none.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn team_name(store: &dyn Store, path: &str) -> Result<Option<String>, ArchiveError> {
+    let column = PART.columns().iter().position(|column| column.name == "name").expect("BUG: a team has a name");
+    let mut newest: Option<(i64, Option<String>)> = None;
+    for batch in TableReader::open(store, path, Dataset::Inventory(PART), Selection::default())? {
+        for row in inventory_rows(PART, &batch?).map_err(|detail| bad(path, detail))? {
+            if newest.as_ref().is_none_or(|(seen_at, _)| *seen_at <= row.seen_at) {
+                let name = match &row.values[column] {
+                    InventoryValue::Text(name) if row.present => Some(name.clone()),
+                    _ => None,
+                };
+                newest = Some((row.seen_at, name));
+            }
+        }
+    }
+    Ok(newest.and_then(|(_, name)| name))
+}

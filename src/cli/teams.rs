@@ -1,0 +1,95 @@
+//! Teams as people name them: `--team` takes an id or a name, and what is printed says the name.
+
+use crate::api::EventSource;
+use crate::archive::Archive;
+use crate::error::Error;
+use crate::model::TeamId;
+use crate::report::{TeamNameError, TeamNames, clean_name};
+
+use super::output;
+
+/// So many teams are asked for their names without a word.
+const ASKED_QUIETLY_MAX: usize = 20;
+
+/// The names of all teams that the archive holds: one small file a team.
+///
+/// # Errors
+/// When the archive cannot be read, or a ledger does not check.
+pub fn archived(archive: &Archive) -> Result<TeamNames, Error> {
+    let mut names = TeamNames::default();
+    for team in archive.teams()? {
+        names.put_archived(archive, archive.read(&team)?.state());
+    }
+    Ok(names)
+}
+
+/// The teams that `asked` names, which the archive must hold; without any, all that it holds.
+///
+/// # Errors
+/// When a text names none of them, or more than one.
+pub fn in_archive(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Error> {
+    let held = archive.teams()?;
+    if asked.is_empty() {
+        return Ok(held);
+    }
+    let is_id = |asked: &String| held.iter().any(|team| team.as_str() == asked);
+    let names = if asked.iter().all(is_id) {
+        TeamNames::of(held.into_iter().map(|team| (team, None)))
+    } else {
+        archived(archive)?
+    };
+    resolved(&names, asked)
+}
+
+/// The teams that `asked` names among those that the service lists. The archive knows the names of most; the service is asked for the rest.
+///
+/// # Errors
+/// When the service does not answer, and when a text names none of the teams, or more than one.
+pub async fn at_service(
+    source: &dyn EventSource,
+    archive: Option<&Archive>,
+    asked: &[String],
+) -> Result<Vec<TeamId>, Error> {
+    let held = archive.map_or_else(|| Ok(Vec::new()), Archive::teams)?;
+    if asked.iter().all(|asked| held.iter().any(|team| team.as_str() == asked)) {
+        return Ok(asked.iter().map(|team| TeamId::from(team.as_str())).collect());
+    }
+    let listed = source.teams().await?.body;
+    let mut names = TeamNames::of(listed.iter().map(|team| (team.clone(), None)));
+    if asked.iter().all(|asked| names.holds(asked)) {
+        return resolved(&names, asked);
+    }
+    let known = match archive {
+        Some(archive) => archived(archive)?,
+        None => TeamNames::default(),
+    };
+    let (known_there, unknown): (Vec<TeamId>, Vec<TeamId>) =
+        listed.into_iter().partition(|team| known.name(team.as_str()).is_some());
+    known_there.into_iter().for_each(|team| {
+        let name = known.name(team.as_str()).map(str::to_owned);
+        names.put(team, name.as_deref());
+    });
+    if unknown.len() > ASKED_QUIETLY_MAX {
+        output::say(&format!("asking the service what {} teams are called; an id needs no asking", unknown.len()));
+    }
+    for team in unknown {
+        let name = source.team(&team).await?.body.name;
+        names.put(team, name.as_deref());
+    }
+    resolved(&names, asked)
+}
+
+fn resolved(names: &TeamNames, asked: &[String]) -> Result<Vec<TeamId>, Error> {
+    let teams = asked.iter().map(|asked| names.resolve(asked).cloned());
+    teams.collect::<Result<_, _>>().map_err(wrong)
+}
+
+/// A text after `--team` that names no team.
+pub fn wrong(error: TeamNameError) -> Error {
+    Error::Usage(format!("--team: {error}"))
+}
+
+/// A team as a line of text says it, with its name where the service told it.
+pub fn said(team: &TeamId, name: Option<&str>) -> String {
+    TeamNames::of([(team.clone(), name.and_then(clean_name))]).with_id(team.as_str())
+}

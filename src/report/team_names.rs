@@ -1,0 +1,155 @@
+//! What teams are called. An id names a team for programs, a name names it for people; names are text of strangers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::archive::{Archive, TeamState, team_name};
+use crate::model::TeamId;
+
+use super::catalog::{nearest, or_near};
+use super::render::printable;
+
+/// A longer name is cut.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Teams that an error lists.
+const LISTED_MAX: usize = 10;
+
+/// The teams of an archive and their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TeamNames {
+    /// Names are cleaned; `None` where a team has none that is known.
+    teams: BTreeMap<TeamId, Option<String>>,
+    /// How many teams have each name.
+    counts: BTreeMap<String, usize>,
+}
+
+/// Why a text names no team.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TeamNameError {
+    #[error("{name:?} is the name of {} teams: give the id of one: {}", ids.len(), listed(ids))]
+    Shared { name: String, ids: Vec<String> },
+    #[error("no team {asked:?} is known{}", or_known(near, known))]
+    Unknown { asked: String, near: Vec<String>, known: Vec<String> },
+}
+
+fn or_known(near: &[String], known: &[String]) -> String {
+    match (near, known) {
+        ([], []) => ": there is none yet".to_owned(),
+        ([], known) => format!(": there is {}", listed(known)),
+        (near, _) => or_near(near),
+    }
+}
+
+fn listed(items: &[String]) -> String {
+    let more = items.len().saturating_sub(LISTED_MAX);
+    let shown = items[..items.len() - more].join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+/// A name as people see it: on one line, without control characters, bounded; `None` where nothing is left.
+pub fn clean_name(name: &str) -> Option<String> {
+    let text = printable(name);
+    let invisible = |c: char| matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{00ad}');
+    let words: Vec<String> =
+        text.split_whitespace().map(|word| word.chars().filter(|c| !invisible(*c)).collect()).collect();
+    let text = words.join(" ");
+    let text = text.trim();
+    match text.char_indices().nth(NAME_CHARS_MAX) {
+        _ if text.is_empty() => None,
+        Some((at, _)) => Some(format!("{}…", &text[..at])),
+        None => Some(text.to_owned()),
+    }
+}
+
+impl TeamNames {
+    /// Of teams with their names as they were served.
+    pub fn of(teams: impl IntoIterator<Item = (TeamId, Option<String>)>) -> Self {
+        let mut names = Self::default();
+        for (team, name) in teams {
+            names.put(team, name.as_deref());
+        }
+        names
+    }
+
+    /// Adds a team, or gives it another name.
+    pub fn put(&mut self, team: TeamId, name: Option<&str>) {
+        let name = name.and_then(clean_name);
+        if let Some(name) = &name {
+            *self.counts.entry(name.clone()).or_default() += 1;
+        }
+        if let Some(count) = self.teams.insert(team, name).flatten().and_then(|before| self.counts.get_mut(&before)) {
+            *count -= 1;
+        }
+    }
+
+    /// Adds a team with the name that its archive holds. A name that cannot be read is as good as none: `verify` tells of
+    /// damage.
+    pub fn put_archived(&mut self, archive: &Archive, state: &TeamState) {
+        let name = state.name_file().and_then(|file| team_name(archive.store().as_ref(), &file.path).ok().flatten());
+        self.put(state.team_id.clone(), name.as_deref());
+    }
+
+    /// Whether it is the id of one of the teams.
+    pub fn holds(&self, team: &str) -> bool {
+        self.teams.contains_key(team)
+    }
+
+    /// The name alone.
+    pub fn name(&self, team: &str) -> Option<&str> {
+        self.teams.get(team)?.as_deref()
+    }
+
+    /// The name where it tells the team; else with the id behind it, or the id alone. Printable.
+    pub fn label(&self, team: &str) -> String {
+        match self.name(team) {
+            Some(name) if self.counts.get(name) == Some(&1) && !self.teams.contains_key(name) => name.to_owned(),
+            _ => self.with_id(team),
+        }
+    }
+
+    /// The name with the id behind it: `Lighthouse VFX (0123abcd)`, or the id alone. Printable.
+    pub fn with_id(&self, team: &str) -> String {
+        match self.name(team) {
+            Some(name) => format!("{name} ({})", printable(team)),
+            None => printable(team),
+        }
+    }
+
+    /// The team that is meant: an id wins over any name. Case matters only where it tells two teams apart.
+    ///
+    /// # Errors
+    /// When two teams have the name, or none has it.
+    pub fn resolve(&self, asked: &str) -> Result<&TeamId, TeamNameError> {
+        if let Some((team, _)) = self.teams.get_key_value(asked) {
+            return Ok(team);
+        }
+        let wanted = clean_name(asked).unwrap_or_default();
+        let called = |is_it: &dyn Fn(&str) -> bool| -> Vec<&TeamId> {
+            let named = self.teams.iter().filter(|(_, name)| name.as_deref().is_some_and(is_it));
+            named.map(|(team, _)| team).collect()
+        };
+        let mut found = called(&|name| name == wanted);
+        if found.is_empty() {
+            found = called(&|name| name.to_lowercase() == wanted.to_lowercase());
+        }
+        match found.as_slice() {
+            [one] => Ok(one),
+            [] => {
+                let words =
+                    self.teams.keys().map(TeamId::as_str).chain(self.teams.values().flatten().map(String::as_str));
+                let near = nearest(&wanted, words).iter().map(|near| printable(near)).collect();
+                let known = self.teams.keys().map(|team| self.with_id(team.as_str())).collect();
+                Err(TeamNameError::Unknown { asked: wanted, near, known })
+            }
+            many => {
+                let ids = many.iter().map(|team| printable(team.as_str())).collect();
+                Err(TeamNameError::Shared { name: wanted, ids })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

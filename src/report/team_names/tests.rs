@@ -1,0 +1,54 @@
+use super::*;
+
+fn names() -> TeamNames {
+    let teams = [
+        ("t1", Some("Lighthouse VFX")),
+        ("t2", Some("Lab")),
+        ("t3", Some("Lab")),
+        ("t4", Some("t1")),
+        ("t5", Some("\u{1b}[31mRed\u{202e}\n  Team\u{200b}\u{7}")),
+        ("t6", Some(" \u{202e}\u{7} ")),
+        ("t7", None),
+    ];
+    TeamNames::of(teams.map(|(team, name)| (TeamId::from(team), name.map(str::to_owned))))
+}
+
+#[test]
+fn a_team_is_meant_by_its_id_or_by_a_name_that_it_alone_has() {
+    let names = names();
+    for (asked, expected) in [
+        ("t1", "t1"),
+        ("Lighthouse VFX", "t1"),
+        (" lighthouse  vfx ", "t1"),
+        ("t3", "t3"),
+        ("t4", "t4"),
+        ("[31mRed Team", "t5"),
+    ] {
+        assert_eq!(names.resolve(asked).unwrap().as_str(), expected, "{asked}");
+    }
+    let shared = names.resolve("lab").unwrap_err().to_string();
+    assert_eq!(shared, "\"lab\" is the name of 2 teams: give the id of one: t2, t3");
+    let near = names.resolve("Lighthose VFX").unwrap_err().to_string();
+    assert_eq!(near, "no team \"Lighthose VFX\" is known; did you mean Lighthouse VFX?");
+    let far = names.resolve("zzzz\u{1b}").unwrap_err().to_string();
+    assert!(far.starts_with("no team \"zzzz\" is known: there is Lighthouse VFX (t1), Lab (t2)"), "{far}");
+    assert_eq!(TeamNames::default().resolve("x").unwrap_err().to_string(), "no team \"x\" is known: there is none yet");
+}
+
+#[test]
+fn a_name_that_does_not_tell_its_team_is_shown_with_the_id() {
+    let names = names();
+    let labels = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "gone\u{7}"].map(|team| names.label(team));
+    let expected = ["Lighthouse VFX", "Lab (t2)", "Lab (t3)", "t1 (t4)", "[31mRed Team", "t6", "t7", "gone"];
+    assert_eq!(labels, expected);
+    assert_eq!((names.with_id("t1"), names.with_id("t7")), ("Lighthouse VFX (t1)".into(), "t7".into()));
+}
+
+#[test]
+fn a_long_name_is_cut_and_still_means_its_team() {
+    let long = "é".repeat(5_000);
+    let names = TeamNames::of([(TeamId::from("t"), Some(long.clone()))]);
+    assert_eq!(names.label("t"), format!("{}…", "é".repeat(NAME_CHARS_MAX)));
+    assert_eq!(names.resolve(&long).unwrap().as_str(), "t");
+    assert_eq!(names.resolve(&names.label("t")).unwrap().as_str(), "t");
+}

@@ -10,8 +10,9 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::model::{LedgerSeq, TeamId};
 use crate::pipeline::Live;
-use crate::report::{Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, ViewData};
+use crate::report::{Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, TeamNames, ViewData};
 
+use super::callings::Callings;
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
 
@@ -49,6 +50,7 @@ struct Shared {
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
+    callings: Callings,
     /// Held while ledgers are read: whoever wants the same look waits for it, and two processors are not kept busy by many.
     reading: Mutex<()>,
 }
@@ -73,8 +75,8 @@ struct Look {
 
 impl Asking {
     pub fn new(place: Place, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
-        let (engine, kept) = (Mutex::new(engine), Mutex::default());
-        let shared = Shared { place, engine, live, clock: clock.clone(), kept, reading: Mutex::default() };
+        let (engine, kept, callings) = (Mutex::new(engine), Mutex::default(), Callings::default());
+        let shared = Shared { place, engine, live, clock: clock.clone(), kept, callings, reading: Mutex::default() };
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
@@ -106,6 +108,19 @@ impl Asking {
         let shared = self.shared.clone();
         let found = tokio::task::spawn_blocking(move || shared.teams()).await;
         Ok(found.map_err(|_| broken())??)
+    }
+
+    /// What the teams of the archive are called.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn names(&self) -> Result<Arc<TeamNames>, Problem> {
+        let shared = self.shared.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let teams = shared.teams()?;
+            Ok::<_, ReportError>(shared.callings.of(&shared.place, &teams, &shared.live.name_files()))
+        });
+        Ok(found.await.map_err(|_| broken())??)
     }
 
     /// What the archive holds of `teams` now.

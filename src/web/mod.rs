@@ -11,6 +11,7 @@
 mod answer;
 mod api;
 mod asking;
+mod callings;
 mod connections;
 mod guard;
 mod health;

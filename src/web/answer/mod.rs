@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::config::When;
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{Zone, printable};
+use crate::report::{TeamNameError, TeamNames, Zone};
 
 use super::Shown;
 use super::input::Input;
@@ -26,17 +26,32 @@ pub const TIME_MAX: Duration = Duration::from_secs(15);
 const PERIOD_DAYS: u64 = 30;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Which team a request is about: one, or `None` for all of the archive.
+/// Which team a request is about, by id or name: one, or `None` for all of the archive.
 ///
 /// # Errors
-/// When the archive cannot be read, or does not hold the team.
+/// When the archive cannot be read or does not hold the team, and when two teams have that name.
 pub async fn asked_teams(shown: &Shown, input: &Input) -> Result<(Option<TeamId>, Vec<TeamId>), Problem> {
     let held = shown.asking.teams().await?;
     let Some(asked) = input.get("team") else { return Ok((None, held)) };
-    match held.iter().find(|team| team.as_str() == asked) {
-        Some(team) => Ok((Some(team.clone()), vec![team.clone()])),
-        None => Err(Problem::missing(printable(&format!("no team {asked:?} is in the archive")))),
-    }
+    let team = match held.iter().find(|team| team.as_str() == asked) {
+        Some(team) => team.clone(),
+        None => {
+            let names = shown.asking.names().await?;
+            named(&names, asked)?.clone()
+        }
+    };
+    Ok((Some(team.clone()), vec![team]))
+}
+
+/// The team that is meant by an id or a name.
+///
+/// # Errors
+/// When none is, or two are.
+pub fn named<'n>(names: &'n TeamNames, asked: &str) -> Result<&'n TeamId, Problem> {
+    names.resolve(asked).map_err(|error| match error {
+        TeamNameError::Shared { .. } => Problem::bad(error.to_string()),
+        TeamNameError::Unknown { .. } => Problem::missing(error.to_string()),
+    })
 }
 
 /// The zone that a request names, or `otherwise`.

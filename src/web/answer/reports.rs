@@ -82,7 +82,7 @@ impl Question {
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
             let mut rows = FirstRows::new(rows_max);
-            run.rows(&mut rows)?;
+            run.named_rows(&mut rows)?;
             Ok((Section::of(&run, rows, links.clone())?, run.about().clone()))
         };
         shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::schedule::Task;
 use crate::pipeline::{InventoryStatus, Live, Snapshot, StreamStatus, TaskLive, TeamLive};
-use crate::report::printable;
+use crate::report::{TeamNames, printable};
 
 /// How a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -51,6 +51,9 @@ pub struct StreamStanding {
 #[derive(Debug, Clone, Serialize)]
 pub struct TeamStanding {
     pub team: String,
+    /// What it is called; `None` where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_name: Option<String>,
     /// When this was so.
     pub seen_at: Option<Instant>,
     /// The number of the ledger's last line.
@@ -132,9 +135,20 @@ impl Standing {
         totals
     }
 
+    /// Gives each team its name.
+    pub fn call(&mut self, names: &TeamNames) {
+        for team in &mut self.teams {
+            team.team_name = names.name(&team.team).map(str::to_owned);
+        }
+    }
+
     /// The teams that need somebody first, then by name.
     pub fn worst_first(&mut self) {
-        self.teams.sort_by(|a, b| (a.worry(), &a.team).cmp(&(b.worry(), &b.team)));
+        let place = |team: &TeamStanding| {
+            let name = team.team_name.as_ref().unwrap_or(&team.team).to_lowercase();
+            (team.worry(), name, team.team.clone())
+        };
+        self.teams.sort_by_cached_key(place);
     }
 
     /// Why streams could not be read the last time, each reason with the number of streams that have it.
@@ -172,6 +186,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
     });
     TeamStanding {
         team: team.to_string(),
+        team_name: None,
         seen_at: shown.seen_at,
         ledger_seq: status.map(|status| status.ledger_seq),
         ledger_head: status.map(|status| status.ledger_head.clone()),

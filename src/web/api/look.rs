@@ -10,9 +10,9 @@ use crate::config::When;
 use crate::model::{Range, Stream};
 
 use super::super::Shown;
-use super::super::answer::asked_teams;
 use super::super::answer::coverage::{self, StreamCover};
 use super::super::answer::standing::Standing;
+use super::super::answer::{asked_teams, named};
 use super::super::input::{Input, cursor, place};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
@@ -35,7 +35,12 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let after: Option<String> = place(&input)?;
     let mut standing = Standing::of(&shown.live, shown.clock.now());
     let totals = standing.totals();
+    // The standing is there also while the archive cannot be read.
+    let names = shown.asking.names().await.unwrap_or_default();
+    standing.call(&names);
     if let Some(asked) = input.get("team") {
+        let is_id = standing.teams.iter().any(|team| team.team == asked);
+        let asked = if is_id { asked } else { named(&names, asked)?.as_str() };
         standing.teams.retain(|team| team.team == asked);
         if standing.teams.is_empty() {
             return Err(Problem::missing("this team is not read by the daemon").into());
@@ -93,7 +98,10 @@ pub async fn ledger(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let (_, teams) = asked_teams(&shown, &input).await?;
     let data = shown.asking.look(teams).await?;
     let heads: Vec<_> = (data.teams.iter())
-        .map(|look| json!({"team": look.team_id.as_str(), "seq": look.seq.0, "sha256": look.head}))
+        .map(|look| {
+            let team = look.team_id.as_str();
+            json!({"team": team, "team_name": data.names.name(team), "seq": look.seq.0, "sha256": look.head})
+        })
         .collect();
     let verified = Standing::of(&shown.live, shown.clock.now()).verified;
     answered(&json!({"archive_id": shown.asking.archive_id(), "heads": heads, "verify": verified}))

@@ -1,9 +1,11 @@
 //! Who asks for a page, about which team, and what stands around every page.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::{Instant, TeamId};
-use crate::report::{Zone, printable};
+use crate::report::{TeamNames, Zone, printable};
 
 use super::super::Shown;
 use super::super::answer::asked_teams;
@@ -30,8 +32,11 @@ pub struct Place {
 pub struct Frame {
     pub title: String,
     pub places: Vec<Place>,
-    pub teams: Vec<String>,
+    /// Ids and names.
+    pub teams: Vec<(String, String)>,
     pub team: String,
+    /// What it is called.
+    pub team_label: String,
     /// All teams of the archive may be looked at together.
     pub has_all: bool,
     pub zone: String,
@@ -94,6 +99,8 @@ pub struct Asker {
     pub team: Option<TeamId>,
     /// The teams that the page is about.
     pub teams: Vec<TeamId>,
+    /// What the teams are called.
+    pub names: Arc<TeamNames>,
     pub frame: Frame,
 }
 
@@ -112,15 +119,26 @@ impl Asker {
         }
         let mut frame = Frame::bare(shown, headers, uri);
         frame.title = title.to_owned();
-        frame.teams = held.iter().map(ToString::to_string).collect();
-        frame.team = team.as_ref().map(ToString::to_string).unwrap_or_default();
+        let names = shown.asking.names().await.map_err(refused)?;
+        frame.teams = held.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
+        frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;
+        let mut asker = Self { input, zone: zone_of(headers), now: shown.clock.now(), team: None, teams, names, frame };
+        asker.turn_to(team);
+        let team = asker.frame.team.clone();
         if held.len() > 1 {
-            for place in frame.places.iter_mut().filter(|place| place.href != "/") {
-                place.href.push_str(&query([("team", frame.team.as_str())]));
+            for place in asker.frame.places.iter_mut().filter(|place| place.href != "/") {
+                place.href.push_str(&query([("team", team.as_str())]));
             }
         }
-        Ok(Self { input, zone: zone_of(headers), now: shown.clock.now(), team, teams, frame })
+        Ok(asker)
+    }
+
+    /// From now on the page is about this team.
+    pub fn turn_to(&mut self, team: Option<TeamId>) {
+        self.frame.team = team.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.frame.team_label = team.as_ref().map(|team| self.names.label(team.as_str())).unwrap_or_default();
+        self.team = team;
     }
 
     /// The end of an address that names the team, where there is more than one.

@@ -107,8 +107,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     asker.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar is one team's: the first, where none is named.
     if asker.team.is_none() {
-        asker.team = asker.teams.first().cloned();
-        asker.frame.team = asker.team.as_ref().map(ToString::to_string).unwrap_or_default();
+        asker.turn_to(asker.teams.first().cloned());
     }
     asker.frame.has_all = false;
     let stream = asker.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);

@@ -107,6 +107,6 @@ fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
         count: counted(finding.count),
         found: asker.exact(finding.found_at),
         seq: finding.ledger_seq,
-        team: printable(&finding.team_id),
+        team: asker.names.label(&finding.team_id),
     }
 }

@@ -61,6 +61,8 @@ struct Head {
 
 struct Team {
     name: String,
+    /// The id, where the name is another.
+    id: String,
     lines: Vec<Line>,
     head: Option<Head>,
     bytes: String,
@@ -99,15 +101,20 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     let mut standing = Standing::of(&shown.live, now);
     // The page is there also while the archive cannot be read.
     let held = shown.asking.teams().await.unwrap_or_default();
+    let names = shown.asking.names().await.unwrap_or_default();
+    standing.call(&names);
     let unread = held.iter().filter(|team| !standing.teams.iter().any(|read| read.team == team.as_str()));
-    let unread = unread.map(|team| (team.to_string(), format!("/coverage{}", query([("team", team.as_str())]))));
+    let unread =
+        unread.map(|team| (names.with_id(team.as_str()), format!("/coverage{}", query([("team", team.as_str())]))));
     let unread = unread.take(TEAMS_SHOWN).collect();
     let (totals, verdict, errors) = (standing.totals(), verdict(&standing), errors(&standing));
     standing.worst_first();
     let search = input.shown("q");
     let is_searchable = standing.teams.len() > TEAMS_SHOWN;
     if !search.is_empty() {
-        standing.teams.retain(|team| team.team.to_lowercase().contains(&search.to_lowercase()));
+        let search = search.to_lowercase();
+        let is_found = |text: &str| text.to_lowercase().contains(&search);
+        standing.teams.retain(|team| is_found(&team.team) || team.team_name.as_deref().is_some_and(is_found));
     }
     let found = standing.teams.len();
     let page = usize::try_from(page).unwrap_or(usize::MAX).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
@@ -275,7 +282,8 @@ fn team_of(team: &TeamStanding, now: Instant, zone: &crate::report::Zone) -> Tea
     let of_team = |path: &str| format!("{path}{}", query([("team", team.team.as_str())]));
     let worst = team.streams.iter().map(|stream| stream.health).min();
     Team {
-        name: crate::report::printable(&team.team),
+        name: team.team_name.clone().unwrap_or_else(|| crate::report::printable(&team.team)),
+        id: team.team_name.as_ref().map_or_else(String::new, |_| crate::report::printable(&team.team)),
         lines: team.streams.iter().map(|stream| line_of(team, stream, now, zone)).collect(),
         head: team.ledger_seq.map(|seq| {
             let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));

@@ -79,6 +79,6 @@ fn item(asker: &Asker, row: &Quarantined) -> Item {
         text: if is_json { pretty(raw) } else { printable(raw) },
         is_cut: row.raw_chars.is_some_and(|chars| chars > RAW_CHARS_MAX as u64),
         chars: counted(row.raw_chars.unwrap_or(0)),
-        team: printable(&row.team_id),
+        team: asker.names.label(&row.team_id),
     }
 }

@@ -135,7 +135,7 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
         heads: about
             .iter()
             .flat_map(|about| &about.ledger)
-            .map(|head| (printable(&head.team), head.seq, head.sha256.to_string()))
+            .map(|head| (asker.names.label(&head.team), head.seq, head.sha256.to_string()))
             .collect(),
         section,
         waits,
@@ -231,7 +231,8 @@ fn fields(report: &Report, asker: &Asker) -> Vec<Field> {
 fn gaps(about: &About, zone: &Zone) -> Vec<String> {
     let text = |at: Option<Instant>| at.map_or_else(|| "an unknown time".to_owned(), |at| time(at, zone).text);
     let lines = about.coverage.iter().flat_map(|line| {
-        let place = line.stream.map_or_else(|| line.team.clone(), |stream| format!("{stream} of {}", line.team));
+        let team = about.names.label(&line.team);
+        let place = line.stream.map_or_else(|| team.clone(), |stream| format!("{stream} of {team}"));
         line.gaps.iter().map(move |gap| {
             let (from, to) = (text(gap.from), text(gap.to));
             printable(&format!("{place}, {from} to {to}: {} ({})", gap.reason, gap.subject))

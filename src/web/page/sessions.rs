@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Uri};
 
 use crate::config::When;
 use crate::model::Instant;
-use crate::report::{counted, local_time_text, printable};
+use crate::report::{TeamNames, counted, local_time_text, printable};
 
 use super::super::Shown;
 use super::super::answer::period;
@@ -199,7 +199,7 @@ pub fn row_of(asker: &Asker, session: &Session) -> Row {
         outcome_class,
         length: session.duration_ms.map_or_else(|| "–".to_owned(), length),
         events: counted(session.event_count),
-        team: cut(&session.team_id),
+        team: asker.names.label(&session.team_id),
     }
 }
 
@@ -253,7 +253,7 @@ pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
         ]
         .map(|(name, at)| (name, at.map(|at| asker.exact(at))))
         .into(),
-        facts: facts(&session),
+        facts: facts(&session, &asker.names),
         conflicts: session.conflicts.as_deref().map(pretty).unwrap_or_default(),
         events: events.iter().map(|event| event_of(&asker, event)).collect(),
         event_count: usize::try_from(session.event_count).unwrap_or(usize::MAX),
@@ -273,10 +273,10 @@ pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
     shown_page(&document)
 }
 
-fn facts(session: &Session) -> Vec<(&'static str, String)> {
+fn facts(session: &Session, names: &TeamNames) -> Vec<(&'static str, String)> {
     let text = |value: &Option<String>| value.as_deref().map(printable).unwrap_or_default();
     let all = [
-        ("Team", printable(&session.team_id)),
+        ("Team", names.with_id(&session.team_id)),
         ("User", text(&session.peer_email)),
         ("User on the computer", text(&session.local_user_name)),
         ("Computer", text(&session.computer_host_name)),

@@ -1,0 +1,45 @@
+//! What the teams of the archive are called, kept in memory: a page names many, and each name stands in a file of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::TeamId;
+use crate::report::{Place, TeamNames};
+
+/// The names, and the file that each was read from.
+#[derive(Default)]
+pub struct Callings {
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    names: Arc<TeamNames>,
+    files: BTreeMap<TeamId, Option<String>>,
+}
+
+impl Callings {
+    /// The names of `teams`. `files` are those that hold the names, as far as the daemon knows them. A name that cannot be read
+    /// is left out: its team is called by its id.
+    pub fn of(&self, place: &Place, teams: &[TeamId], files: &BTreeMap<TeamId, Option<String>>) -> Arc<TeamNames> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed: Option<TeamNames> = None;
+        for team in teams {
+            let file = match (files.get(team), held.files.contains_key(team)) {
+                (Some(file), _) => file.clone(),
+                (None, true) => continue,
+                (None, false) => place.name_file(team).ok().flatten(),
+            };
+            if held.files.get(team) == Some(&file) {
+                continue;
+            }
+            let name = file.as_deref().and_then(|file| place.team_name(file).ok().flatten());
+            changed.get_or_insert_with(|| (*held.names).clone()).put(team.clone(), name.as_deref());
+            held.files.insert(team.clone(), file);
+        }
+        if let Some(names) = changed {
+            held.names = Arc::new(names);
+        }
+        held.names.clone()
+    }
+}

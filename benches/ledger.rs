@@ -78,6 +78,7 @@ fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
             events: u64::from(number),
             late: 0,
             settled_at: None,
+            confirmed_at: None,
             rescans: 0,
             confirmed: Vec::new(),
             unstable: Vec::new(),

@@ -127,6 +127,7 @@ fn make_archive(root: &Path) -> Result<Vec<Instant>, Box<dyn Error>> {
                 events: rows.len() as u64,
                 late: 0,
                 settled_at: Some(now),
+                confirmed_at: None,
                 rescans: 3,
                 confirmed: Vec::new(),
                 unstable: Vec::new(),

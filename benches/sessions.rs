@@ -194,6 +194,7 @@ fn sealed(range: Range, events: u64, at: Instant) -> WindowRecord {
         events,
         late: 0,
         settled_at: Some(at),
+        confirmed_at: None,
         rescans: 3,
         confirmed: Vec::new(),
         unstable: Vec::new(),

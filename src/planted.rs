@@ -21,6 +21,14 @@ pub enum Bug {
     /// What is dated into the future is not looked for.
     FutureUnread,
     NoRemovalGap,
+    /// A removal is believed only of computers that a list shows.
+    StrangersForgotten,
+    /// A removal before the first reading is not recorded.
+    RemovedBeforeForgotten,
+    /// A removal's gap begins with the last reading, though events may appear late.
+    NoLateness,
+    /// A removal during the first reading leaves no gap.
+    FirstReadingForgotten,
     /// A removal's gap reaches back to the archive's beginning.
     GapFromBeginning,
     NoSpanGap,

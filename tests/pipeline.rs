@@ -201,5 +201,6 @@ async fn a_removed_computer_leaves_its_events_here_and_a_gap_that_names_it() {
     let gaps: Vec<_> = reader.state().gaps().collect();
     assert_eq!((gaps.len(), gaps[0].subject.as_str()), (1, device.as_str()));
     let span = gaps[0].to.unwrap().since(gaps[0].from.unwrap());
-    assert!(span <= Duration::from_secs(660), "{gaps:?}");
+    // Ten minutes without a reading, and the lag in which events may appear late.
+    assert!(span <= Duration::from_secs(660 + 900), "{gaps:?}");
 }

@@ -60,6 +60,9 @@ pub struct WindowRecord {
     /// When the service's clock stood at the end of the confirmed reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<Instant>,
+    /// The service's clock at the end of the last reading that helped to settle the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_at: Option<Instant>,
     /// Re-scans done, counted in tiers of the configuration.
     #[serde(default)]
     pub rescans: u32,
@@ -149,6 +152,8 @@ pub enum FindingKind {
     Gap,
     /// A gap turned out to have lost nothing: the gap of the same stream, subject and times no longer stands.
     GapClosed,
+    /// A computer was removed before the archive's first reading: of this span its connections cannot have been read.
+    RemovedBefore,
     Late,
     ChangedUpstream,
     NoLongerServed,
@@ -175,6 +180,7 @@ impl FindingKind {
             FindingKind::ArchiveBegins => "archive_begins",
             FindingKind::Gap => "gap",
             FindingKind::GapClosed => "gap_closed",
+            FindingKind::RemovedBefore => "removed_before",
             FindingKind::Late => "late",
             FindingKind::ChangedUpstream => "changed_upstream",
             FindingKind::NoLongerServed => "no_longer_served",
@@ -256,18 +262,21 @@ pub struct FileEntry {
     pub last: Option<Instant>,
 }
 
-/// The computers that appeared in or vanished from the team's list.
+/// The computers that appeared in or vanished from the team's list, and those that an event named first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceDelta {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub added: BTreeSet<DeviceId>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<DeviceId>,
+    /// Named by an event before any list showed them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub named: BTreeSet<DeviceId>,
 }
 
 impl DeviceDelta {
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty()
+        self.added.is_empty() && self.removed.is_empty() && self.named.is_empty()
     }
 }
 

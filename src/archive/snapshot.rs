@@ -2,7 +2,7 @@
 //! is not there, or does not fit the ledger, costs a whole replay and nothing else. A writer hashes the chain up to it; `verify`
 //! replays everything, and compares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,11 @@ impl Snapshot {
             files: state.files.values().cloned().collect(),
             windows: state.windows.values().cloned().collect(),
             streams: state.streams.iter().map(|(stream, record)| (*stream, record.clone())).collect(),
-            devices: DeviceDelta { added: state.devices.clone(), ..DeviceDelta::default() },
+            devices: DeviceDelta {
+                added: state.devices.clone(),
+                removed: BTreeSet::new(),
+                named: state.devices_ever.clone(),
+            },
             findings: state.findings.clone(),
             reviews: state.reviews.clone(),
             sealed_months: state.sealed_months.iter().copied().collect(),
@@ -105,6 +109,7 @@ impl Snapshot {
             windows: self.windows.into_iter().map(|window| ((window.stream, window.range.start), window)).collect(),
             streams: self.streams.into_iter().collect(),
             devices: self.devices.added,
+            devices_ever: self.devices.named,
             findings: self.findings,
             reviews: self.reviews,
             sealed_months: self.sealed_months.into_iter().collect(),

@@ -34,6 +34,8 @@ pub struct TeamState {
     pub streams: BTreeMap<Stream, StreamRecord>,
     /// The team's computers, as last listed.
     pub devices: BTreeSet<DeviceId>,
+    /// Every computer that a list or an event ever named.
+    pub devices_ever: BTreeSet<DeviceId>,
     /// Findings with the line that recorded them; gaps that a later line took back are not among them.
     pub findings: Vec<(LedgerSeq, Finding)>,
     /// Reviews with the line that recorded them.
@@ -64,6 +66,7 @@ impl TeamState {
             windows: BTreeMap::new(),
             streams: BTreeMap::new(),
             devices: BTreeSet::new(),
+            devices_ever: BTreeSet::new(),
             findings: Vec::new(),
             reviews: Vec::new(),
             sealed_months: BTreeSet::new(),
@@ -211,6 +214,7 @@ impl TeamState {
         self.streams.extend(body.streams);
         let points = body.read_points.into_iter();
         points.for_each(|(stream, point)| self.streams.entry(stream).or_default().push_point(point));
+        self.devices_ever.extend(body.devices.added.iter().cloned().chain(body.devices.named));
         self.devices.extend(body.devices.added);
         for device in &body.devices.removed {
             self.devices.remove(device);

@@ -116,6 +116,10 @@ impl ConnectionTexts {
         self.get(0)
     }
 
+    pub fn device_id(&self) -> Option<&str> {
+        self.get(1)
+    }
+
     /// By their names.
     pub fn detail(&self) -> ConnectionDetail {
         let [connection_id, device_id, others @ ..] = self.all();

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::archive::{DeviceDelta, EncodedTable, EventColumns, Finding, FindingKind, TeamState, WindowState};
+use crate::archive::{
+    DeviceDelta, EncodedTable, EventColumns, Finding, FindingKind, ReadPoint, TeamState, WindowState,
+};
 use crate::collect::Counted;
-use crate::model::{Range, Stream};
+use crate::model::{DeviceId, Instant, Range, Stream};
 
 use super::change::{StreamChange, WindowChange};
 use super::piece::Piece;
@@ -28,6 +30,10 @@ pub struct Batch {
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     pub noted: Vec<Finding>,
+    /// The computers that were listed last, and when.
+    pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
+    /// Read points of connections that no commit holds.
+    pub quiet_points: Vec<ReadPoint>,
     /// Files that windows become should they be committed as they are.
     pub encoded: BTreeMap<Place, EncodedTable>,
     held_events: usize,
@@ -196,6 +202,7 @@ impl Batch {
         other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
+        self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
         other.noted.into_iter().for_each(|finding| self.note_finding(finding));
         self.held_events += other.held_events;

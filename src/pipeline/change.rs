@@ -27,6 +27,8 @@ pub struct WindowChange {
     pub is_resumed: bool,
     /// The service's clock when the reading began.
     pub read_at: Instant,
+    /// The service's clock when the reading had ended.
+    pub ended_at: Instant,
 }
 
 impl WindowChange {
@@ -43,6 +45,7 @@ impl WindowChange {
             late_before: 0,
             is_resumed: false,
             read_at,
+            ended_at: read_at,
         }
     }
 
@@ -75,6 +78,7 @@ impl WindowChange {
         }
         if let Some(confirmed) = self.confirmed {
             record.confirmed = union(&record.confirmed, confirmed);
+            record.confirmed_at = record.confirmed_at.max(Some(self.ended_at));
         }
         if let Some(unstable) = self.unstable {
             record.unstable = union(&record.unstable, unstable);
@@ -109,6 +113,7 @@ pub fn fresh(stream: Stream, range: Range) -> WindowRecord {
         events: 0,
         late: 0,
         settled_at: None,
+        confirmed_at: None,
         rescans: 0,
         confirmed: Vec::new(),
         unstable: Vec::new(),

@@ -2,24 +2,22 @@
 //! its history.
 //!
 //! The read point, the computers and the gaps go into one commit. So every read point that the archive holds was taken
-//! with all the computers that it knows, and whatever activity has told since is told again after a crash.
+//! with all the computers that it knows. A removal that activity tells of leaves its record in the commit that archives the
+//! event (`told`), and takes the computer from those that are known; only the others are missed here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{ArchiveError, DeviceDelta, Finding, ReadPoint, TeamState};
-use crate::model::{DeviceId, Instant, Range, Stream, TeamId};
+use crate::archive::{DeviceDelta, Finding, ReadPoint};
+use crate::model::{DeviceId, Instant, Stream};
 
 use super::RoundError;
-use super::batch::Batch;
 use super::change::StreamChange;
 use super::context::TeamContext;
-use super::removal::{Removal, devices_in, gap, tells_of_removal};
+use super::loss::{Reading, Removal};
+use super::plan::lag;
 use super::windowed::read_stream;
-
-/// Activity that tells of a removal is looked through again as far back, at the first look of a process.
-const TOLD_LATE_MAX: Duration = Duration::from_secs(86_400);
 
 /// Connections that were read up to now.
 #[derive(Debug, Clone, Copy)]
@@ -38,32 +36,28 @@ pub async fn note_computers(
     read: Option<ConnectionsRead>,
 ) -> Result<(), RoundError> {
     let listed = list(ctx).await?;
-    let (begun, noted) =
-        ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.devices.clone())).await?;
-    let mut known = ctx.with_state(|state| state.devices.clone());
-    known.extend(noted.added);
-    known.retain(|device| !noted.removed.contains(device));
+    let mut known = known(ctx).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
-    let mut told = removals_told(ctx, &known, &listed).await?;
-    if !are_told(&told, &known, &listed) {
+    if !known.is_subset(&listed) {
         // A list that is cut short for once must not look like a removal.
         listed.extend(list(ctx).await?.unwrap_or_default());
-        if !are_told(&told, &known, &listed) && !ctx.settings.reads(Stream::Activity) {
-            // Activity knows when it was, and is read on a schedule of its own.
-            ask_activity(ctx, began).await;
-            told = removals_told(ctx, &known, &listed).await?;
-        }
     }
-    let is_told = |device: &&DeviceId| told.iter().any(|removal| removal.device == **device);
+    if !known.is_subset(&listed) {
+        // Activity knows when it was; what it tells is recorded by its commit.
+        ctx.commit().await?;
+        ask_activity(ctx, began).await;
+        ctx.commit().await?;
+        known = self::known(ctx).await?;
+    }
     let delta = DeviceDelta {
         added: listed.difference(&known).cloned().collect(),
         removed: known.difference(&listed).cloned().collect(),
+        ..DeviceDelta::default()
     };
-    let now = ctx.service().now().max(began);
-    let untold: Vec<DeviceId> = delta.removed.iter().filter(|device| !is_told(device)).cloned().collect();
-    told.extend(untold.into_iter().map(|device| Removal { device, at: now, there_until: began }));
-    let gaps = gaps_of(ctx, begun.unwrap_or_default(), &told);
+    let gaps = untold(ctx, &delta.removed, began).await?;
+    let listed_at = ctx.service().now();
     ctx.add(|batch| {
+        batch.listed = Some((listed_at, listed));
         batch.findings.extend(gaps);
         batch.devices.added.extend(delta.added);
         batch.devices.removed.extend(delta.removed);
@@ -77,9 +71,13 @@ pub async fn note_computers(
     Ok(())
 }
 
-/// Whether activity tells of every computer that is listed no more.
-fn are_told(told: &[Removal], known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> bool {
-    known.difference(listed).all(|device| told.iter().any(|removal| removal.device == *device))
+/// The computers that the last look left.
+async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
+    let noted = ctx.pending(|batch| batch.devices.clone()).await?;
+    let mut known = ctx.with_state(|state| state.devices.clone());
+    known.extend(noted.added);
+    known.retain(|device| !noted.removed.contains(device));
+    Ok(known)
 }
 
 /// Reads the activity up to now, where it is read at all. Without an answer the removal is taken to have happened at any
@@ -110,78 +108,28 @@ async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError>
     }
 }
 
-/// What activity tells of the removal of computers: events of this round, those that runs before it left word of, and, at
-/// the first look, archived ones since the last read point. A computer that is listed again has lost its former history
-/// all the same.
-async fn removals_told(
-    ctx: &TeamContext,
-    known: &BTreeSet<DeviceId>,
-    listed: &BTreeSet<DeviceId>,
-) -> Result<Vec<Removal>, ArchiveError> {
-    let computers: BTreeSet<DeviceId> = known.union(listed).cloned().collect();
-    let waiting = ctx.pending(|batch| removals_waiting(batch, &ctx.team)).await?;
-    let mut texts: BTreeSet<(Instant, String)> = waiting.into_iter().chain(ctx.totals().removals).collect();
-    texts.extend(ctx.memory.removals());
-    let since = if ctx.memory.has_looked() { None } else { ctx.with_state(unseen_since) };
-    if let Some(since) = since {
-        let archived = ctx.with_writer(move |writer| {
-            let mut found = Vec::new();
-            writer.rows_in(Stream::Activity, Range { start: since, end: Instant::LATEST }, &mut |row| {
-                if tells_of_removal(&row.event_type) {
-                    found.push((row.time, String::from_utf8_lossy(&row.raw).into_owned()));
-                }
-                Ok(())
-            })?;
-            Ok(found)
-        });
-        texts.extend(archived.await?);
+/// The gaps of computers that are listed no more, and of whose removal activity does not tell. Every read point before this
+/// round's stands beside a look that showed them.
+async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Result<Vec<Finding>, RoundError> {
+    if removed.is_empty() {
+        return Ok(Vec::new());
     }
-    let mut told = Vec::new();
-    for (at, text) in texts {
-        let devices = devices_in(&text, &computers).into_iter();
-        told.extend(devices.map(|device| Removal { device, at, there_until: at }));
-    }
-    Ok(told)
-}
-
-fn removals_waiting(batch: &Batch, team: &TeamId) -> Vec<(Instant, String)> {
-    let pieces = batch.events.iter().filter(|((stream, _), _)| *stream == Stream::Activity).flat_map(|(_, held)| held);
-    let mut told = Vec::new();
-    for piece in pieces {
-        piece.rows(team, Stream::Activity, |time, event_type, raw| {
-            if tells_of_removal(event_type) {
-                told.push((time, String::from_utf8_lossy(raw).into_owned()));
-            }
-        });
-    }
-    told
-}
-
-/// Removals before this moment were seen to: by the round that read up to it, or because they came before the archive.
-fn unseen_since(state: &TeamState) -> Option<Instant> {
-    let points = &state.streams.get(&Stream::Connections)?.read_points;
-    match points.as_slice() {
-        [] => None,
-        [first] => Some(first.at),
-        // Activity may have told of it only after the look at the computers, and the program may have ended then.
-        [first, .., last] => Some(last.read_to.minus(TOLD_LATE_MAX).max(first.at)),
-    }
-}
-
-/// The gaps that removals leave, less those that are recorded. `begun` waits for its commit.
-fn gaps_of(ctx: &TeamContext, begun: StreamChange, removals: &[Removal]) -> Vec<Finding> {
+    let begun = ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.findings.clone())).await?;
+    let quiet = ctx.memory.points(Stream::Connections);
+    let settings = &ctx.settings;
+    let mut reading = ctx.with_state(|state| {
+        let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
+        Reading::of(state, &quiet, lag(&record, settings))
+    });
+    reading.note_points(&begun.0.unwrap_or_default().read_points);
+    reading.note_findings(begun.1.iter());
     let found_at = ctx.service().now();
-    ctx.with_state(|state| {
-        let mut record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        begun.apply(&mut record);
-        record.read_points.extend(ctx.memory.points(Stream::Connections));
-        record.read_points.sort_by_key(|point| point.read_to);
-        let begins = record.begins.unwrap_or(Instant::EARLIEST);
-        // A removal that lies in a recorded gap of its computer has been seen to.
-        let is_same =
-            |known: &Finding, gap: &Finding| known.subject == gap.subject && known.from < gap.to && gap.to <= known.to;
-        let is_new = |gap: &Finding| !state.gaps().any(|known| is_same(known, gap));
-        let gaps = removals.iter().filter_map(|removal| gap(removal, &record.read_points, begins, found_at));
-        gaps.filter(is_new).collect()
-    })
+    // The service's clock is told in whole seconds: activity may tell of the same removal later, and dates it before this.
+    let at = found_at.max(began).plus(Duration::from_secs(1));
+    let seen_until = reading.point_by(Some(began.minus(Duration::from_nanos(1)))).map(|point| point.at);
+    let gaps = removed.iter().flat_map(|device| {
+        let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
+        reading.losses(&removal, found_at)
+    });
+    Ok(gaps.collect())
 }

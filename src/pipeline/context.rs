@@ -247,7 +247,7 @@ impl TeamContext {
         }
         self.finish(waiting).await?;
         self.check_whole()?;
-        let taken = match holds_back {
+        let mut taken = match holds_back {
             true => match self.ready(waiting).await {
                 Some(ready) => ready,
                 None => return Ok(()),
@@ -260,6 +260,7 @@ impl TeamContext {
         if waiting.batch.is_idle() {
             waiting.emptied_at = self.clock.monotonic();
         }
+        taken.quiet_points = self.memory.points(Stream::Connections);
         let events = taken.unencoded_events();
         let made = waiting.made().await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
@@ -359,9 +360,7 @@ impl TeamContext {
     }
 
     fn count(&self, flushed: Flushed) {
-        let mut totals = lock(&self.totals);
-        totals.add(&flushed);
-        totals.removals.extend(flushed.removals);
+        lock(&self.totals).add(&flushed);
     }
 
     /// What this round has committed so far.

@@ -205,7 +205,7 @@ impl Daemon {
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
             // Activity may tell of changes of people and computers: whether it does is decided there.
             self.timetable.want(&team, Task::Inventory, now);
-            if !committed.removals.is_empty() {
+            if committed.removals > 0 {
                 self.timetable.want(&team, Task::Read(Stream::Connections), now);
             }
         }

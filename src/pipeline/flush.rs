@@ -16,9 +16,9 @@ use super::flushed::Flushed;
 use super::join::{Added, Held, Joining, no_longer_served};
 use super::piece::Piece;
 use super::ranges::missing;
-use super::removal::tells_of_removal;
 use super::sessions::{NO_CONNECTION_ID, Remembered, correlate};
 use super::settings::{LAG_SECONDS_MAX, Settings};
+use super::told::Told;
 
 /// Event types remembered of one stream; a service that invents more has them kept but no longer announced.
 const EVENT_TYPES_MAX: usize = 1_000;
@@ -57,6 +57,7 @@ pub fn prepare(
     flush.draft.findings.clone_from(&batch.findings);
     flush.windows(&mut batch)?;
     flush.noted(&batch);
+    flush.flushed.removals = flush.computers(&batch)?;
     flush.count_kinds();
     flush.streams(&batch);
     let Flush { draft, mut flushed, .. } = flush;
@@ -68,11 +69,12 @@ pub fn prepare(
 pub struct Flush<'a> {
     pub writer: &'a TeamWriter,
     pub settings: &'a Settings,
-    seen_at: Instant,
+    pub seen_at: Instant,
     pub draft: Draft,
     /// Lateness measured, and event types met, by stream.
     learned: BTreeMap<Stream, (u64, BTreeSet<String>)>,
     kinds: Kinds,
+    pub told: Told,
     flushed: Flushed,
 }
 
@@ -90,8 +92,8 @@ impl Kinds {
 
 impl<'a> Flush<'a> {
     pub fn new(writer: &'a TeamWriter, settings: &'a Settings, seen_at: Instant) -> Self {
-        let (learned, kinds, flushed) = (BTreeMap::new(), Kinds::default(), Flushed::default());
-        Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, flushed }
+        let (learned, kinds, told, flushed) = Default::default();
+        Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, told, flushed }
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
@@ -223,13 +225,7 @@ impl<'a> Flush<'a> {
                 self.kinds.count(stream, FindingKind::NoConnectionId, &shorten(event_type), 1);
             }
         }
-        if stream == Stream::Activity {
-            let of_rows = added.rows.iter().filter(|row| tells_of_removal(&row.event_type));
-            let texts = of_rows.map(|row| (row.time, String::from_utf8_lossy(&row.raw).into_owned()));
-            let of_columns = added.columns.iter().filter(|some| some.types().iter().any(|name| tells_of_removal(name)));
-            let of_columns = of_columns.flat_map(EventColumns::rows).filter(|row| tells_of_removal(row.event_type));
-            self.flushed.removals.extend(texts.chain(of_columns.map(|row| (row.time, row.raw.to_owned()))));
-        }
+        self.told.hear(self.writer.state(), stream, added);
     }
 
     pub fn notice_changed(&mut self, stream: Stream, added: &Added) {

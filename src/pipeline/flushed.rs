@@ -1,7 +1,6 @@
 //! What became of a batch.
 
 use crate::archive::Committed;
-use crate::model::Instant;
 
 /// What a flush did.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -13,8 +12,8 @@ pub struct Flushed {
     pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
-    /// New activity that tells of a computer's removal: when, and the event's text.
-    pub removals: Vec<(Instant, String)>,
+    /// New activity events that tell of a computer's removal.
+    pub removals: u64,
 }
 
 impl Flushed {
@@ -32,5 +31,6 @@ impl Flushed {
         self.repeated += other.repeated;
         self.gaps += other.gaps;
         self.commits += other.commits;
+        self.removals += other.removals;
     }
 }

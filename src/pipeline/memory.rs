@@ -33,9 +33,7 @@ pub struct TeamMemory {
 struct Held {
     view: Option<View>,
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
-    removals: Vec<(Instant, String)>,
     looked_ahead: BTreeMap<Stream, Duration>,
-    has_looked: bool,
     billing: Vec<Instant>,
     restless: BTreeMap<Stream, Restless>,
 }
@@ -107,29 +105,6 @@ impl TeamMemory {
     pub fn note_billing(&self, mut entries: Vec<Instant>) {
         entries.sort_unstable_by(|a, b| b.cmp(a));
         self.held().billing = entries;
-    }
-
-    /// Removals of computers that activity has told of, for the next look at the computers.
-    pub fn tell_removals(&self, removals: Vec<(Instant, String)>) {
-        self.held().removals.extend(removals);
-    }
-
-    pub fn removals(&self) -> Vec<(Instant, String)> {
-        self.held().removals.clone()
-    }
-
-    /// They were seen to.
-    pub fn forget_removals(&self, seen: &[(Instant, String)]) {
-        self.held().removals.retain(|removal| !seen.contains(removal));
-    }
-
-    /// Whether this process has looked at the team's computers.
-    pub fn has_looked(&self) -> bool {
-        self.held().has_looked
-    }
-
-    pub fn note_look(&self) {
-        self.held().has_looked = true;
     }
 
     /// A range would not hold still: it is left alone for a while.

@@ -209,6 +209,7 @@ mod tests {
             events: 0,
             late: 0,
             settled_at: None,
+            confirmed_at: None,
             rescans,
             confirmed: Vec::new(),
             unstable: Vec::new(),

@@ -47,7 +47,7 @@ pub fn retry_quarantine(
             let count = if reading.take(row)? { &mut retried.released } else { &mut retried.kept };
             *count += 1;
         }
-        let Some(mut draft) = reading.into_draft() else { continue };
+        let Some(mut draft) = reading.into_draft()? else { continue };
         correlate(&mut draft, writer, &mut remembered, now)?;
         let _ = writer.commit(draft, now)?;
         while let Some(part) = left_behind(writer.state())
@@ -110,10 +110,10 @@ impl<'a> Reading<'a> {
     }
 
     /// The commit of what leaves quarantine, if anything does.
-    fn into_draft(self) -> Option<Draft> {
+    fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
         let Self { mut flush, release, places } = self;
         if release.released.is_empty() {
-            return None;
+            return Ok(None);
         }
         for ((stream, start), Place { window, mut added, .. }) in places {
             // Looked at for an event that stays where it is.
@@ -140,10 +140,11 @@ impl<'a> Reading<'a> {
             let finding = flush.finding(stream, FindingKind::Released, reason, count, why);
             flush.draft.findings.push(finding);
         }
+        flush.computers(&Batch::default())?;
         flush.count_kinds();
         flush.streams(&Batch::default());
         flush.draft.releases.push(release);
-        Some(flush.draft)
+        Ok(Some(flush.draft))
     }
 }
 

@@ -1,118 +1,179 @@
-//! Computers that were removed: the service deletes their connection history with them.
+//! What activity says about computers that come and go. The payload's shape is not documented.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::archive::{Finding, FindingKind, ReadPoint};
-use crate::model::{DeviceId, Instant, Stream};
-use crate::planted::{self, Bug};
+use crate::model::DeviceId;
 
-/// A computer's removal, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removal {
-    pub device: DeviceId,
-    /// When activity says it happened, else when it was noticed.
-    pub at: Instant,
-    /// Before this moment the computer was surely there: what was read earlier was read with it.
-    pub there_until: Instant,
-}
+/// A longer text is no id.
+const ID_CHARS_MAX: usize = 200;
 
 /// Whether an activity event of this type tells of a computer's removal. The complete list of types is not documented;
 /// `teamDeviceRemovedEvent` is.
 pub fn tells_of_removal(event_type: &str) -> bool {
+    // What is removed from a group, or taken from a computer, leaves the computer where it is.
+    matches!(of_computer(event_type).as_deref(), Some("removed" | "deleted"))
+}
+
+/// Whether an activity event of this type tells of a computer that was added.
+pub fn tells_of_addition(event_type: &str) -> bool {
+    matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
+}
+
+/// What happened to a computer, by the name of the event's type.
+fn of_computer(event_type: &str) -> Option<String> {
     let name = event_type.to_ascii_lowercase();
     let name = name.strip_prefix("team").unwrap_or(&name);
     let name = name.strip_suffix("event").unwrap_or(name);
-    // What is removed from a group, or taken from a computer, leaves the computer where it is.
-    ["device", "computer"].iter().any(|what| matches!(name.strip_prefix(what), Some("removed" | "deleted")))
+    ["device", "computer"].iter().find_map(|what| name.strip_prefix(what)).map(str::to_owned)
 }
 
-/// The known computers whose id stands anywhere in the payload: its shape is not documented.
-pub fn devices_in(payload: &str, known: &BTreeSet<DeviceId>) -> Vec<DeviceId> {
-    let Ok(value) = serde_json::from_str::<Value>(payload) else { return Vec::new() };
+/// The computers that an event names in the places where ids of computers stand: `deviceID`, `device.id`, `devices`, and
+/// the like, else the event's own `id`. `event_type` is the event's own field.
+pub fn devices_named(text: &str, event_type: &str) -> BTreeSet<DeviceId> {
+    let Ok(event) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
+    event.get(event_type).map(|payload| ids_of(payload).into_iter().collect()).unwrap_or_default()
+}
+
+/// The known computers whose id stands anywhere in the event.
+pub fn devices_in(text: &str, known: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
     let mut found = BTreeSet::new();
     let mut rest = vec![&value];
     while let Some(value) = rest.pop() {
         match value {
-            Value::String(text) => found.extend(known.get(&DeviceId::from(text.as_str())).cloned()),
+            Value::String(text) => found.extend(known.get(text.as_str()).cloned()),
             Value::Array(items) => rest.extend(items),
             Value::Object(members) => {
-                found.extend(members.keys().filter_map(|key| known.get(&DeviceId::from(key.as_str())).cloned()));
+                found.extend(members.keys().filter_map(|key| known.get(key.as_str()).cloned()));
                 rest.extend(members.values());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    found.into_iter().collect()
+    found
 }
 
-/// The gap that a removal leaves: from what had been read before it, to the removal itself. `None` where everything up
-/// to it had been read, or where it happened before the first reading.
-pub fn gap(removal: &Removal, read_points: &[ReadPoint], begins: Instant, found_at: Instant) -> Option<Finding> {
-    let first = read_points.first()?;
-    let before = read_points.iter().rev().find(|point| point.at < removal.there_until);
-    let from = match before {
-        Some(point) => point.read_to,
-        None if removal.at < first.at => return None,
-        None => begins,
+/// The name of the computer that an event is about.
+pub fn computer_name(text: &str, event_type: &str) -> Option<String> {
+    let event = serde_json::from_str::<Value>(text).ok()?;
+    let payload = event.get(event_type)?;
+    let device = ["device", "computer"].iter().find_map(|key| payload.get(key)).unwrap_or(payload);
+    let name = ["name", "deviceName", "computerName"].iter().find_map(|key| device.get(key)?.as_str())?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn ids_of(payload: &Value) -> Vec<DeviceId> {
+    let Value::Object(members) = payload else { return listed_ids(payload) };
+    let of_keys = |keys: &[&str]| -> Vec<&Value> {
+        let of_key = members.iter().filter(|(key, _)| keys.contains(&plain(key).as_str()));
+        of_key.map(|(_, value)| value).collect()
     };
-    let from = if planted::is(Bug::GapFromBeginning) { begins } else { from };
-    (from < removal.at && !planted::is(Bug::NoRemovalGap)).then(|| Finding {
-        stream: Some(Stream::Connections),
-        kind: FindingKind::Gap,
-        subject: removal.device.to_string(),
-        from: Some(from),
-        to: Some(removal.at),
-        reason: "the computer was removed, and with it what it had connected since the last read".to_owned(),
-        count: 1,
-        found_at,
-    })
+    let ids = of_keys(&["deviceid", "deviceids", "computerid", "computerids"]);
+    let devices = of_keys(&["device", "devices", "computer", "computers"]);
+    match (ids.is_empty(), devices.is_empty()) {
+        (false, _) => ids.into_iter().flat_map(listed_ids).collect(),
+        (true, false) => devices.into_iter().flat_map(ids_of_devices).collect(),
+        (true, true) => of_keys(&["id", "ids"]).into_iter().flat_map(listed_ids).collect(),
+    }
+}
+
+/// The ids of a computer, of a list of them, or of a map that has their ids for keys.
+fn ids_of_devices(devices: &Value) -> Vec<DeviceId> {
+    match devices {
+        Value::Array(items) => items.iter().flat_map(ids_of_devices).collect(),
+        Value::Object(members) if members.values().all(Value::is_object) => {
+            members.keys().filter_map(|key| id_of(key)).collect()
+        }
+        other => ids_of(other),
+    }
+}
+
+fn listed_ids(ids: &Value) -> Vec<DeviceId> {
+    match ids {
+        Value::String(text) => id_of(text).into_iter().collect(),
+        Value::Number(number) => id_of(&number.to_string()).into_iter().collect(),
+        Value::Array(items) => items.iter().flat_map(listed_ids).collect(),
+        Value::Null | Value::Bool(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+/// `device_id`, `deviceID` and `device-id` are one key.
+fn plain(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn id_of(text: &str) -> Option<DeviceId> {
+    (!text.is_empty() && text.chars().count() <= ID_CHARS_MAX).then(|| DeviceId::from(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Instant {
-        Instant::from_seconds(1_700_000_000 + seconds)
+    fn texts(ids: &BTreeSet<DeviceId>) -> Vec<&str> {
+        ids.iter().map(DeviceId::as_str).collect()
     }
 
     #[test]
-    fn a_known_id_anywhere_in_the_payload_counts() {
+    fn a_known_id_anywhere_in_the_event_counts() {
         let known = BTreeSet::from([DeviceId::from("d1"), DeviceId::from("d2")]);
-        for (payload, expected) in [
+        for (text, expected) in [
             (r#"{"deviceID":"d1"}"#, vec!["d1"]),
             (r#"{"a":[{"b":"d2"}],"c":"other"}"#, vec!["d2"]),
             (r#"{"d1":{}}"#, vec!["d1"]),
             (r#"{"deviceID":"d3"}"#, vec![]),
             ("not json", vec![]),
         ] {
-            let found: Vec<String> = devices_in(payload, &known).iter().map(ToString::to_string).collect();
-            assert_eq!(found, expected, "{payload}");
+            assert_eq!(texts(&devices_in(text, &known)), expected, "{text}");
         }
     }
 
     #[test]
-    fn the_gap_reaches_from_the_last_read_before_the_removal_to_the_removal() {
-        let points = [ReadPoint { at: at(0), read_to: at(0) }, ReadPoint { at: at(60), read_to: at(60) }];
-        let removal = |seconds| Removal { device: DeviceId::from("d1"), at: at(seconds), there_until: at(seconds) };
-        let interval = |gap: Option<Finding>| gap.map(|gap| (gap.from.unwrap(), gap.to.unwrap()));
-        assert_eq!(interval(gap(&removal(90), &points, at(-900), at(120))), Some((at(60), at(90))));
-        assert_eq!(interval(gap(&removal(30), &points, at(-900), at(120))), Some((at(0), at(30))));
-        assert_eq!(interval(gap(&removal(-30), &points, at(-900), at(120))), None, "before the archive's beginning");
-        assert_eq!(interval(gap(&removal(30), &[], at(-900), at(120))), None);
-        let unknown = Removal { there_until: at(50), ..removal(90) };
-        assert_eq!(
-            interval(gap(&unknown, &points, at(-900), at(120))),
-            Some((at(0), at(90))),
-            "noticed by its absence"
-        );
+    fn an_id_counts_by_its_place() {
+        let long = format!(r#""{}""#, "x".repeat(201));
+        for (payload, expected) in [
+            (r#"{"deviceID":"d1","name":"n","userID":"u"}"#, vec!["d1"]),
+            (r#"{"device_id":"d1","id":"event"}"#, vec!["d1"]),
+            (r#"{"device":{"id":"d1","name":"n"}}"#, vec!["d1"]),
+            (r#"{"device":{"deviceID":"d1","id":"x"}}"#, vec!["d1"]),
+            (r#"{"computer":"d1"}"#, vec!["d1"]),
+            (r#"{"devices":[{"id":"d1"},{"id":"d2"}]}"#, vec!["d1", "d2"]),
+            (r#"{"devices":["d1","d2"]}"#, vec!["d1", "d2"]),
+            (r#"{"devices":{"d1":{"name":"n"},"d2":{}}}"#, vec!["d1", "d2"]),
+            (r#"{"deviceIDs":["d1"],"users":["u"]}"#, vec!["d1"]),
+            (r#"{"id":"d1","name":"n"}"#, vec!["d1"]),
+            (r#"{"ids":["d1"]}"#, vec!["d1"]),
+            (r#""d1""#, vec!["d1"]),
+            (r#"{"deviceID":17}"#, vec!["17"]),
+            (r#"{"deviceID":null}"#, vec![]),
+            (r#"{"deviceID":""}"#, vec![]),
+            (&format!(r#"{{"deviceID":{long}}}"#), vec![]),
+            (r#"{"name":"n","userID":"u","target":"d1"}"#, vec![]),
+            (r#"{"what":{"subject":"d1"}}"#, vec![]),
+            ("{}", vec![]),
+            ("null", vec![]),
+        ] {
+            let text = format!(r#"{{"header":{{"tokenInfo":{{"id":"t"}}}},"teamDeviceRemovedEvent":{payload}}}"#);
+            assert_eq!(texts(&devices_named(&text, "teamDeviceRemovedEvent")), expected, "{payload}");
+        }
+        assert!(devices_named("not json", "teamDeviceRemovedEvent").is_empty());
+    }
+
+    #[test]
+    fn a_computer_is_known_by_its_name_too() {
+        let name = |payload: &str| computer_name(&format!(r#"{{"e":{payload}}}"#), "e");
+        assert_eq!(name(r#"{"name":"Render 7"}"#).as_deref(), Some("Render 7"));
+        assert_eq!(name(r#"{"device":{"name":"Render 7"},"name":"other"}"#).as_deref(), Some("Render 7"));
+        assert_eq!(name(r#"{"computerName":"Render 7"}"#).as_deref(), Some("Render 7"));
+        assert_eq!((name(r#"{"name":""}"#), name("{}"), name("[]")), (None, None, None));
     }
 
     #[test]
     fn only_removals_of_computers_are_removals() {
         assert!(tells_of_removal("teamDeviceRemovedEvent") && tells_of_removal("teamComputerDeletedEvent"));
+        assert!(tells_of_addition("teamDeviceAddedEvent") && !tells_of_addition("teamDeviceRemovedEvent"));
         for other in [
             "teamUserRemovedEvent",
             "teamDeviceAddedEvent",

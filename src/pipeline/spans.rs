@@ -176,6 +176,7 @@ impl Round<'_> {
         for window in self.index.overlapping(leaf.range) {
             let part = clip(leaf.range, window).expect("BUG: the window overlaps the leaf");
             let mut change = WindowChange::new(self.stream, window, read_at);
+            change.ended_at = self.ctx.service().now().max(read_at);
             (change.walks, change.requests) = (leaf.stats.walks, leaf.stats.requests);
             if let Some(held) = self.windows.get(&window.start) {
                 (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());

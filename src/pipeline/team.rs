@@ -79,12 +79,12 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
         round.failures.push((None, error.into()));
     }
     (round.committed, round.left) = (ctx.totals(), ctx.left.all());
-    remember(ctx, &round).await;
+    remember(ctx).await;
     round
 }
 
 /// What later runs of this process should know.
-async fn remember(ctx: &TeamContext, round: &TeamRound) {
+async fn remember(ctx: &TeamContext) {
     let noted = ctx.pending(|batch| batch.notes.clone()).await.unwrap_or_default();
     for stream in Stream::ALL.into_iter().filter(|stream| ctx.settings.reads(*stream)) {
         let quiet = noted.get(&stream).and_then(|note| note.read_points.last().copied());
@@ -94,9 +94,6 @@ async fn remember(ctx: &TeamContext, round: &TeamRound) {
             ctx.memory.note_point(stream, point);
         }
     }
-    if !ctx.settings.reads(Stream::Connections) {
-        ctx.memory.tell_removals(round.committed.removals.clone());
-    }
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
@@ -104,7 +101,8 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.plan_span = plan_span(ctx, &mut round.name).await?;
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
-    if ctx.with_state(|state| state.devices.is_empty()) && !ctx.memory.has_looked() {
+    if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
+        // A computer that is removed during the first reading is known by then.
         note_computers(ctx, now, None).await?;
     }
     note_quiet_streams(ctx).await?;
@@ -134,7 +132,6 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         && !ctx.is_unfinished();
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
-    let waiting = ctx.memory.removals();
     if ctx.settings.reads(Stream::Connections) {
         let read = is_read.then(|| ConnectionsRead {
             point: ReadPoint { at: ctx.service().now(), read_to: now },
@@ -146,14 +143,15 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         note_computers(ctx, now, read).await?;
     }
     ctx.commit().await?;
-    if is_read {
-        ctx.memory.forget_removals(&waiting);
-        ctx.memory.note_look();
-    }
     catch_up(ctx).await?;
     seal(ctx).await?;
     round.looks = look(ctx).await;
     Ok(())
+}
+
+/// Whether a reading of connections has begun.
+fn has_begun(state: &TeamState) -> bool {
+    state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
 }
 
 /// The plan's span, and the team's name with it: asked for, unless this process knows it from not long ago.

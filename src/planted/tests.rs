@@ -8,12 +8,16 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 22] = [
+const CAUGHT: [(Bug, &[Fault]); 26] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
     (Bug::FutureUnread, &[Fault::ManyDays]),
     (Bug::NoRemovalGap, &[Fault::ComputerRemoved]),
+    (Bug::StrangersForgotten, &[Fault::ShortLived]),
+    (Bug::FirstReadingForgotten, &[Fault::InFirstReading]),
+    (Bug::NoLateness, &[Fault::LateOfRemoved]),
+    (Bug::RemovedBeforeForgotten, &[Fault::RemovedBefore]),
     (Bug::GapFromBeginning, &[Fault::ComputerRemoved]),
     (Bug::NoSpanGap, &[Fault::ShortRetention]),
     (Bug::BehindForgotten, &[Fault::ShortRetention]),

@@ -70,6 +70,10 @@ pub fn removal(number: u64, at: i64, device: &str) -> String {
     )
 }
 
+pub fn told(name: &str, at: i64, payload: &str) -> String {
+    format!("{{\"header\":{{\"eventTimestampUnixNano\":{at}}},\"{name}\":{payload}}}")
+}
+
 /// Time in seconds.
 pub fn billing(number: u64, at: i64, name: &str) -> String {
     format!(

@@ -210,4 +210,11 @@ impl World {
             self.add(Kind::Activity, i128::from(at) * SECOND, None, text);
         }
     }
+
+    /// As [`World::remove_computer`]; activity tells of it with `payload`.
+    pub fn remove_computer_saying(&mut self, device: &str, at: i64, payload: &str) {
+        self.remove_computer(device, at, false);
+        let text = events::told("teamDeviceRemovedEvent", at * 1_000_000_000, payload);
+        self.add(Kind::Activity, i128::from(at) * SECOND, None, text);
+    }
 }

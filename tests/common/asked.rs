@@ -64,6 +64,7 @@ fn add_day(draft: &mut Draft, team: &TeamId, day: &str) {
         events: 3,
         late: 0,
         settled_at: Some(window.end.plus(Duration::from_secs(900))),
+        confirmed_at: None,
         rescans: 0,
         confirmed: Vec::new(),
         unstable: Vec::new(),

@@ -248,6 +248,7 @@ impl Day {
             events,
             late: 0,
             settled_at: (state != WindowState::Provisional).then(|| window.end.plus(HOUR)),
+            confirmed_at: None,
             rescans: 0,
             confirmed: Vec::new(),
             unstable: Vec::new(),

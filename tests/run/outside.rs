@@ -295,7 +295,8 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_of_them() {
         );
         scene.sql(&query).first().cloned()
     });
-    assert!(gap["n"].as_u64().unwrap() < 12, "the last quiet poll was seconds before: {gap}");
+    // It reaches back by the lag, in which events may appear late.
+    assert!(gap["n"].as_u64().unwrap() < 900 + 12, "the last quiet poll was seconds before: {gap}");
     pause(Duration::from_secs(4));
     assert_eq!(scene.count("findings where kind = 'gap'"), 1, "it is recorded once");
     daemon.stop();

@@ -71,7 +71,7 @@ pub fn team(plan_span: Option<i64>) -> Bytes {
 }
 
 pub fn devices(team: &Team, now: Instant) -> Bytes {
-    let here = team.devices.iter().filter(|device| now.nanos() < device.removed);
+    let here = team.devices.iter().filter(|device| (device.added..device.removed).contains(&now.nanos()));
     let ids: Vec<String> = here.map(|device| format!(r#"{{"id":"{}"}}"#, device.id)).collect();
     format!(r#"{{"devices":[{}]}}"#, ids.join(",")).into()
 }

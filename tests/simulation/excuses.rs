@@ -1,12 +1,15 @@
 //! Why an event of the truth may be missing: a gap says so, or nobody could have read it.
 
-use annals::archive::{FindingKind, TeamState};
+use annals::archive::{Finding, FindingKind, TeamState};
 use annals::model::{Instant, Stream};
 
 use super::plan::{DAY, HOUR, Plan};
 use super::run::Run;
 use super::service::Inner;
-use super::world::{Event, Gone, NANO, NEVER};
+use super::world::{Device, Event, Gone, NANO, NEVER};
+
+/// The subject of findings of a computer that nothing names.
+pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
 
 pub struct Excuses<'a> {
     plan: &'a Plan,
@@ -14,7 +17,7 @@ pub struct Excuses<'a> {
     troubles: &'a [i64],
     disk: Vec<i64>,
     looks: &'a [i64],
-    devices: Vec<String>,
+    devices: &'a [Device],
 }
 
 /// What is accounted for.
@@ -29,6 +32,8 @@ pub enum Excuse {
     LostWithProcess,
     /// It appeared after the last re-scan of its window.
     AfterLastRescan,
+    /// Its computer was removed, a gap says so, and it was later than the lag when it appeared.
+    LaterThanLag,
     /// The plan's span had passed before it appeared, or so soon after that no poll could see it.
     OutOfSpan,
 }
@@ -36,7 +41,7 @@ pub enum Excuse {
 impl<'a> Excuses<'a> {
     pub fn new(run: &'a Run, inner: &'a Inner, team: usize, state: &'a TeamState) -> Self {
         let disk = run.disk.inner().failures.clone();
-        let devices = inner.teams[team].devices.iter().map(|device| device.id.clone()).collect();
+        let devices = &inner.teams[team].devices[..];
         let (troubles, looks) = (&inner.seen.troubles[team], &inner.seen.looks[team]);
         Self { plan: &run.plan, state, troubles, disk, looks, devices }
     }
@@ -66,6 +71,9 @@ impl<'a> Excuses<'a> {
         if event.from > window_end + 72 * HOUR * NANO {
             return Some(Excuse::AfterLastRescan);
         }
+        if event.gone == Some(Gone::Removed) && self.is_later_than_lag(event) {
+            return Some(Excuse::LaterThanLag);
+        }
         match event.gone {
             Some(Gone::Deleted | Gone::Edited) => Some(Excuse::DeletedUnread),
             _ if event.flaps.is_some() => Some(Excuse::DeletedUnread),
@@ -78,7 +86,7 @@ impl<'a> Excuses<'a> {
     pub fn is_in_gap(&self, event: &Event) -> bool {
         self.state.gaps().filter(|gap| gap.stream == Some(event.stream)).any(|gap| {
             let (from, to) = (gap.from.map_or(i64::MIN, Instant::nanos), gap.to.map_or(NEVER, Instant::nanos));
-            let of_computer = self.devices.iter().position(|device| *device == gap.subject);
+            let of_computer = self.devices.iter().position(|device| device.id == gap.subject);
             // The service's clock is told in whole seconds.
             let is_inside = from - NANO <= event.at && event.at < to + NANO;
             is_inside && (of_computer.is_none() || of_computer == event.device)
@@ -93,10 +101,32 @@ impl<'a> Excuses<'a> {
         };
         let first_look = self.looks.first().copied().unwrap_or(NEVER);
         let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_look - (span - 2 * HOUR) * NANO);
-        let was_removed = event.until <= first_look;
+        // Where activity tells of the removal, a finding must.
+        let device = event.device.map(|n| &self.devices[n]);
+        let is_told = event.gone == Some(Gone::Removed) && device.is_some_and(|device| device.is_told);
+        let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_look };
         begins(event.stream).is_none_or(|begins| event.at < begins.nanos())
             || (event.stream == Stream::Connections && was_hidden)
             || was_removed
+    }
+
+    /// Whether a finding says that its computer was removed before the first reading.
+    fn is_removed_before(&self, event: &Event) -> bool {
+        let findings = self.state.findings.iter().map(|(_, finding)| finding);
+        findings.filter(|finding| finding.kind == FindingKind::RemovedBefore).any(|finding| {
+            let is_its = event.device.is_some_and(|n| self.devices[n].id == finding.subject);
+            let (from, to) = (finding.from.map_or(i64::MAX, Instant::nanos), finding.to.map_or(0, Instant::nanos));
+            (is_its || finding.subject == UNKNOWN_COMPUTER) && from <= event.at && event.at < to + NANO
+        })
+    }
+
+    /// Whether it appeared later than the gap of its computer reaches back, and than the configured lag.
+    fn is_later_than_lag(&self, event: &Event) -> bool {
+        let is_late = event.from - event.at > i64::try_from(self.plan.settings.lag.as_nanos()).unwrap();
+        let is_its =
+            |subject: &str| subject == UNKNOWN_COMPUTER || event.device.is_some_and(|n| self.devices[n].id == subject);
+        let is_told = |gap: &Finding| gap.to.is_some_and(|to| to.nanos() + NANO >= event.until);
+        is_late && self.state.gaps().any(|gap| is_its(&gap.subject) && is_told(gap))
     }
 
     /// Whether what was read then may have been lost before its commit.

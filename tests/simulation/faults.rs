@@ -78,6 +78,10 @@ named! {
         ManyDays "F71" "events on a great many days",
         CompactionCrash "F72" "killed while replaced files are taken away",
         OddSessions "F73" "sessions without an end, over weeks, backwards, or with ids used again",
+        ShortLived "F79" "a computer is added, used and removed before anybody lists it",
+        InFirstReading "F80" "a computer is removed during the first reading",
+        LateOfRemoved "F81" "events of a computer appear late, and it is removed before a re-scan",
+        RemovedBefore "F82" "a computer was removed before the first reading, inside the archive's span",
     }
 }
 
@@ -102,6 +106,7 @@ named! {
         SpanGap "plan gap" "a gap of the plan's span",
         BillingGap "billing gap" "a gap of the billing ledger",
         GapClosed "gap closed" "a gap that turned out to have lost nothing",
+        RemovedBefore "removed before" "a computer that was removed before the first reading",
         Late "late" "an event first seen on a re-scan",
         Revision "revision" "a second body of the same id",
         NoLongerServed "no longer served" "an archived event that is not there any more",
@@ -121,9 +126,14 @@ named! {
 }
 
 impl Fault {
+    /// Computers that come and go: drawn by themselves, beside the others of a world.
+    pub const OF_COMPUTERS: [Fault; 4] =
+        [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
+
     /// Those that are a world's own. Lists that lag are shown to the readers of every world.
     pub fn drawn() -> Vec<Fault> {
-        Self::ALL.iter().copied().filter(|fault| *fault != Fault::StaleList).collect()
+        let is_drawn = |fault: &Fault| *fault != Fault::StaleList && !Self::OF_COMPUTERS.contains(fault);
+        Self::ALL.iter().copied().filter(is_drawn).collect()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod answers;
 #[path = "../awkward/chance.rs"]
 pub mod chance;
 pub mod clock;
+pub mod computers;
 pub mod draw;
 pub mod excuses;
 pub mod faults;

@@ -12,13 +12,13 @@ use annals::clock::Clock;
 use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
 use annals::pipeline::Settings;
 
-use super::excuses::Excuses;
+use super::excuses::{Excuses, UNKNOWN_COMPUTER};
 use super::faults::{Fault, Rare};
 use super::plan::{DAY, HOUR};
 use super::run::Run;
 use super::sessions;
 use super::texts::SECRET;
-use super::world::{Event, NANO, Team};
+use super::world::{Device, Event, NANO, Team};
 
 /// Every law that was broken, in words.
 pub fn check(run: &mut Run) -> Vec<String> {
@@ -171,11 +171,20 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
         let odd = state.findings.iter().find(|(_, finding)| odd.contains(&finding.kind));
         broken.extend(odd.map(|(_, finding)| format!("I5: nothing went wrong, and yet: {finding:?}")));
     }
+    let learned = state.streams.get(&Stream::Connections).map_or(0, |held| held.learned_lag_seconds);
+    let lag = plan.settings.lag.max(Duration::from_secs(learned));
     for gap in state.gaps() {
         let (Some(from), Some(to)) = (gap.from, gap.to) else {
             broken.push(format!("I5: a gap without an end: {gap:?}"));
             continue;
         };
+        if gap.subject == UNKNOWN_COMPUTER {
+            let is_told = |device: &Device| device.is_told && (device.removed - to.nanos()).abs() <= NANO;
+            if !team.devices.iter().any(is_told) {
+                broken.push(format!("I5: nothing was removed then: {gap:?}"));
+            }
+            continue;
+        }
         let Some(removed) = of_removed(gap) else { continue };
         if removed == super::world::NEVER {
             broken.push(format!("I5: {} was never removed: {gap:?}", gap.subject));
@@ -189,11 +198,24 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
         let troubles = &inner.seen.troubles[number];
         let in_trouble = troubles.iter().any(|at| (since - 3 * HOUR * NANO..to.nanos() + 3 * HOUR * NANO).contains(at));
         let slack = polls + if in_trouble { 4 * HOUR * NANO } else { 5 * 60 * NANO };
-        if last.is_some() && from.nanos() < since - slack {
+        // The part that is possible alone reaches back by the lag.
+        let certain = certain_from(gap).unwrap_or(from);
+        if gap.reason.contains("of this time are missing only") {
+            continue;
+        }
+        if certain.since(from) > lag + Duration::from_secs(1) {
+            broken.push(format!("I5: more is possible than may be late: {gap:?}, lag {lag:?}"));
+        }
+        if last.is_some() && certain.nanos() < since - slack {
             let read = Instant::from_nanos(since);
             broken.push(format!("I5: a gap of more than the outage: {gap:?}, last read {read}"));
         }
     }
+}
+
+/// Where the part of a gap begins that was not read at all.
+fn certain_from(gap: &Finding) -> Option<Instant> {
+    gap.reason.split_once(" from ")?.1.split_once(" on ")?.0.parse().ok()
 }
 
 /// I12, for every byte that is kept.
@@ -231,6 +253,7 @@ fn note_rare(run: &Run, state: &TeamState) {
             FindingKind::Gap if finding.subject == "unstable" => Rare::Unstable,
             FindingKind::Gap => Rare::DeviceGap,
             FindingKind::GapClosed => Rare::GapClosed,
+            FindingKind::RemovedBefore => Rare::RemovedBefore,
             FindingKind::Late => Rare::Late,
             FindingKind::ChangedUpstream => Rare::Revision,
             FindingKind::NoLongerServed => Rare::NoLongerServed,

@@ -122,7 +122,7 @@ impl Plan {
             is_old: false,
             habits: [Habits::default(), Habits::default()],
             habits_change: draw.between(start, calm_from),
-            faults: faults(&mut draw),
+            faults: faults(seed, &mut draw),
             spells: Vec::new(),
             lives: Vec::new(),
             clock_steps: Vec::new(),
@@ -204,10 +204,14 @@ fn partitions(seed: u64) -> [Partition; 2] {
 }
 
 /// In one of eight worlds nothing goes wrong.
-fn faults(draw: &mut Draw) -> BTreeSet<Fault> {
+fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let drawn = Fault::drawn();
     let count = if draw.below(8) == 0 { 0 } else { draw.count(1, 9) };
-    (0..count).map(|_| draw.pick(&drawn)).collect()
+    let mut faults: BTreeSet<Fault> = (0..count).map(|_| draw.pick(&drawn)).collect();
+    let mut draw = Draw::of(seed, "computers");
+    let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0);
+    faults.extend(of_computers);
+    faults
 }
 
 fn schedule(poll: i64) -> Schedule {

@@ -68,7 +68,7 @@ const LAWS: &str = "\
 | I2 | what was read and committed is archived, whatever became of it upstream |
 | I3 | every archived event has bytes that were served |
 | I4 | no event stands there more often than it existed at one time |
-| I5 | a world without faults records no gap; a removal's gap is no longer than the outage before it and two polls |
+| I5 | a world without faults records no gap; a removal's gap is no longer than the outage before it and two polls, and its part that is possible alone no longer than the lag |
 | I6 | an acknowledged line survives every crash, and the chain goes on from it; who reads on from a snapshot sees what the whole ledger says |
 | I7 | settled windows stay settled, sealed files never change |
 | I8 | the same seed twice gives the same archive, byte for byte |
@@ -108,7 +108,10 @@ const ASSUMED: &str = "\
 | a body that was replaced before it was read | cannot be known; a body that was read stays, the next is a finding `changed_upstream` |
 | of equal events without ids, one deleted and one born between two reads | cannot be known |
 | of equal billing entries without ids, those beyond what one answer shows at once | a finding `gap` of `billing`, of the second that they all have; cannot be known where they come later than the last re-scan |
-| what a removed computer had connected since the last read | a finding `gap` of that computer |
+| what a removed computer had connected since the last read | a finding `gap` of that computer, or of `unknown_computer` where activity does not say which; it begins earlier by the lag |
+| what a removed computer had connected, and the service showed later than the lag | the same gap names the removal; how late events may be cannot be known |
+| what a computer had connected that was removed before the first reading | a finding `removed_before`, where activity tells of it |
+| what a computer had connected that no list ever showed, where activity does not tell of its removal | cannot be known |
 | what passed out of the plan's span during an outage | a finding `gap` of `plan_span`; before that the time left is shown |
 | more than ten billing entries between two polls | a finding `gap` of `billing` |
 ";

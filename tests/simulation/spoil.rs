@@ -2,6 +2,7 @@
 
 use annals::model::{Digest, Stream};
 
+use super::computers;
 use super::draw::Draw;
 use super::faults::Fault;
 use super::plan::{DAY, HOUR, MINUTE};
@@ -29,6 +30,10 @@ pub fn spoil(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw) {
         Fault::Flapping => flapping(draft, draw),
         Fault::BillingBurst => burst(draft, draw),
         Fault::OddSessions => odd_sessions(draft, draw),
+        Fault::ShortLived => computers::short_lived(draft, draw),
+        Fault::InFirstReading => computers::in_first_reading(draft, draw),
+        Fault::LateOfRemoved => computers::late(draft, draw),
+        Fault::RemovedBefore => computers::before(draft, draw),
         _ => {}
     }
 }
@@ -48,7 +53,7 @@ fn some(draft: &Draft<'_>, draw: &mut Draw, stream: Stream, most: usize) -> Vec<
 }
 
 /// A moment of the time in which faults happen, in nanoseconds.
-fn moment(draft: &Draft<'_>, draw: &mut Draw) -> i64 {
+pub fn moment(draft: &Draft<'_>, draw: &mut Draw) -> i64 {
     draw.between(draft.plan.start + 2 * HOUR, draft.plan.calm_from - 76 * HOUR) * NANO
 }
 
@@ -96,6 +101,7 @@ fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
         let text = texts::removal(at, &draft.devices[n].id.clone());
         let told = draft.add(Stream::Activity, at, None, text, false);
         draft.events[told].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
+        draft.devices[n].is_told = true;
     }
 }
 

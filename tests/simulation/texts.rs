@@ -68,8 +68,39 @@ pub fn twin(time: i64) -> String {
 }
 
 pub fn removal(time: i64, device: &str) -> String {
+    removal_as(time, device, Shape::Inside)
+}
+
+/// How the removal of a computer says which one it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Inside,
+    Beside,
+    List,
+    OddPlace,
+    Name,
+    Nothing,
+}
+
+impl Shape {
+    pub const ALL: [Self; 6] = [Self::Inside, Self::Beside, Self::List, Self::OddPlace, Self::Name, Self::Nothing];
+}
+
+pub fn removal_as(time: i64, device: &str, shape: Shape) -> String {
+    let payload = match shape {
+        Shape::Inside => format!(r#"{{"device":{{"id":"{device}"}}}}"#),
+        Shape::Beside => format!(r#"{{"deviceID": "{device}","name":"pc {device}","userID":"u1"}}"#),
+        Shape::List => format!(r#"{{"devices":["{device}"]}}"#),
+        Shape::OddPlace => format!(r#"{{"what":{{"subject":"{device}"}}}}"#),
+        Shape::Name => format!(r#"{{"name":"pc {device}"}}"#),
+        Shape::Nothing => "{}".to_owned(),
+    };
+    format!(r#"{{"header":{{"eventTimestampUnixNano":{time}}},"teamDeviceRemovedEvent":{payload}}}"#)
+}
+
+pub fn addition(time: i64, device: &str) -> String {
     format!(
-        r#"{{"header":{{"eventTimestampUnixNano":{time}}},"teamDeviceRemovedEvent":{{"device":{{"id":"{device}"}}}}}}"#
+        r#"{{"header":{{"eventTimestampUnixNano":{time}}},"teamDeviceAddedEvent":{{"deviceID":"{device}","name":"pc {device}"}}}}"#
     )
 }
 

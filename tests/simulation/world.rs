@@ -54,7 +54,11 @@ pub struct Event {
 #[derive(Debug, Clone)]
 pub struct Device {
     pub id: String,
+    /// From when to when it is listed.
+    pub added: i64,
     pub removed: i64,
+    /// Activity tells of its removal.
+    pub is_told: bool,
 }
 
 pub struct Team {
@@ -90,7 +94,8 @@ pub fn teams(plan: &Plan) -> Vec<Team> {
 fn team(plan: &Plan, n: usize) -> Team {
     let mut draw = Draw::of(plan.seed, &format!("team {n}"));
     let name = format!("team-{n}");
-    let devices = (0..draw.count(2, 5)).map(|d| Device { id: format!("{name}-d{d}"), removed: NEVER }).collect();
+    let device = |d| Device { id: format!("{name}-d{d}"), added: i64::MIN, removed: NEVER, is_told: false };
+    let devices = (0..draw.count(2, 5)).map(device).collect();
     let mut draft = Draft { plan, devices, events: Vec::new(), name: name.clone(), born: 0 };
     let history = draw.between(2, 6);
     for day in plan.start / DAY - history..=plan.calm_from / DAY {

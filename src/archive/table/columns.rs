@@ -9,7 +9,7 @@ use arrow::datatypes::Int64Type;
 use crate::model::{EventRow, Instant, RowRef, Stream, TeamId};
 
 use super::batch::EventBuilder;
-use super::column::{CONNECTION_ID, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, RAW};
+use super::column::{CONNECTION_ID, DEVICE_ID, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, RAW};
 use super::digest::RowsHasher;
 use super::rows::event_rows;
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
@@ -36,6 +36,8 @@ pub struct ColumnsRow<'a> {
     pub event_type: &'a str,
     /// None where the row names none, and in streams that have none.
     pub connection_id: Option<&'a str>,
+    /// As `connection_id`.
+    pub device_id: Option<&'a str>,
     pub raw: &'a str,
 }
 
@@ -108,6 +110,7 @@ struct Looked<'a> {
     ids: &'a StringArray,
     types: &'a StringArray,
     connections: Option<&'a StringArray>,
+    devices: Option<&'a StringArray>,
     raw: &'a StringArray,
 }
 
@@ -121,16 +124,19 @@ impl<'a> Looked<'a> {
             ids: always(EVENT_ID),
             types: always(EVENT_TYPE),
             connections: text(CONNECTION_ID),
+            devices: text(DEVICE_ID),
             raw: always(RAW),
         }
     }
 
     fn row(&self, at: usize) -> ColumnsRow<'a> {
+        let named = |ids: Option<&'a StringArray>| ids.and_then(|ids| ids.is_valid(at).then(|| ids.value(at)));
         ColumnsRow {
             time: Instant::from_nanos(self.times.value(at)),
             event_id: self.ids.value(at),
             event_type: self.types.value(at),
-            connection_id: self.connections.and_then(|ids| ids.is_valid(at).then(|| ids.value(at))),
+            connection_id: named(self.connections),
+            device_id: named(self.devices),
             raw: self.raw.value(at),
         }
     }

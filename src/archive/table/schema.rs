@@ -28,11 +28,12 @@ pub mod column {
     pub const TOKEN_INFO: &str = "token_info";
     pub const PAYLOAD: &str = "payload";
     pub const CONNECTION_ID: &str = "connection_id";
+    pub const DEVICE_ID: &str = "device_id";
     pub const FIRST_EVENT_AT: &str = "first_event_at";
     /// What `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [
         CONNECTION_ID,
-        "device_id",
+        DEVICE_ID,
         "computer_host_name",
         "tunnel_id",
         "source_type",

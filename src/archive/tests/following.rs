@@ -61,6 +61,7 @@ fn a_line_changes_what_it_says_and_nothing_else() {
     let devices = |added: &[&str], removed: &[&str]| DeviceDelta {
         added: added.iter().map(|id| (*id).into()).collect(),
         removed: removed.iter().map(|id| (*id).into()).collect(),
+        ..DeviceDelta::default()
     };
     let mark = SessionsMark { rules: 7, through: None, until: None };
     let begun = Body {

@@ -125,6 +125,7 @@ pub fn record(window: Range, state: WindowState, events: u64) -> WindowRecord {
         events,
         late: 0,
         settled_at: None,
+        confirmed_at: None,
         rescans: 0,
         confirmed: Vec::new(),
         unstable: Vec::new(),

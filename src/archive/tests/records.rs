@@ -35,7 +35,7 @@ fn release(path: &str, raw: &[u8], kept: usize) -> Release {
 
 fn devices(added: &[&str], removed: &[&str]) -> DeviceDelta {
     let ids = |ids: &[&str]| ids.iter().map(|id| (*id).into()).collect();
-    DeviceDelta { added: ids(added), removed: ids(removed) }
+    DeviceDelta { added: ids(added), removed: ids(removed), ..DeviceDelta::default() }
 }
 
 fn review(reviewer: &str) -> ReviewRecord {

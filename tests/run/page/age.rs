@@ -60,6 +60,7 @@ fn window(day: u32) -> WindowRecord {
         events: 0,
         late: 0,
         settled_at: Some(start.plus(DAY + HOUR)),
+        confirmed_at: None,
         rescans: 3,
         confirmed: Vec::new(),
         unstable: Vec::new(),

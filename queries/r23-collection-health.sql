@@ -11,6 +11,7 @@
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
 -- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span or a removal has passed over them, so they cannot be read later
 -- note: events read again or served twice are recognised and not kept, and not counted: there is no column for duplicates; unknown_fields counts those of people and computers, an event's own are kept inside its text
+-- note: removed_before counts computers that were removed before the day was first read: their connections are not in it
 -- note: clock_steps counts times this machine's clock was found set back; polls are requests that read the day's windows
 WITH grid AS (
     SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
@@ -49,6 +50,11 @@ WITH grid AS (
     FROM day d JOIN standing s ON s.kind = 'gap' AND s.team_id = d.team_id AND s.stream = d.stream
         AND (s.from_time IS NULL OR s.from_time < d.next_day) AND (s.to_time IS NULL OR s.to_time > d.day_utc)
     GROUP BY ALL
+), removed AS (
+    SELECT d.team_id, d.stream, d.day_utc, count(DISTINCT s.subject) AS removed_before
+    FROM day d JOIN standing s ON s.kind = 'removed_before' AND s.team_id = d.team_id AND s.stream = d.stream
+        AND s.from_time < d.next_day AND s.to_time > d.day_utc
+    GROUP BY ALL
 ), other AS (
     SELECT d.team_id, d.stream, d.day_utc,
         coalesce(sum(s."count") FILTER (WHERE s.kind = 'quarantined'), 0)::BIGINT AS quarantined,
@@ -65,7 +71,7 @@ WITH grid AS (
     FROM standing WHERE kind IN ('clock_regression', 'unknown_field') GROUP BY ALL
 ), joined AS (
     SELECT d.*, h.windows, h.provisional, h.seconds, h.polls, h.events, h.late, h.settled_at, u.usual,
-        coalesce(g.gaps, 0) AS gaps, g.from_at, g.to_at, g.reasons, g.is_permanent,
+        coalesce(r.removed_before, 0) AS removed_before, coalesce(g.gaps, 0) AS gaps, g.from_at, g.to_at, g.reasons, g.is_permanent,
         coalesce(o.quarantined, 0) AS quarantined, coalesce(o.new_event_types, 0) AS new_event_types,
         coalesce(o.changed_upstream, 0) AS changed_upstream, coalesce(o.anomalies, 0) AS anomalies,
         coalesce(o.silences, 0) AS silences, coalesce(c.clock_steps, 0) AS clock_steps, coalesce(c.unknown_fields, 0) AS unknown_fields,
@@ -74,6 +80,7 @@ WITH grid AS (
         LEFT JOIN held h ON h.team_id = d.team_id AND h.stream = d.stream AND h.day_utc = d.day_utc
         LEFT JOIN usual u ON u.team_id = d.team_id AND u.stream = d.stream AND u.weekday = dayofweek(d.day_utc)
         LEFT JOIN gap g ON g.team_id = d.team_id AND g.stream = d.stream AND g.day_utc = d.day_utc
+        LEFT JOIN removed r ON r.team_id = d.team_id AND r.stream = d.stream AND r.day_utc = d.day_utc
         LEFT JOIN other o ON o.team_id = d.team_id AND o.stream = d.stream AND o.day_utc = d.day_utc
         LEFT JOIN whole_team c ON c.team_id = d.team_id AND c.day_utc = d.day_utc
 ), judged AS (
@@ -85,12 +92,12 @@ WITH grid AS (
 )
 SELECT team_id, stream AS source, day_utc, state, windows, polls, events, late, usual::BIGINT AS usual_events, is_quiet,
     gaps, local_time(from_at, $tz) AS gap_from_local, local_time(to_at, $tz) AS gap_to_local, reasons AS gap_reasons,
-    coalesce(is_permanent, false) AS is_permanent, quarantined, new_event_types, changed_upstream, anomalies, clock_steps, unknown_fields,
+    coalesce(is_permanent, false) AS is_permanent, removed_before, quarantined, new_event_types, changed_upstream, anomalies, clock_steps, unknown_fields,
     local_time(settled_at, $tz) AS settled_local,
     CASE WHEN is_permanent THEN 'critical' WHEN gaps > 0 THEN 'high'
         WHEN state IN ('not read', 'read in part') AND is_due THEN 'high'
         WHEN state = 'provisional' AND is_due THEN 'medium'
-        WHEN is_quiet OR clock_steps > 0 OR anomalies > 0 THEN 'medium' WHEN quarantined > 0 THEN 'low'
+        WHEN removed_before > 0 OR is_quiet OR clock_steps > 0 OR anomalies > 0 THEN 'medium' WHEN quarantined > 0 THEN 'low'
         WHEN new_event_types > 0 OR changed_upstream > 0 OR unknown_fields > 0 THEN 'info' END AS severity
 FROM judged
 ORDER BY team_id, source, day_utc;

@@ -117,6 +117,8 @@ impl StreamCoverage {
             lines.push(format!("coverage: {place}: {}", self.sentence()));
         }
         lines.extend(self.gaps.iter().map(|gap| format!("gap: {place}: {}", gap.sentence())));
+        let removed = self.removed_before.iter();
+        lines.extend(removed.map(|computer| format!("removed before: {place}: {}", computer.sentence())));
     }
 
     /// `complete, 30 windows settled`, or what is amiss.
@@ -136,6 +138,9 @@ impl StreamCoverage {
         }
         if !self.gaps.is_empty() {
             parts.push(format!("{} gaps", self.gaps.len()));
+        }
+        if !self.removed_before.is_empty() {
+            parts.push(format!("without {} computers that were removed before it was read", self.removed_before.len()));
         }
         parts.join(", ")
     }

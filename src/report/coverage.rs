@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::archive::WindowState;
+use crate::archive::{Finding, FindingKind, WindowState};
 use crate::model::{Instant, Range, Stream, TeamId};
 
 use super::data::{TeamLook, ViewData};
@@ -32,7 +32,7 @@ pub struct StreamCoverage {
     pub team: String,
     /// None for gaps that belong to no stream.
     pub stream: Option<Stream>,
-    /// The whole period is settled, and nothing in it is a gap.
+    /// The whole period is settled, nothing in it is a gap, and no computer was removed before it was read.
     pub complete: bool,
     /// Where the archive begins; none before the first reading.
     pub begins: Option<Instant>,
@@ -47,6 +47,8 @@ pub struct StreamCoverage {
     /// The part behind the last window: not read yet.
     pub not_yet_read: Option<Span>,
     pub gaps: Vec<GapInside>,
+    /// Computers that were removed before this part of the period was first read: their connections are not in it.
+    pub removed_before: Vec<GapInside>,
 }
 
 /// The coverage of `period`, a stream a line, of one team or of all.
@@ -54,9 +56,11 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
     let mut found = Vec::new();
     for look in data.teams.iter().filter(|look| team.is_none_or(|team| *team == look.team_id)) {
         let mut gaps = gaps_inside(data, &look.team_id, period);
+        let of_team = data.findings.iter().filter(|row| row.team_id == look.team_id).map(|row| &row.finding);
+        let mut removed = inside(of_team.filter(|finding| finding.kind == FindingKind::RemovedBefore), period);
         for stream in Stream::ALL {
-            let gaps = gaps.remove(&Some(stream)).unwrap_or_default();
-            found.push(of_stream(data, look, stream, period, gaps));
+            let of = |of: &mut BTreeMap<_, Vec<GapInside>>| of.remove(&Some(stream)).unwrap_or_default();
+            found.push(of_stream(data, look, stream, period, (of(&mut gaps), of(&mut removed))));
         }
         if let Some(gaps) = gaps.remove(&None) {
             let team = look.team_id.to_string();
@@ -78,12 +82,18 @@ fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
         missing: Vec::new(),
         not_yet_read: None,
         gaps: Vec::new(),
+        removed_before: Vec::new(),
     }
 }
 
 fn gaps_inside(data: &ViewData, team: &TeamId, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
+    inside(data.standing_gaps(team).map(|row| &row.finding), period)
+}
+
+/// The findings that touch the period, by their stream and in the order of time.
+fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
     let mut found: BTreeMap<Option<Stream>, Vec<GapInside>> = BTreeMap::new();
-    for gap in data.standing_gaps(team).map(|row| &row.finding) {
+    for gap in findings {
         let overlaps = gap.from.is_none_or(|from| from < period.end) && gap.to.is_none_or(|to| period.start < to);
         // A gap of one moment is inside where that moment is.
         let is_moment = gap.from == gap.to && gap.from.is_some_and(|at| period.owns(at));
@@ -102,7 +112,13 @@ fn gaps_inside(data: &ViewData, team: &TeamId, period: Range) -> BTreeMap<Option
     found
 }
 
-fn of_stream(data: &ViewData, look: &TeamLook, stream: Stream, period: Range, gaps: Vec<GapInside>) -> StreamCoverage {
+fn of_stream(
+    data: &ViewData,
+    look: &TeamLook,
+    stream: Stream,
+    period: Range,
+    (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),
+) -> StreamCoverage {
     let mut windows: Vec<(Range, WindowState)> = data
         .coverage
         .iter()
@@ -110,7 +126,7 @@ fn of_stream(data: &ViewData, look: &TeamLook, stream: Stream, period: Range, ga
         .map(|row| (row.window.range, row.window.state))
         .collect();
     windows.sort_unstable();
-    let mut covered = StreamCoverage { gaps, ..unread(look.team_id.to_string(), Some(stream)) };
+    let mut covered = StreamCoverage { gaps, removed_before, ..unread(look.team_id.to_string(), Some(stream)) };
     let first = windows.first().map(|(range, _)| range.start);
     covered.begins = look.begins.get(&stream).copied().or(first);
     let Some(begins) = covered.begins else {
@@ -135,6 +151,7 @@ fn of_stream(data: &ViewData, look: &TeamLook, stream: Stream, period: Range, ga
         if was_passed { covered.missing.extend(rest) } else { covered.not_yet_read = rest }
     }
     covered.complete = covered.gaps.is_empty()
+        && covered.removed_before.is_empty()
         && covered.missing.is_empty()
         && covered.provisional == 0
         && covered.before_archive.is_none()

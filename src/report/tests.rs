@@ -60,6 +60,7 @@ fn window(stream: Stream, start: &str, end: &str) -> WindowRecord {
         events: 12,
         late: 2,
         settled_at: Some(at("2026-11-21T00:15:00.123456789Z")),
+        confirmed_at: None,
         rescans: 0,
         confirmed: Vec::new(),
         unstable: Vec::new(),

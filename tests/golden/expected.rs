@@ -228,6 +228,8 @@ pub const DETECTIONS: &[Detections] = &[
         question: "R23",
         columns: &["severity", "team_id", "source", "day_utc", "state", "gaps"],
         rows: &[
+            "medium|alpine|connections|2026-10-12T00:00:00|read whole|0",
+            "medium|alpine|connections|2026-10-13T00:00:00|read whole|0",
             "critical|alpine|connections|2026-10-28T00:00:00|read whole|1",
             "low|alpine|connections|2026-10-30T00:00:00|read whole|0",
             "high|alpine|connections|2026-10-31T00:00:00|not read|0",

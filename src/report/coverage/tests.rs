@@ -17,6 +17,7 @@ fn window(start: &str, end: &str, state: WindowState) -> WindowRecord {
         events: 0,
         late: 0,
         settled_at: None,
+        confirmed_at: None,
         rescans: 0,
         confirmed: Vec::new(),
         unstable: Vec::new(),
@@ -133,4 +134,14 @@ fn a_gap_that_was_taken_back_or_belongs_elsewhere_does_not_count() {
     assert_eq!(found.iter().map(|stream| stream.gaps.len()).sum::<usize>(), 1);
     let other = TeamId::from("other");
     assert_eq!(coverage(&of_no_stream, Range::new(at("03"), at("05")), Some(&other)), []);
+}
+
+#[test]
+fn a_period_is_not_whole_where_a_computer_was_removed_before_it_was_read() {
+    let removed = || vec![gap(FindingKind::RemovedBefore, Some(Stream::Connections), Some("02"), Some("04"))];
+    for (from, to, expected) in [("03", "05", 1), ("04", "05", 0)] {
+        let found = of_connections(&look(windows(), removed()), from, to);
+        assert_eq!((found.removed_before.len(), found.gaps.len()), (expected, 0), "{from}");
+        assert_eq!(found.complete, expected == 0, "{from}");
+    }
 }

@@ -18,7 +18,7 @@ use askama::Template;
 use crate::archive::VerifyReport;
 use crate::model::Range;
 
-use super::coverage::{Span, StreamCoverage};
+use super::coverage::{GapInside, Span, StreamCoverage};
 use super::data::ViewData;
 use super::{About, ReportError, Run, Severity, Zone, printable};
 
@@ -90,6 +90,7 @@ struct ReportPage<'a> {
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
     gaps: Vec<GapLine>,
+    removed_before: Vec<GapLine>,
 }
 
 #[derive(Template)]
@@ -107,6 +108,7 @@ struct PackPage<'a> {
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
     gaps: Vec<GapLine>,
+    removed_before: Vec<GapLine>,
 }
 
 /// One report as a whole document.
@@ -123,7 +125,8 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
         section,
         strip: calendar(data, about, zone),
         coverage: coverage_lines(about),
-        gaps: gap_lines(about),
+        gaps: gap_lines(about, |line| &line.gaps),
+        removed_before: gap_lines(about, |line| &line.removed_before),
     };
     page.render().map_err(failed)
 }
@@ -162,7 +165,8 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         left_out: pack.left_out,
         strip: calendar(pack.data, about, pack.zone),
         coverage: coverage_lines(about),
-        gaps: gap_lines(about),
+        gaps: gap_lines(about, |line| &line.gaps),
+        removed_before: gap_lines(about, |line| &line.removed_before),
     };
     page.render().map_err(failed)
 }
@@ -287,13 +291,13 @@ fn coverage_lines(about: &About) -> Vec<CoverageLine> {
     lines.collect()
 }
 
-fn gap_lines(about: &About) -> Vec<GapLine> {
+fn gap_lines(about: &About, of: fn(&StreamCoverage) -> &Vec<GapInside>) -> Vec<GapLine> {
     let place = |line: &StreamCoverage| {
         let stream = line.stream.map_or_else(String::new, |stream| format!("{stream}, "));
         format!("{stream}{}:", about.names.label(&line.team))
     };
     let lines = about.coverage.iter().flat_map(|line| {
-        line.gaps.iter().map(move |gap| GapLine { place: place(line), sentence: printable(&gap.sentence()) })
+        of(line).iter().map(move |gap| GapLine { place: place(line), sentence: printable(&gap.sentence()) })
     });
     lines.collect()
 }

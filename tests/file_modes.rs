@@ -205,6 +205,15 @@ fn what_demo_and_sandbox_keep_is_for_its_owner_alone() {
 }
 
 #[test]
+fn manual_pages_are_for_everybody() {
+    let place = Place::new();
+    fs::create_dir(place.path("man")).unwrap();
+    fs::set_permissions(place.path("man"), Permissions::from_mode(0o755)).unwrap();
+    place.run(&["man", "-o", "man"], &[("ANNALS_GROUP_READABLE", "false")]);
+    assert_modes(&place.path("man"), 0o755, 0o644);
+}
+
+#[test]
 fn doctor_warns_of_wider_modes_and_its_line_ends_them() {
     let place = Place::new();
     let service = Service::start(&place, &[]);

@@ -13,6 +13,7 @@ use crate::archive::{
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::files::{self, Links};
 use crate::report::{TeamNames, printable};
 
 use super::{Global, look, output, reading};
@@ -99,7 +100,8 @@ pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
     if let Ok(key) = given.trim().parse() {
         return Ok(key);
     }
-    let text = read_given(place, given)?;
+    let text = files::read_text(Path::new(given), Links::Follow, GIVEN_BYTES_MAX)
+        .map_err(|source| Error::Usage(format!("{place}: cannot read {}: {source}", printable(given))))?;
     text.trim().parse().map_err(|e| Error::Usage(format!("{place}: {}: {e}", printable(given))))
 }
 

@@ -233,7 +233,10 @@ impl Store for LocalStore {
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         let path = format!("{LOCKS}/{name}.lock");
         let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
-        self.refuse_links(Verb::Lock, &path)?;
+        // A writer that would be refused later, in the middle of a commit, does not begin.
+        [path.as_str(), "staging/", "data/", "recent/", "ledger/"]
+            .iter()
+            .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
         let full = self.full(&path);
         self.make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
         self.check_one_device().map_err(fail)?;
@@ -344,7 +347,7 @@ mod tests {
         let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = LocalStore::new(directory.path());
         std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("linked")).unwrap();
-        std::os::unix::fs::symlink(elsewhere.path().join("ledger"), directory.path().join("ledger")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("file"), directory.path().join("link")).unwrap();
         fs::create_dir(directory.path().join("locks")).unwrap();
         for pipe in ["pipe", "locks/team=a.lock"] {
             let made = std::process::Command::new("mkfifo").arg(directory.path().join(pipe)).status().unwrap();
@@ -354,15 +357,19 @@ mod tests {
         for (case, refused) in [
             ("create behind a link", store.create("linked/a").err()),
             ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
-            ("append to a link", store.append("ledger", Tail::default(), b"x").err()),
+            ("append to a link", store.append("link", Tail::default(), b"x").err()),
             ("append to a pipe", store.append("pipe", Tail::default(), b"x").err()),
             ("read a pipe", store.read("pipe").err()),
-            ("read a link", store.read("ledger").err()),
+            ("read a link", store.read("link").err()),
             ("publish behind a link", store.publish("plain", "linked/a").err()),
             ("lock a pipe", store.lock("team=a").err()),
         ] {
             assert!(matches!(refused, Some(StoreError::Irregular { .. })), "{case}: {refused:?}");
         }
+        let _free = store.lock("team=b").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("data")).unwrap();
+        let refused = store.lock("team=c").err();
+        assert!(matches!(refused, Some(StoreError::Irregular { .. })), "a writer behind a link: {refused:?}");
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 

@@ -140,9 +140,9 @@ fn a_ledger_or_a_manifest_that_is_none_is_refused_by_readers_and_writers() {
             let path = file_under(&place.archive(), if file == "ledger" { ".jsonl" } else { file });
             fs::rename(&path, &moved).unwrap();
             if put {
-                pipe(&path)
+                pipe(&path);
             } else {
-                symlink(&moved, &path).unwrap()
+                symlink(&moved, &path).unwrap();
             }
             let before = fs::read(&moved).unwrap();
             let sign = ["review", "sign", "--pack", "out", "--reviewer", "R. Viewer", "--outcome", "accepted"];

@@ -84,7 +84,7 @@ fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
             unstable: Vec::new(),
             walk: None,
         };
-        let read_points = vec![(Stream::Connections, ReadPoint { at: now, read_to: now })];
+        let read_points = vec![(Stream::Connections, ReadPoint { at: now, read_to: now, listed_at: None })];
         let _ = writer.commit(Draft { windows: vec![window], read_points, ..Draft::default() }, now)?;
         now = now.plus(MINUTE);
     }

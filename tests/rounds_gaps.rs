@@ -318,7 +318,7 @@ async fn a_removal_before_the_first_reading_is_a_finding_and_no_gap() {
             found.map(|finding| (finding.subject, finding.from.unwrap(), finding.to.unwrap())).collect()
         };
         let of_d9 = ("d9".to_owned(), at("2026-11-18T00:00:00Z"), at("2026-11-19T08:00:00Z"));
-        assert_eq!(before(), [of_d9.clone()], "activity first: {is_activity_first}");
+        assert_eq!(before(), std::slice::from_ref(&of_d9), "activity first: {is_activity_first}");
         // The archive is extended: of what it gains, both are missing.
         let since = Settings { since: Some(at("2026-11-16T00:00:00Z")), ..settings() };
         world.set_now("2026-11-20T12:30:00Z");

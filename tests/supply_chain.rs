@@ -1,4 +1,5 @@
 //! The scripts that fetch something, before a registry or a mirror that serves other bytes: they stop.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

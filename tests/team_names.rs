@@ -174,6 +174,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
 fn the_page_and_the_api_call_teams_by_name() {
     let place = named(&[("t1", "Lighthouse VFX"), ("t2", RED), ("t3", "Lab"), ("t4", "Lab")]);
     let config = "[api]\nbase_url = \"http://127.0.0.1:1\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
+    #[expect(clippy::disallowed_methods, reason = "what a test writes need not be durable")]
     std::fs::write(place.path().join("annals.toml"), config).unwrap();
     let mut command = place.command(&["run"]);
     command.env("ANNALS_TOKEN", "a-token").stdout(Stdio::null()).stderr(Stdio::piped());
@@ -213,6 +214,7 @@ fn the_page_and_the_api_call_teams_by_name() {
 /// What a thousand names cost beside a thousand ledgers. It prints, and claims nothing of time.
 #[test]
 #[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "a measurement is printed")]
 fn names_of_a_thousand_teams() {
     let place = Place::empty();
     for nth in 0..1_000 {

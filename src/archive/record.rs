@@ -82,6 +82,9 @@ pub struct WindowRecord {
 pub struct ReadPoint {
     pub at: Instant,
     pub read_to: Instant,
+    /// Of connections: when the computers were last listed. A removal that only a list shows may have come after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed_at: Option<Instant>,
 }
 
 /// What is remembered of a stream beside its windows. A later record of the same stream replaces it.

@@ -1,8 +1,8 @@
 //! The look at a team's computers that follows a reading of their connections: what is missing was removed, and with it
 //! its history.
 //!
-//! The read point, the computers and the gaps go into one commit. So every read point that the archive holds was taken
-//! with all the computers that it knows. A removal that activity tells of leaves its record in the commit that archives the
+//! The read point, the computers and the gaps go into one commit. While activity is read, which tells of what becomes of
+//! computers, the list is asked for now and then; each read point says when that was. A removal that activity tells of leaves its record in the commit that archives the
 //! event (`told`), and takes the computer from those that are known; only the others are missed here.
 
 use std::collections::BTreeSet;
@@ -35,8 +35,16 @@ pub async fn note_computers(
     began: Instant,
     read: Option<ConnectionsRead>,
 ) -> Result<(), RoundError> {
-    let listed = list(ctx).await?;
+    // The service's clock is told in whole seconds: it may seem to go back.
+    let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
     let mut known = known(ctx).await?;
+    let ever = ctx.with_state(|state| state.devices_ever.clone());
+    if let Some(read) = read
+        && let Some(at) = ctx.memory.listed_at((known.len(), ever.len()))
+    {
+        return note_read(ctx, read, at).await;
+    }
+    let listed = list(ctx).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
     if !known.is_subset(&listed) {
         // A list that is cut short for once must not look like a removal.
@@ -55,20 +63,30 @@ pub async fn note_computers(
         ..DeviceDelta::default()
     };
     let gaps = untold(ctx, &delta.removed, began).await?;
-    let listed_at = ctx.service().now();
+    if !delta.removed.is_empty() {
+        ctx.memory.note_untold();
+    }
+    ctx.memory.note_list(listed_at, (listed.len(), ever.union(&listed).count()));
+    let answered_at = ctx.service().now();
     ctx.add(|batch| {
-        batch.listed = Some((listed_at, listed));
+        batch.listed = Some((answered_at, listed));
         batch.findings.extend(gaps);
         batch.devices.added.extend(delta.added);
         batch.devices.removed.extend(delta.removed);
     })
     .await?;
-    if let Some(read) = read {
-        let (read_points, plan_span_seconds) = (vec![read.point], read.plan_span.map(|span| span.as_secs()));
-        let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
-        ctx.note_point(Stream::Connections, change).await?;
+    match read {
+        Some(read) => note_read(ctx, read, listed_at).await,
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Notes the read point of connections, with the last list of the computers.
+async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant) -> Result<(), RoundError> {
+    let point = ReadPoint { listed_at: Some(listed_at), ..read.point };
+    let (read_points, plan_span_seconds) = (vec![point], read.plan_span.map(|span| span.as_secs()));
+    let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
+    Ok(ctx.note_point(Stream::Connections, change).await?)
 }
 
 /// The computers that the last look left.
@@ -108,8 +126,8 @@ async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError>
     }
 }
 
-/// The gaps of computers that are listed no more, and of whose removal activity does not tell. Every read point before this
-/// round's stands beside a look that showed them.
+/// The gaps of computers that are listed no more, and of whose removal activity does not tell. Each was on
+/// the last list before this one.
 async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Result<Vec<Finding>, RoundError> {
     if removed.is_empty() {
         return Ok(Vec::new());
@@ -126,7 +144,9 @@ async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant)
     let found_at = ctx.service().now();
     // The service's clock is told in whole seconds: activity may tell of the same removal later, and dates it before this.
     let at = found_at.max(began).plus(Duration::from_secs(1));
-    let seen_until = reading.point_by(Some(began.minus(Duration::from_nanos(1)))).map(|point| point.at);
+    let last = reading.point_by(Some(began.minus(Duration::from_nanos(1))));
+    // Later points stand beside no list that showed the computer.
+    let seen_until = reading.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
     let gaps = removed.iter().flat_map(|device| {
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
         reading.losses(&removal, found_at)

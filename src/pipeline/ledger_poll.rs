@@ -38,7 +38,10 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
         snapshot: (snapshot != record.snapshot).then_some(snapshot),
         ..StreamChange::default()
     };
-    let point = StreamChange { read_points: vec![ReadPoint { at: now, read_to: now }], ..StreamChange::default() };
+    let point = StreamChange {
+        read_points: vec![ReadPoint { at: now, read_to: now, listed_at: None }],
+        ..StreamChange::default()
+    };
     ctx.add(|batch| {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);

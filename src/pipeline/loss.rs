@@ -215,8 +215,10 @@ mod tests {
     fn reading(points: &[i64]) -> Reading {
         let mut reading = Reading { lag: LAG, ..Reading::default() };
         reading.note_findings([begins(-86_400, 0)].iter());
-        reading.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400) }]);
-        reading.note_points(&points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p) }).collect::<Vec<_>>());
+        reading.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
+        reading.note_points(
+            &points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }).collect::<Vec<_>>(),
+        );
         reading
     }
 

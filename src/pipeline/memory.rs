@@ -18,8 +18,12 @@ use super::urgency::Known;
 const VIEW_AGE_MAX: Duration = Duration::from_secs(3600);
 /// Events dated into the future are looked for so often.
 const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
-/// Read points of one stream that are remembered.
-const POINTS_MAX: usize = 64;
+/// Read points of one stream that are remembered: some hours of connections that are read every minute.
+const POINTS_MAX: usize = 256;
+/// The computers are listed so often, while activity tells what becomes of them.
+const LIST_EVERY: Duration = Duration::from_secs(3600);
+/// Activity that was read no longer ago than this has told of every removal that matters.
+const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
 
 /// One team's memory. A round of `sync` begins with an empty one; the daemon keeps it from run to run.
 pub struct TeamMemory {
@@ -35,6 +39,9 @@ struct Held {
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
     looked_ahead: BTreeMap<Stream, Duration>,
     billing: Vec<Instant>,
+    listed: Option<Listed>,
+    /// A computer was removed and activity did not tell.
+    is_activity_silent: bool,
     restless: BTreeMap<Stream, Restless>,
 }
 
@@ -44,6 +51,16 @@ struct View {
     /// By both clocks: the one stands still while the machine sleeps, the other may jump.
     now: Instant,
     monotonic: Duration,
+}
+
+/// The last list of the computers.
+#[derive(Clone, Copy)]
+struct Listed {
+    /// By the service's clock.
+    at: Instant,
+    monotonic: Duration,
+    /// How many computers the archive knew after it: on the list, and ever.
+    known: (usize, usize),
 }
 
 impl TeamMemory {
@@ -105,6 +122,27 @@ impl TeamMemory {
     pub fn note_billing(&self, mut entries: Vec<Instant>) {
         entries.sort_unstable_by(|a, b| b.cmp(a));
         self.held().billing = entries;
+    }
+
+    /// When the computers were last listed, where that is as good as a list now: activity is read and tells of every change,
+    /// and the archive knows the same computers as after the list.
+    pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
+        let (held, now) = (self.held(), self.service.now());
+        let listed = held.listed.filter(|listed| listed.known == known && !held.is_activity_silent)?;
+        let activity = held.points.get(&Stream::Activity)?.back()?;
+        let is_fresh = self.clock.monotonic().saturating_sub(listed.monotonic) < LIST_EVERY
+            && now.since(listed.at) < LIST_EVERY
+            && now.since(activity.at) <= ACTIVITY_AGE_MAX;
+        is_fresh.then_some(listed.at)
+    }
+
+    pub fn note_list(&self, at: Instant, known: (usize, usize)) {
+        self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
+    }
+
+    /// A computer was removed and activity did not tell: from now on only lists show removals.
+    pub fn note_untold(&self) {
+        self.held().is_activity_silent = true;
     }
 
     /// A range would not hold still: it is left alone for a while.

@@ -178,7 +178,7 @@ mod tests {
         let mut state = TeamState::genesis("a", TeamId::from("t"));
         let record = StreamRecord {
             begins: Some(at(1_700_000_000)),
-            read_points: vec![ReadPoint { at: at(1_700_050_000), read_to: at(1_700_050_000) }],
+            read_points: vec![ReadPoint { at: at(1_700_050_000), read_to: at(1_700_050_000), listed_at: None }],
             plan_span_seconds: Some(100_000),
             ..StreamRecord::default()
         };

@@ -134,7 +134,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
         let read = is_read.then(|| ConnectionsRead {
-            point: ReadPoint { at: ctx.service().now(), read_to: now },
+            point: ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None },
             plan_span: round.plan_span,
         });
         if let Some(gap) = behind.filter(|_| is_read) {

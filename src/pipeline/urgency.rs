@@ -170,7 +170,7 @@ mod tests {
         let read = Instant::from_seconds(1_800_000_000);
         let within = |ages: &[u64]| {
             let mut state = TeamState::genesis("a", crate::model::TeamId::from("t"));
-            let point = ReadPoint { at: read, read_to: read };
+            let point = ReadPoint { at: read, read_to: read, listed_at: None };
             let record = crate::archive::StreamRecord { read_points: vec![point], ..Default::default() };
             state.streams.insert(Stream::Billing, record);
             let entries = ages.iter().map(|age| read.minus(Duration::from_secs(*age))).collect();

@@ -99,7 +99,7 @@ async fn read_lists(
     }
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
-        let point = ReadPoint { at: ctx.service().now(), read_to: now };
+        let point = ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None };
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }
     Ok(())
@@ -150,7 +150,7 @@ impl Round<'_> {
         let why = "what is older was out of reach of the first reading, or not asked for";
         let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
         finding.from = Some(begins);
-        let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins });
+        let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
         let read_points = first.into_iter().collect();
         let change = StreamChange { begins: Some(begins), read_points, ..StreamChange::default() };
         let add = |batch: &mut Batch| {

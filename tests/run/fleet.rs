@@ -27,6 +27,15 @@ pub enum Manner {
     Hanging,
 }
 
+/// The removal of the computer that all have.
+#[derive(Debug, Clone, Copy)]
+pub struct Removed {
+    /// From the start on.
+    pub at: Duration,
+    /// Whether activity tells of it.
+    pub is_told: bool,
+}
+
 pub struct FleetWorld {
     pub clock: Arc<VirtualClock>,
     teams: Vec<TeamId>,
@@ -41,6 +50,8 @@ pub struct FleetWorld {
     latency: Duration,
     /// One connection event of each team in so much time.
     pub event_every: Duration,
+    pub removed: Option<Removed>,
+    start: Instant,
     seen: Mutex<Seen>,
 }
 
@@ -68,6 +79,8 @@ impl FleetWorld {
             rate,
             latency: Duration::from_millis(80),
             event_every: Duration::from_secs(3_600),
+            removed: None,
+            start: start.parse().unwrap(),
             seen: Mutex::default(),
         }
     }
@@ -106,6 +119,18 @@ impl FleetWorld {
             *asked.entry(what.clone()).or_default() += 1;
         }
         asked
+    }
+
+    /// When a thing was asked for.
+    pub fn times_of(&self, what: &str) -> Vec<Duration> {
+        let seen = self.seen.lock().unwrap();
+        seen.requests.iter().filter(|(_, asked)| asked == what).map(|(at, _)| *at).collect()
+    }
+
+    /// When the computer was removed, if it is by now.
+    fn removal(&self) -> Option<(Instant, Removed)> {
+        let removed = self.removed.filter(|removed| self.clock.monotonic() >= removed.at)?;
+        Some((self.start.plus(removed.at), removed))
     }
 
     /// Runs the daemon over all teams for so long.
@@ -201,9 +226,20 @@ impl FleetWorld {
         let every = i64::try_from(self.event_every.as_secs()).unwrap();
         let phase = i64::from(team.as_str().bytes().map(u32::from).sum::<u32>() * 37) % every;
         let mut events = Vec::new();
+        let removal = self.removal();
+        if let Some((at, _)) =
+            removal.filter(|(at, removed)| removed.is_told && (query.start..=query.stop).contains(&at.seconds()))
+            && query.stream == Stream::Activity
+        {
+            let nanos = at.nanos();
+            let text = format!(
+                r#"{{"header":{{"eventTimestampUnixNano":{nanos}}},"teamDeviceRemovedEvent":{{"deviceID":"d1"}}}}"#
+            );
+            events.push(RawEvent::new(text.into(), false, None, ServedTime::At(at)));
+        }
         let mut at = (query.start - phase).div_euclid(every) * every + phase;
         while at <= query.stop.min(now.seconds()) && query.stream == Stream::Connections {
-            if at >= query.start {
+            if at >= query.start && removal.is_none() {
                 let text =
                     format!(r#"{{"id":"e{at}","timestamp":{at}000,"deviceID":"d1","connectionClosedEvent":{{}}}}"#);
                 let time = ServedTime::At(Instant::from_seconds(at));
@@ -247,9 +283,9 @@ impl EventSource for FleetWorld {
     }
 
     fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
-        Box::pin(self.answer(team, "the computers", |_| Computers {
-            ids: vec![DeviceId::from("d1")],
-            whole: Unread::new(r#"{"devices":[{"id":"d1"}]}"#),
+        Box::pin(self.answer(team, "the computers", |_| match self.removal() {
+            Some(_) => Computers { ids: Vec::new(), whole: Unread::new(r#"{"devices":[]}"#) },
+            None => Computers { ids: vec![DeviceId::from("d1")], whole: Unread::new(r#"{"devices":[{"id":"d1"}]}"#) },
         }))
     }
 

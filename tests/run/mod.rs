@@ -12,6 +12,7 @@ mod outside;
 mod page;
 mod port;
 mod program;
+mod quiet;
 mod restore;
 mod systemd;
 mod thousand;

@@ -26,7 +26,7 @@ fn finding(kind: FindingKind) -> Finding {
 }
 
 pub fn point(minutes: u64) -> ReadPoint {
-    ReadPoint { at: now().plus(Duration::from_secs(60 * minutes)), read_to: now() }
+    ReadPoint { at: now().plus(Duration::from_secs(60 * minutes)), read_to: now(), listed_at: None }
 }
 
 fn release(path: &str, raw: &[u8], kept: usize) -> Release {

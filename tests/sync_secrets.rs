@@ -266,3 +266,35 @@ fn an_event_that_holds_the_token_is_archived_without_it() {
     assert!(!program.printed().contains(&encoded));
     no_secret_anywhere(&program);
 }
+#[test]
+fn names_and_ids_that_hold_the_token_are_kept_without_it() {
+    let (service, program) = scene();
+    service.world().team("team-one").plan_span = Some(30 * 86_400);
+    service.world().fill(DAY, 0..2);
+    service.on_request(|_, request, _| {
+        let token = request.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
+        let body = match request.path.rsplit('/').next() {
+            Some("teams") => format!("[\"team-one\",\"{token}\"]"),
+            Some("team-one") => format!("{{\"id\":\"team-one\",\"name\":\"{token}\",\"planFeatures\":{{}}}}"),
+            Some("devices") if request.path.ends_with("team-one/devices") => {
+                format!("{{\"devices\":[{{\"id\":\"a\",\"name\":\"{token}\"}},{{\"id\":\"{token}\"}}]}}")
+            }
+            Some("users") if !request.path.contains("saml") => {
+                format!("{{\"users\":[{{\"id\":\"{token}\",\"email\":\"{token}@x.example\"}}]}}")
+            }
+            _ => return Action::Serve,
+        };
+        Action::Answer(awkward::Answer::of(200, body))
+    });
+    let run = program.sync(&[&SINCE[..], &["--verbose"]].concat());
+    assert!(run.code.is_some_and(|code| code <= 3), "{run:?}");
+    for arguments in [&["status"][..], &["status", "--json"], &["plan"], &["doctor"], &["verify"], &["connect"]] {
+        program.run(arguments);
+    }
+    for (view, _) in VIEWS {
+        program.run(&["sql", &format!("from {view}"), "--format", "ndjson"]);
+    }
+    let names = program.sql("select distinct name from inventory_computers where team_id = 'team-one'");
+    assert!(names.iter().any(|row| row["name"] == "[redacted]"), "{names:?}");
+    no_secret_anywhere(&program);
+}

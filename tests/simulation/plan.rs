@@ -209,7 +209,9 @@ fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let count = if draw.below(8) == 0 { 0 } else { draw.count(1, 9) };
     let mut faults: BTreeSet<Fault> = (0..count).map(|_| draw.pick(&drawn)).collect();
     let mut draw = Draw::of(seed, "computers");
-    let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0);
+    // Whether a reading came before a removal is told by `Date` and the event's time: they must be of one clock.
+    let is_skewed = faults.contains(&Fault::Skew);
+    let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);
     faults
 }

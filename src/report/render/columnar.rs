@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -41,17 +41,17 @@ impl<'a> Columnar<'a> {
     }
 }
 
-/// The writer has no form for them.
-fn has_interval(kind: &DataType) -> bool {
+/// The type of values that the writer has no form for.
+fn unwritable(kind: &DataType) -> Option<&'static str> {
     match kind {
-        DataType::Interval(_) => true,
+        DataType::Interval(_) => Some("INTERVAL"),
+        DataType::Union(..) => Some("UNION"),
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => has_interval(item.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_interval(field.data_type())),
-        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_interval(field.data_type())),
-        _ => false,
+        | DataType::Map(item, _) => unwritable(item.data_type()),
+        DataType::Struct(fields) => fields.iter().find_map(|field| unwritable(field.data_type())),
+        _ => None,
     }
 }
 
@@ -69,8 +69,9 @@ fn failed(error: ParquetError) -> ReportError {
 impl Sink for Columnar<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         let names = unique_names(&schema);
-        if let Some(field) = schema.fields().iter().find(|field| has_interval(field.data_type())) {
-            let detail = format!("column {} has values of type INTERVAL: cast it to VARCHAR", field.name());
+        let unwritable = |field: &Arc<Field>| Some((field.clone(), unwritable(field.data_type())?));
+        if let Some((field, kind)) = schema.fields().iter().find_map(unwritable) {
+            let detail = format!("column {} has values of type {kind}: cast it to VARCHAR", field.name());
             return Err(ReportError::Format { format: "parquet", detail });
         }
         let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));

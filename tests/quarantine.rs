@@ -168,7 +168,7 @@ fn wrong_use_and_a_team_at_work_are_told_and_nothing_is_changed() {
     program.run(&["quarantine", "retry"]).ended(2).says(&["no archive is here"]);
     program.sync(&SINCE).ended(0);
     quarantine(&program, &[(Stream::Connections, events::connection(9_001, BUSY * 1_000, DEVICE))]);
-    program.run(&["quarantine", "retry", "--team", "team-two"]).ended(2).says(&["team-two", "annals status"]);
+    program.run(&["quarantine", "retry", "--team", "team-two"]).ended(2).says(&["team-two", "did you mean team-one"]);
     let held = writer(&program);
     let lines = program.ledger_lines();
     program.run(&["quarantine", "retry"]).ended(1).says(&["team-one", "lock"]);

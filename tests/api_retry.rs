@@ -9,19 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Pause, RETRY_ATTEMPTS_MAX,
-    RetryPolicy, Retrying, Served, TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, FIRST_CONTACT_SECONDS_MAX, Notice, Page,
+    PageQuery, Pause, RETRY_ATTEMPTS_MAX, RetryPolicy, Retrying, Served, TeamView,
 };
 use annals::clock::Clock;
 use annals::model::{Instant, TeamId};
 use common::quick_clock::QuickClock;
+use common::virtual_clock::VirtualClock;
 
 /// Answers `teams` with the scripted failures, each after `takes`; then with the last for ever, or with success.
 struct Failing {
     script: Mutex<VecDeque<ApiError>>,
     last: Option<ApiError>,
     takes: Duration,
-    clock: Arc<QuickClock>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Directory for Failing {}
@@ -74,6 +75,10 @@ async fn run(script: Vec<ApiError>, last: Option<ApiError>, takes: Duration, pol
 fn unavailable(retry_after: Option<u64>) -> ApiError {
     let retry_after = retry_after.map(Duration::from_secs);
     ApiError::Unavailable { what: "w".into(), detail: "d".into(), retry_after }
+}
+
+fn unreachable() -> ApiError {
+    ApiError::Unreachable { what: "w".into(), detail: "d".into() }
 }
 
 fn throttled(seconds: u64) -> ApiError {
@@ -154,4 +159,62 @@ async fn what_one_request_is_asked_to_wait_all_wait_that_share_its_token() {
     assert_eq!(clock.monotonic(), Duration::from_secs(120), "the other one was asked too early or too late");
     assert!(other.teams().await.is_ok() && asked.teams().await.is_ok());
     assert_eq!(clock.monotonic(), Duration::from_secs(120), "what failed otherwise is no matter of the token's");
+}
+
+#[tokio::test]
+async fn an_address_that_never_answered_is_given_up_after_ten_seconds_where_a_person_waits() {
+    let ten = Duration::from_secs(FIRST_CONTACT_SECONDS_MAX);
+    let typed = || RetryPolicy::default().for_a_person();
+    let outcome = run(vec![], Some(unreachable()), Duration::ZERO, typed()).await;
+    assert_eq!((outcome.answer, outcome.took), (Err(unreachable()), ten));
+    assert!((4..=8).contains(&outcome.attempts), "{}", outcome.attempts);
+    // Each attempt takes a while itself, as a slow resolver does.
+    let outcome = run(vec![], Some(unreachable()), Duration::from_secs(4), typed()).await;
+    assert!(outcome.answer.is_err() && outcome.took <= ten + Duration::from_secs(4), "{:?}", outcome.took);
+    let patient = run(vec![], Some(unreachable()), Duration::ZERO, RetryPolicy::default()).await;
+    assert!(patient.answer.is_err() && patient.took > 3 * ten, "the daemon goes on: {:?}", patient.took);
+    let answered = vec![ApiError::Unexpected { what: "w".into(), detail: "d".into() }];
+    let outcome = run(answered, Some(unreachable()), Duration::ZERO, typed()).await;
+    assert!(outcome.took > 3 * ten, "the address is right: {:?}", outcome.took);
+    let shorter = RetryPolicy::within(Duration::from_secs(3)).for_a_person();
+    let outcome = run(vec![], Some(unreachable()), Duration::ZERO, shorter).await;
+    assert_eq!(outcome.took, Duration::from_secs(3));
+    let never = RetryPolicy::within(Duration::ZERO).for_a_person();
+    assert_eq!(run(vec![], Some(unreachable()), Duration::ZERO, never).await.attempts, 1);
+}
+
+/// When a listener heard something, and what; and when the request ended.
+fn heard(script: Vec<ApiError>, last: Option<ApiError>, takes: u64) -> (Vec<(Duration, String)>, Duration) {
+    let clock = VirtualClock::at(Instant::from_seconds(1_800_000_000));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let takes = Duration::from_secs(takes);
+    let source = Failing { script: Mutex::new(script.into()), last, takes, clock: clock.clone() };
+    let (theirs, at) = (heard.clone(), clock.clone());
+    let listen = move |notice: Notice<'_>| {
+        let what = match notice {
+            Notice::NoAnswerYet => "no answer yet".to_owned(),
+            Notice::TryingAgain { error, within, .. } => format!("{error}, {} s", within.as_secs()),
+        };
+        theirs.lock().unwrap().push((at.monotonic(), what));
+    };
+    let policy = RetryPolicy::default().for_a_person();
+    let retrying = Retrying::new(Arc::new(source), clock.clone(), policy).telling(Arc::new(listen));
+    let _ = clock.run(retrying.teams());
+    let ended = clock.monotonic();
+    (heard.lock().unwrap().clone(), ended)
+}
+
+#[test]
+fn a_person_hears_within_two_seconds_why_nothing_happens() {
+    let (said, ended) = heard(vec![], Some(unreachable()), 0);
+    assert_eq!(said, [(Duration::ZERO, "w: d, 10 s".to_owned())], "once, and at once");
+    assert_eq!(ended, Duration::from_secs(10));
+    let (said, _) = heard(vec![], Some(unavailable(None)), 15);
+    assert_eq!(said[0], (Duration::from_secs(2), "no answer yet".to_owned()));
+    for error in [throttled(120), unavailable(None)] {
+        let (said, _) = heard(vec![error; 5], None, 0);
+        assert!(said.len() == 1 && said[0].0.is_zero(), "{said:?}");
+    }
+    let (said, _) = heard(vec![], None, 1);
+    assert!(said.is_empty(), "{said:?}");
 }

@@ -14,6 +14,7 @@ use wire::{ALL, Fault, Part, Proxy, tls};
 const NOON: i64 = DAY + 84 * HOUR;
 /// Whether a request is made again when it failed.
 const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
+const PATIENT: &str = "[api]\nretry_for = \"75s\"\n";
 const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
 /// For those that never end by themselves; for all others a busy machine has the usual minute.
 const HASTE: &str = "deadline = \"1s\"\n";
@@ -170,4 +171,28 @@ fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
     }
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
+}
+
+/// What a person typed does not wait for a minute in silence where the address is wrong.
+#[test]
+fn an_address_that_nobody_listens_at_is_said_before_it_is_tried_again() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let service = Service::at(NOON);
+    let commands: [&[&str]; 4] = [&["sync"], &["plan"], &["sync", "--team", "team-one"], &["init"]];
+    side_by_side(&commands, |arguments| {
+        let program = Program::through(&service, format!("http://{nobody}"));
+        program.configure(PATIENT);
+        let fresh = program.home().join("fresh.toml");
+        let config = if *arguments == ["init"] { vec!["--config", fresh.to_str().unwrap()] } else { Vec::new() };
+        let run = program.run(&[*arguments, &config].concat());
+        let run = run.ended(1).says(&["refused the connection: nothing listens there; trying again for up to 10 s"]);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        let told = lines.iter().position(|line| line.contains("trying again")).unwrap();
+        let told_again = lines.iter().filter(|line| line.contains("trying again")).count();
+        let failed = lines.iter().rposition(|line| line.contains("refused the connection")).unwrap();
+        assert!(told < failed && told_again == 1, "{arguments:?}: {run:?}");
+    });
+    let program = Program::through(&service, format!("http://{nobody}"));
+    let run = program.run(&["doctor"]).ended(1);
+    assert!(!run.stderr.contains("trying again"), "it asks once: {run:?}");
 }

@@ -89,6 +89,9 @@ pub enum ApiError {
     /// 5xx, a reset, a deadline: the same request may work later.
     #[error("{what}: {detail}")]
     Unavailable { what: String, detail: String, retry_after: Option<Duration> },
+    /// Nothing listens at the address, or its host is unknown: the address may be wrong.
+    #[error("{what}: {detail}")]
+    Unreachable { what: String, detail: String },
     /// An answer that is not what the interface describes: HTML, truncated JSON, a missing list. Retried, never taken
     /// as an empty window.
     #[error("{what}: the answer is not what the interface describes: {detail}")]
@@ -106,7 +109,7 @@ impl ApiError {
 
     /// Whether the same request may succeed later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, ApiError::Throttled { .. } | ApiError::Unavailable { .. } | ApiError::Unexpected { .. })
+        !matches!(self, ApiError::Refused { .. } | ApiError::NotFound { .. } | ApiError::Rejected { .. })
     }
 }
 

@@ -97,6 +97,9 @@ impl KnownTokens {
                 ApiError::Rejected { what: clean(what), status, code: code.map(clean) }
             }
             ApiError::Throttled { what, retry_after } => ApiError::Throttled { what: clean(what), retry_after },
+            ApiError::Unreachable { what, detail } => {
+                ApiError::Unreachable { what: clean(what), detail: clean(detail) }
+            }
             ApiError::Unavailable { what, detail, retry_after } => {
                 ApiError::Unavailable { what: clean(what), detail: clean(detail), retry_after }
             }

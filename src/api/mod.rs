@@ -34,8 +34,8 @@ pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;
 pub use rate::looks_per_second;
 pub use retry::{
-    RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN, RETRY_TOTAL_SECONDS_MAX, RequestCounts,
-    RequestCountsNow, RetryPolicy, Retrying,
+    FIRST_CONTACT_SECONDS_MAX, Listener, Notice, RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN,
+    RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsNow, RetryPolicy, Retrying,
 };
 pub use token::{TokenInForce, TokenSource};
 pub use transport::RETRY_AFTER_SECONDS_MAX;

@@ -9,6 +9,12 @@ use rustls::CertificateError;
 /// The time that making a connection may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Whether the host is unknown, or refuses connections.
+pub fn is_unreachable(error: &reqwest::Error) -> bool {
+    let is_refused = || find::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+    find::<rustls::Error>(error).is_none() && (error.is_dns() || (error.is_connect() && is_refused()))
+}
+
 /// `origin` is scheme, host and port.
 pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> String {
     if let Some(tls) = find::<rustls::Error>(error) {

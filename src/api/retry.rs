@@ -1,11 +1,12 @@
 //! The retry policy, around any event source: so that the simulation runs the real one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use bytes::Bytes;
+use futures::future::{Either, select};
 
 use crate::clock::Clock;
 use crate::model::TeamId;
@@ -24,6 +25,12 @@ pub const RETRY_DELAY_MS_MIN: u64 = 500;
 pub const RETRY_DELAY_MS_MAX: u64 = 20_000;
 /// After so long no further attempt is made. Waits that the service asked for are counted apart.
 pub const RETRY_TOTAL_SECONDS_MAX: u64 = 75;
+/// An address that has never answered is tried for so long by a command that a person waits for.
+pub const FIRST_CONTACT_SECONDS_MAX: u64 = 10;
+/// A person hears after so long that the first answer is still missing.
+const FIRST_ANSWER_SECONDS: u64 = 2;
+/// Failures of one request, one after another, after which a person hears of them, where the service has answered before.
+const FAILURES_TOLD: u32 = 3;
 
 /// When to try again, and when to give up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +43,8 @@ pub struct RetryPolicy {
     pub total_max: Duration,
     /// The limit of all the waits that the service asks for by `Retry-After` in one request.
     pub asked_max: Duration,
+    /// The same for an address that cannot be reached and has never answered; `None`: no other than `total_max`.
+    pub first_contact_max: Option<Duration>,
 }
 
 impl Default for RetryPolicy {
@@ -46,6 +55,7 @@ impl Default for RetryPolicy {
             delay_max: Duration::from_millis(RETRY_DELAY_MS_MAX),
             total_max: Duration::from_secs(RETRY_TOTAL_SECONDS_MAX),
             asked_max: Duration::from_secs(RETRY_AFTER_SECONDS_MAX),
+            first_contact_max: None,
         }
     }
 }
@@ -58,7 +68,31 @@ impl RetryPolicy {
         let attempts = u32::try_from(longest).unwrap_or(u32::MAX);
         Self { attempts_max: policy.attempts_max.max(attempts), total_max: total, ..policy }
     }
+
+    /// For a command that a person waits for: an address that cannot be reached may be a wrong one.
+    #[must_use]
+    pub fn for_a_person(self) -> Self {
+        Self { first_contact_max: Some(Duration::from_secs(FIRST_CONTACT_SECONDS_MAX)), ..self }
+    }
+
+    /// The limit of the attempts to reach a service that has never answered, where there is one.
+    fn first_contact(&self, error: &ApiError, is_reached: bool) -> Option<Duration> {
+        let first = self.first_contact_max.filter(|_| !is_reached && matches!(error, ApiError::Unreachable { .. }));
+        first.map(|first| first.min(self.total_max))
+    }
 }
+
+/// What a person who waits for an answer should know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice<'a> {
+    /// The first answer takes long.
+    NoAnswerYet,
+    /// A request failed, and is made again after `wait`; for `within` at most, waits that the service asks for aside.
+    TryingAgain { error: &'a ApiError, wait: Duration, within: Duration },
+}
+
+/// Hears of waiting, once for each time of trouble.
+pub type Listener = Arc<dyn Fn(Notice<'_>) + Send + Sync>;
 
 /// How many requests were made, and how they ended. Shared: status and progress read it while it grows.
 #[derive(Debug, Default)]
@@ -119,7 +153,7 @@ impl RequestCounts {
             Err(ApiError::NotFound { .. }) => &self.not_found,
             Err(ApiError::Rejected { .. }) => &self.rejected,
             Err(ApiError::Throttled { .. }) => &self.throttled,
-            Err(ApiError::Unavailable { .. }) => &self.unavailable,
+            Err(ApiError::Unavailable { .. } | ApiError::Unreachable { .. }) => &self.unavailable,
             Err(ApiError::Unexpected { .. }) => &self.unexpected,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -133,6 +167,13 @@ pub struct Retrying {
     policy: RetryPolicy,
     counts: Arc<RequestCounts>,
     pause: Arc<Pause>,
+    /// Something answers at the address.
+    is_reached: AtomicBool,
+    /// A request was answered.
+    has_answered: AtomicBool,
+    listener: Option<Listener>,
+    /// The listener knows of the trouble that lasts.
+    is_told: AtomicBool,
 }
 
 impl Retrying {
@@ -149,7 +190,14 @@ impl Retrying {
         counts: Arc<RequestCounts>,
         pause: Arc<Pause>,
     ) -> Self {
-        Self { source, clock, policy, counts, pause }
+        let [is_reached, has_answered, is_told] = [const { AtomicBool::new(false) }; 3];
+        Self { source, clock, policy, counts, pause, is_reached, has_answered, listener: None, is_told }
+    }
+
+    /// Tells `listener` of waiting.
+    #[must_use]
+    pub fn telling(self, listener: Listener) -> Self {
+        Self { listener: Some(listener), ..self }
     }
 
     /// The counters of this source's requests.
@@ -162,19 +210,54 @@ impl Retrying {
         loop {
             schedule.kept_waiting(self.pause.over().await);
             self.counts.started(schedule.attempts + 1);
-            let answer = ask().await;
+            let answer = self.first_answer(ask()).await;
             self.counts.ended(&answer);
+            if !matches!(answer, Err(ApiError::Unreachable { .. })) {
+                self.is_reached.store(true, Ordering::Relaxed);
+            }
             if let Err(error @ ApiError::Throttled { .. }) = &answer {
                 self.pause.ask(retry_after(error).unwrap_or_default());
             }
             let error = match answer {
                 Err(error) if error.is_transient() => error,
-                answer => return answer,
+                answer => {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                    self.is_told.store(false, Ordering::Relaxed);
+                    return answer;
+                }
             };
-            let wait = schedule.next(&error, self.clock.monotonic(), self.clock.random());
+            let is_reached = self.is_reached.load(Ordering::Relaxed);
+            let wait = schedule.next(&error, is_reached, self.clock.monotonic(), self.clock.random());
             let Some(wait) = wait else { return Err(error) };
+            if !self.has_answered.load(Ordering::Relaxed) || schedule.attempts >= FAILURES_TOLD {
+                let within = self.policy.first_contact(&error, is_reached).unwrap_or(self.policy.total_max);
+                self.tell(Notice::TryingAgain { error: &error, wait, within });
+            }
             tracing::debug!(%error, attempt = schedule.attempts, ?wait, "trying again");
             self.clock.sleep(wait).await;
+        }
+    }
+
+    /// Waits for an answer. Where it is the first one and takes long, the listener hears of that.
+    async fn first_answer<T>(&self, answer: Answer<'_, T>) -> Result<Served<T>, ApiError> {
+        if self.listener.is_none() || self.has_answered.load(Ordering::Relaxed) {
+            return answer.await;
+        }
+        let long = self.clock.sleep(Duration::from_secs(FIRST_ANSWER_SECONDS));
+        match select(answer, long).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), answer)) => {
+                self.tell(Notice::NoAnswerYet);
+                answer.await
+            }
+        }
+    }
+
+    fn tell(&self, notice: Notice<'_>) {
+        if let Some(listener) = &self.listener
+            && !self.is_told.swap(true, Ordering::Relaxed)
+        {
+            listener(notice);
         }
     }
 }
@@ -206,14 +289,17 @@ impl<'a> Schedule<'a> {
         self.kept_waiting += wait;
     }
 
-    /// The wait before the next attempt; `None` to give up.
-    fn next(&mut self, error: &ApiError, now: Duration, random: u64) -> Option<Duration> {
+    /// The wait before the next attempt; `None` to give up. `is_reached`: the service has answered before.
+    fn next(&mut self, error: &ApiError, is_reached: bool, now: Duration, random: u64) -> Option<Duration> {
         self.attempts += 1;
         let own = jittered(self.delays.next().unwrap_or(self.policy.delay_max), random);
-        let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
         let spent = now.saturating_sub(self.started).saturating_sub(self.asked + self.kept_waiting);
+        let first_contact = self.policy.first_contact(error, is_reached);
+        // The last attempt of a first contact is made when its time is over.
+        let own = first_contact.map_or(own, |total_max| own.min(total_max.saturating_sub(spent)));
+        let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
         self.asked += asked;
-        let late = spent + own > self.policy.total_max || self.asked > self.policy.asked_max;
+        let late = own.is_zero() || spent + own > self.policy.total_max || self.asked > self.policy.asked_max;
         (self.attempts < self.policy.attempts_max && !late).then_some(own + asked)
     }
 }

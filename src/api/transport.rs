@@ -97,7 +97,11 @@ impl Transport {
 
     fn network(&self, what: &str, url: &Url, error: &reqwest::Error) -> ApiError {
         let detail = network_error::describe(error, &url.origin().ascii_serialization(), self.deadline);
-        ApiError::Unavailable { what: what.to_owned(), detail, retry_after: None }
+        let what = what.to_owned();
+        match network_error::is_unreachable(error) {
+            true => ApiError::Unreachable { what, detail },
+            false => ApiError::Unavailable { what, detail, retry_after: None },
+        }
     }
 
     async fn read(&self, what: &str, response: Response) -> Result<Reply, ApiError> {

@@ -7,9 +7,8 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
-use crate::api::{EventSource, HttpSource, TokenSource};
+use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError, LocalStore};
-use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::Instant;
@@ -17,7 +16,7 @@ use crate::report::ReportError;
 
 use super::modes::Wider;
 use super::output::OutputArgs;
-use super::{Global, block_on, global, look};
+use super::{Global, block_on, global, look, reading};
 
 /// Events are settled by the service's clock, so a wrong one here only confuses people.
 const SKEW_SECONDS_MAX: u64 = 60;
@@ -91,9 +90,11 @@ async fn service(config: &Config) -> Vec<Check> {
         TokenSource::File(path) => format!("from {}", path.display()),
     };
     let address = options.base_url.clone();
-    let source = match HttpSource::new(crate::api::HttpOptions { deadline: DEADLINE, ..options }) {
+    let clock_here = reading::clock();
+    let options = crate::api::HttpOptions { deadline: DEADLINE, ..options };
+    let source = match reading::source_without_retries(options, &clock_here) {
         Ok(source) => source,
-        Err(error) => return vec![check("token", Health::Failed, error.to_string())],
+        Err(error) => return vec![check("token", Health::Failed, error.render(false))],
     };
     let token = check("token", Health::Ok, place);
     match source.teams().await {
@@ -101,7 +102,7 @@ async fn service(config: &Config) -> Vec<Check> {
             let teams = served.body.len();
             let health = if teams == 0 { Health::Warning } else { Health::Ok };
             let reach = check("reach", health, format!("{address}: the token sees {teams} teams"));
-            vec![token, reach, clock(served.at, SystemClock::new().now())]
+            vec![token, reach, clock(served.at, clock_here.now())]
         }
         Err(error) => vec![token, check("reach", Health::Failed, format!("{address}: {error}"))],
     }

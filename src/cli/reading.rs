@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::api::{EventSource, HttpOptions, HttpSource, Pause, RetryPolicy, Retrying};
+use crate::api::{EventSource, HttpOptions, HttpSource, Listener, Notice, Pause, RetryPolicy, Retrying};
 use crate::archive::{Archive, LocalStore, SecretKey, Signer};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
@@ -12,7 +12,7 @@ use crate::files::{self, Links};
 use crate::model::WindowGrid;
 use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
 
-use super::global;
+use super::{global, output};
 
 /// Bytes of an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
@@ -23,7 +23,7 @@ pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
 }
 
-/// The service, with retries.
+/// The service, with retries for a person who waits.
 ///
 /// # Errors
 /// When address or token cannot be used.
@@ -39,10 +39,34 @@ pub fn configured_source(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<
     retrying(global::http_options(config)?, RetryPolicy::within(config.retry_for), clock)
 }
 
+/// The service, asked once, for a person who waits.
+///
+/// # Errors
+/// As [`source`].
+pub fn source_without_retries(options: HttpOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
+    retrying(options, RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }, clock)
+}
+
 fn retrying(options: HttpOptions, policy: RetryPolicy, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
     let pause = Arc::new(Pause::new(clock.clone()));
+    let listener = speaker(options.base_url.clone());
     let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.pausing(pause.clone()));
-    Ok(Arc::new(Retrying::sharing(http, clock.clone(), policy, Arc::default(), pause)))
+    let retrying = Retrying::sharing(http, clock.clone(), policy.for_a_person(), Arc::default(), pause);
+    Ok(Arc::new(retrying.telling(listener)))
+}
+
+/// Says on standard error why nothing happens.
+fn speaker(address: String) -> Listener {
+    Arc::new(move |notice: Notice<'_>| match notice {
+        Notice::NoAnswerYet => output::say(&format!("annals: no answer from {address} yet; still waiting")),
+        Notice::TryingAgain { error, wait, within } => {
+            let plan = match error.retry_after() {
+                Some(_) => format!("trying again in {} s", wait.as_secs()),
+                None => format!("trying again for up to {} s", within.as_secs()),
+            };
+            output::say(&format!("annals: {error}; {plan}"));
+        }
+    })
 }
 
 /// The archive at `root`, made if there is none.

@@ -168,6 +168,11 @@ impl<'a> SpanReader<'a> {
         }
     }
 
+    /// Whether every part was handed out.
+    pub fn is_done(&self) -> bool {
+        self.stack.is_empty()
+    }
+
     /// What was seen of the parts that were not handed out, after an error.
     pub fn into_partial(mut self) -> (Vec<Counted>, ReadStats) {
         (self.joined.hand_out(), self.stats)

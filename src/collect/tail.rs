@@ -103,6 +103,11 @@ impl<'a> TailReader<'a> {
         }
     }
 
+    /// Whether the window is read up to now.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
     /// The next chunk, or `None` when the window is read up to now.
     ///
     /// # Errors

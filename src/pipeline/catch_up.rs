@@ -41,6 +41,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
     ctx.end_making().await?;
     while ctx.with_state(are_behind) {
+        let _turn = ctx.budget.turn().await;
         let (service_now, now) = (ctx.service().now(), ctx.clock.now());
         let remembered = ctx.remembered();
         let make = move |writer: &mut TeamWriter| {

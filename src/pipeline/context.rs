@@ -1,21 +1,20 @@
 //! What one team's round works with: the edges, the settings, and the batch that waits for its commit.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::api::{Computers, EventSource};
-use crate::archive::{ArchiveError, Draft, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
 
 use super::batch::Batch;
-use super::catch_up::left_behind;
+use super::budget::{Budget, Share};
 use super::change::StreamChange;
 use super::flush::{flush, prepare};
 use super::flushed::Flushed;
-use super::making::Making;
 use super::memory::TeamMemory;
 use super::plan::{Windows, windows_of};
 use super::progress::Progress;
@@ -26,7 +25,7 @@ use super::sessions::Remembered;
 use super::settings::{self, Settings};
 use super::team::read_to;
 use super::waiting::{Committed, UnderWay, Waiting};
-use super::workers::{Workers, joined};
+use super::workers::{Workers, joined, spawn};
 
 /// A read point that is older than this is followed by one that is worth a commit of its own.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -40,14 +39,18 @@ pub struct TeamContext {
     pub settings: Arc<Settings>,
     pub workers: Workers,
     pub progress: Arc<dyn Progress>,
+    /// Of what all teams of the process hold.
+    pub budget: Arc<Budget>,
+    /// Readings of this team that wait for room.
+    pub wants_room: AtomicUsize,
     /// How long a run settles and re-scans before it leaves the rest to the next; `None`: to the end.
     pub patience: Option<Duration>,
     began: Duration,
     /// Something was left for the next run.
     is_unfinished: AtomicBool,
-    writer: Arc<Mutex<TeamWriter>>,
+    pub writer: Arc<Mutex<TeamWriter>>,
     remembered: Arc<Mutex<Remembered>>,
-    waiting: futures::lock::Mutex<Waiting>,
+    pub waiting: futures::lock::Mutex<Waiting>,
     totals: Mutex<Flushed>,
     /// The computers as this round listed them last.
     computers: Mutex<Option<Computers>>,
@@ -81,11 +84,14 @@ impl TeamContext {
         progress: Arc<dyn Progress>,
     ) -> Self {
         let team = lock(&writer).state().team_id.clone();
+        let budget = Budget::of(&settings);
         Self {
             team,
             source,
             memory,
-            waiting: futures::lock::Mutex::new(Waiting::new(clock.monotonic())),
+            waiting: futures::lock::Mutex::new(Waiting::new(budget.nothing(), clock.monotonic())),
+            budget,
+            wants_room: AtomicUsize::new(0),
             patience: None,
             began: clock.monotonic(),
             is_unfinished: AtomicBool::new(false),
@@ -100,6 +106,14 @@ impl TeamContext {
             left: LeftOpen::default(),
             is_broken: AtomicBool::new(false),
         }
+    }
+
+    /// Shares `budget` with other teams.
+    #[must_use]
+    pub fn within(mut self, budget: Arc<Budget>) -> Self {
+        self.waiting.get_mut().share = budget.nothing();
+        self.budget = budget;
+        self
     }
 
     pub fn limit(&self, stream: Stream) -> &PageLimit {
@@ -155,15 +169,24 @@ impl TeamContext {
     /// # Errors
     /// When a commit failed: this one, or one that had begun before.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
+        self.add_held(self.budget.nothing(), add).await
+    }
+
+    /// Adds events that `share` has room for.
+    ///
+    /// # Errors
+    /// As [`TeamContext::add`].
+    pub async fn add_held(&self, share: Share, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut waiting = self.waiting.lock().await;
         if waiting.under_way.as_ref().is_some_and(|commit| commit.end.is_finished()) {
             self.finish(&mut waiting).await?;
         }
         self.check_whole()?;
-        add(&mut waiting.batch);
+        waiting.add(share, add);
         waiting.encode(self.workers);
         let waited = self.clock.monotonic().saturating_sub(waiting.emptied_at);
-        if waited >= Duration::from_secs(settings::COMMIT_DELAY_SECONDS_MAX) && !waiting.batch.is_idle() {
+        let is_late = waited >= Duration::from_secs(settings::COMMIT_DELAY_SECONDS_MAX);
+        if (is_late || self.wants_room.load(Ordering::Relaxed) > 0) && !waiting.batch.is_idle() {
             return self.begin_commit(&mut waiting, false).await;
         }
         if waiting.batch.held_events() >= settings::COMMIT_EVENTS_MAX {
@@ -233,6 +256,14 @@ impl TeamContext {
         self.finish(&mut waiting).await
     }
 
+    /// Begins a commit of all that is held.
+    ///
+    /// # Errors
+    /// When a commit fails that was under way.
+    pub async fn make_room(&self) -> Result<(), ArchiveError> {
+        self.begin_commit(&mut *self.waiting.lock().await, false).await
+    }
+
     /// Begins a commit of the batch; with `holds_back`, of as much of it as is worth one.
     async fn begin_commit(&self, waiting: &mut Waiting, holds_back: bool) -> Result<(), ArchiveError> {
         if waiting.batch.is_idle() {
@@ -261,11 +292,13 @@ impl TeamContext {
             waiting.emptied_at = self.clock.monotonic();
         }
         taken.quiet_points = self.memory.points(Stream::Connections);
+        let share = waiting.share.leave(waiting.batch.held_events());
         let events = taken.unencoded_events();
         let made = waiting.made().await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
         let work = move || {
+            let _share = share;
             let began = clock.monotonic();
             let (mut writer, mut remembered) = (lock(&writer), lock(&remembered));
             let flushed = match made {
@@ -282,56 +315,10 @@ impl TeamContext {
         match self.workers {
             Workers::Inline => self.end_commit(waiting, work()),
             Workers::Threads => {
-                waiting.under_way = Some(UnderWay { events, end: tokio::task::spawn_blocking(work) });
+                waiting.under_way = Some(UnderWay { events, end: spawn(work) });
                 Ok(())
             }
         }
-    }
-
-    /// As much of the batch as is worth a commit; windows that are being encoded wait for the next one, unless no more may
-    /// be held.
-    async fn ready(&self, waiting: &mut Waiting) -> Option<Batch> {
-        waiting.keep_encoded(false).await;
-        let take = |waiting: &mut Waiting, is_full: bool| {
-            let busy = waiting.busy();
-            let ready = self.with_state(|state| waiting.batch.take_ready(state, &busy, is_full));
-            if ready.held_events() < settings::COMMIT_EVENTS_MIN {
-                waiting.batch.join(ready);
-                return None;
-            }
-            Some(ready)
-        };
-        let ready = take(waiting, false);
-        if ready.is_some() || waiting.batch.held_events() < settings::HELD_EVENTS_MAX {
-            return ready;
-        }
-        waiting.keep_encoded(true).await;
-        Some(take(waiting, true).unwrap_or_else(|| std::mem::take(&mut waiting.batch)))
-    }
-
-    /// Begins with the next sessions that were left to be made, where none are under way.
-    fn begin_making(&self, waiting: &mut Waiting) {
-        if waiting.making.is_some() {
-            return;
-        }
-        let (mut writer, mut remembered) = (lock(&self.writer), lock(&self.remembered));
-        if let Some(part) = left_behind(writer.state()) {
-            let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
-            waiting.making = Some(self.workers.begin(move || making.end()));
-        }
-    }
-
-    /// Waits for sessions that are being made, and commits them.
-    ///
-    /// # Errors
-    /// When the archive cannot be read or written.
-    pub async fn end_making(&self) -> Result<(), ArchiveError> {
-        let Some(making) = self.waiting.lock().await.making.take() else { return Ok(()) };
-        let made = making.end().await;
-        let (remembered, now) = (self.remembered.clone(), self.clock.now());
-        let commit =
-            move |writer: &mut TeamWriter| made.commit_with(Draft::default(), writer, &mut lock(&remembered), now);
-        self.with_writer(commit).await.map(drop)
     }
 
     /// Waits for the commit that is under way.

@@ -17,6 +17,7 @@ use crate::archive::{Archive, VerifyOptions, verify};
 use crate::config::Schedule;
 use crate::model::{Instant, Stream, TeamId};
 
+use super::budget::Budget;
 use super::desk::{DESK_BYTES_MAX, Desk};
 use super::live::{Live, TaskLive, Verified};
 use super::schedule::{Next, Outcome, Task, Timetable};
@@ -77,7 +78,13 @@ enum Event {
 impl Daemon {
     /// `seed` spreads the starts of many teams.
     pub fn new(archive: Arc<Archive>, edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
-        let desk = Arc::new(Desk::new(archive.clone(), edges.clock.clone(), edges.workers, DESK_BYTES_MAX));
+        let desk = Arc::new(Desk::new(
+            archive.clone(),
+            edges.clock.clone(),
+            edges.workers,
+            DESK_BYTES_MAX,
+            Budget::of(&edges.settings),
+        ));
         live.set_desk(desk.clone());
         let now = edges.clock.now();
         let tasks = edges.tasks();

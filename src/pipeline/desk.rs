@@ -8,6 +8,7 @@ use crate::archive::{Archive, ArchiveError, Recovery, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
 
+use super::budget::Budget;
 use super::memory::TeamMemory;
 use super::workers::Workers;
 
@@ -42,12 +43,24 @@ pub struct Desk {
     clock: Arc<dyn Clock>,
     workers: Workers,
     bytes_max: usize,
+    /// Of what all visits read.
+    budget: Arc<Budget>,
     held: Mutex<(u64, BTreeMap<TeamId, Place>)>,
 }
 
 impl Desk {
-    pub fn new(archive: Arc<Archive>, clock: Arc<dyn Clock>, workers: Workers, bytes_max: usize) -> Self {
-        Self { archive, clock, workers, bytes_max, held: Mutex::default() }
+    pub fn new(
+        archive: Arc<Archive>,
+        clock: Arc<dyn Clock>,
+        workers: Workers,
+        bytes_max: usize,
+        budget: Arc<Budget>,
+    ) -> Self {
+        Self { archive, clock, workers, bytes_max, budget, held: Mutex::default() }
+    }
+
+    pub fn budget(&self) -> Arc<Budget> {
+        self.budget.clone()
     }
 
     fn held(&self) -> MutexGuard<'_, (u64, BTreeMap<TeamId, Place>)> {
@@ -145,7 +158,8 @@ mod tests {
     fn a_team_stays_open_until_there_is_no_room_and_is_closed_when_its_writer_is_spent() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let archive = Arc::new(Archive::open_or_create(store, || "test".to_owned()).unwrap());
-        let desk = Desk::new(archive.clone(), Arc::new(SystemClock::new()), Workers::Inline, 2 * TEAM_BYTES);
+        let desk =
+            Desk::new(archive.clone(), Arc::new(SystemClock::new()), Workers::Inline, 2 * TEAM_BYTES, Budget::new(0));
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
         let open = |n: usize| futures::executor::block_on(desk.open(&team(n)));
         for n in 0..3 {

@@ -9,6 +9,7 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
+use super::budget::Budget;
 use super::context::TeamContext;
 use super::progress::Progress;
 use super::settings::Settings;
@@ -68,16 +69,24 @@ impl Fleet {
     /// # Errors
     /// When the service does not list the teams; a team's own failure stands in its round.
     pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
+        self.read_within(&Budget::of(&self.settings)).await
+    }
+
+    /// The same, with room for the events that `budget` has.
+    ///
+    /// # Errors
+    /// As [`Fleet::read_once`].
+    pub async fn read_within(&self, budget: &Arc<Budget>) -> Result<FleetRound, ApiError> {
         let teams = self.teams().await?;
         let rounds = teams.into_iter().map(|team| async move {
-            let round = self.read_team(&team).await;
+            let round = self.read_team(&team, budget).await;
             (team, round)
         });
         let teams = futures::stream::iter(rounds).buffer_unordered(self.settings.teams_at_once).collect().await;
         Ok(FleetRound { teams })
     }
 
-    async fn read_team(&self, team: &TeamId) -> Result<TeamRound, RoundError> {
+    async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
         let writer = self.archive.writer(team)?;
         let ctx = TeamContext::new(
             writer,
@@ -87,6 +96,6 @@ impl Fleet {
             self.workers,
             self.progress.clone(),
         );
-        Ok(read_team(&ctx).await)
+        Ok(read_team(&ctx.within(budget.clone())).await)
     }
 }

@@ -1,10 +1,16 @@
 //! Sessions of a part of a backfill, made beside its commits: what the archive gains meanwhile is of later times.
 
+use std::sync::PoisonError;
+
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::archive::{ArchiveError, Committed, Draft, LentSessions, SessionColumns, TeamWriter};
 use crate::model::Instant;
 
-use super::catch_up::Part;
+use super::catch_up::{Part, left_behind};
+use super::context::TeamContext;
 use super::sessions::{Remembered, put_off};
+use super::waiting::Waiting;
 
 /// What is to be made.
 pub struct Making {
@@ -12,6 +18,8 @@ pub struct Making {
     lent: LentSessions,
     remembered: Remembered,
     service_now: Instant,
+    /// Nobody else makes any meanwhile.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// What was made, and of what.
@@ -20,6 +28,7 @@ pub struct Made {
     lent: LentSessions,
     remembered: Remembered,
     draft: Result<Draft, ArchiveError>,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Making {
@@ -30,11 +39,11 @@ impl Making {
 
     /// The part of the archive as it is.
     pub fn begin(part: Part, writer: &mut TeamWriter, remembered: &mut Remembered, service_now: Instant) -> Self {
-        Self { part, lent: writer.lend_sessions(), remembered: std::mem::take(remembered), service_now }
+        Self { part, lent: writer.lend_sessions(), remembered: std::mem::take(remembered), service_now, turn: None }
     }
 
     pub fn end(self) -> Made {
-        let Self { part, mut lent, mut remembered, service_now } = self;
+        let Self { part, mut lent, mut remembered, service_now, turn } = self;
         let made = part.make(&mut lent.reader(), &mut remembered, service_now);
         let draft = made.and_then(|mut draft| {
             if let Some(change) = &mut draft.sessions {
@@ -42,7 +51,7 @@ impl Making {
             }
             Ok(draft)
         });
-        Made { part, lent, remembered, draft }
+        Made { part, lent, remembered, draft, turn }
     }
 }
 
@@ -60,7 +69,7 @@ impl Made {
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
         put_off(&mut draft, writer);
-        let Self { part, lent, remembered: learned, draft: made } = self;
+        let Self { part, lent, remembered: learned, draft: made, turn: _turn } = self;
         // What failed may have looked for files, of times after the part too, that have gone up in others since.
         let is_there = |path: &String| writer.state().files.contains_key(path);
         let is_sound = made.is_ok() || lent.state().files.keys().all(is_there);
@@ -93,5 +102,37 @@ impl Made {
             *remembered = learned;
         }
         Ok(committed)
+    }
+}
+
+impl TeamContext {
+    /// Begins with the next sessions that were left to be made, where none are under way and it is nobody else's turn.
+    pub fn begin_making(&self, waiting: &mut Waiting) {
+        if waiting.making.is_some() {
+            return;
+        }
+        let remembered = self.remembered();
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(part) = left_behind(writer.state()) else { return };
+        let Some(turn) = self.budget.try_turn() else { return };
+        let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
+        let making = Making { turn: Some(turn), ..making };
+        waiting.making = Some(self.workers.begin(move || making.end()));
+    }
+
+    /// Waits for sessions that are being made, and commits them.
+    ///
+    /// # Errors
+    /// When the archive cannot be read or written.
+    pub async fn end_making(&self) -> Result<(), ArchiveError> {
+        let Some(making) = self.waiting.lock().await.making.take() else { return Ok(()) };
+        let made = making.end().await;
+        let (remembered, now) = (self.remembered(), self.clock.now());
+        let commit = move |writer: &mut TeamWriter| {
+            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            made.commit_with(Draft::default(), writer, &mut remembered, now)
+        };
+        self.with_writer(commit).await.map(drop)
     }
 }

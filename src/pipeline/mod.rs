@@ -6,6 +6,7 @@
 
 mod batch;
 mod billing;
+mod budget;
 mod catch_up;
 mod change;
 mod computers;
@@ -53,6 +54,7 @@ use thiserror::Error;
 use crate::api::ApiError;
 use crate::archive::ArchiveError;
 
+pub use budget::Budget;
 pub use catch_up::catch_up_by;
 pub use context::TeamContext;
 pub use daemon::{Command, Daemon};

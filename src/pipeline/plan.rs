@@ -105,6 +105,20 @@ fn windows_from(begins: Instant, windows: &Windows, settings: &Settings, now: In
     all
 }
 
+/// The first stride of a settled reading. Of a stream that nothing is known of, several windows read at once might each be
+/// more than may wait for its end.
+pub fn first_stride(grid: WindowGrid, windows: &Windows) -> Duration {
+    if windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() }
+}
+
+/// The first stride of a re-scan, by the density of the windows.
+pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
+    let held = rescans.iter().filter_map(|window| windows.get(&window.start));
+    let (events, seconds) =
+        held.fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
+    Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
+}
+
 /// Cuts the ranges to read into spans that bring about [`SPAN_EVENTS_TARGET`] events each: one walk may cover a run of
 /// quiet windows, and a busy day takes many. A span is of whole windows, or an equal part of one: it brings nothing of the
 /// window after, which would wait for the rest of it.
@@ -119,6 +133,8 @@ pub struct SpanPlanner {
     whole_seconds_left: u64,
 }
 
+/// Spans of a window whose density is not known.
+const FIRST_SPANS_A_WINDOW: u32 = 4;
 const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// The stride grows by so much at once; what is so much denser than the mean counts alone.
 const STRIDE_FACTOR: u32 = 4;

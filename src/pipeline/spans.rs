@@ -1,7 +1,6 @@
 //! Reading spans side by side: settling what is past its lag, and re-scanning what is settled.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;
@@ -14,10 +13,11 @@ use crate::planted::{self, Bug};
 
 use super::RoundError;
 use super::batch::UNSTABLE;
+use super::budget::Share;
 use super::change::WindowChange;
 use super::plan::SpanPlanner;
 use super::ranges::{clip, missing, union};
-use super::settings::{SPAN_EVENTS_TARGET, WALK_EVENTS_MAX};
+use super::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX};
 use super::windowed::{OfWindow, PAD_SECONDS, Round};
 use super::workers::Work;
 
@@ -46,6 +46,7 @@ struct Silence {
 struct Sorted {
     leaf: Leaf,
     pieces: Work<Vec<OfWindow>>,
+    share: Share,
 }
 
 impl Round<'_> {
@@ -59,7 +60,7 @@ impl Round<'_> {
             let mut is_stopped = false;
             let mut handed_out = 0;
             loop {
-                while !is_stopped && reading.len() < self.ctx.settings.concurrency {
+                while !is_stopped && reading.len() < self.ctx.readings_at_once() {
                     // A run that has worked long enough still makes some way each time.
                     if handed_out > 0 && self.ctx.is_spent() && !planner.is_empty() {
                         self.ctx.leave_rest();
@@ -108,31 +109,35 @@ impl Round<'_> {
             Purpose::Settle => None,
             Purpose::Rescan => Some(self.archived(span).await?),
         };
-        let mut reader =
-            SpanReader::new(self.lists, Asked { range: span, pad }, WALK_EVENTS_MAX, prior).within(self.budget.clone());
+        let events_max = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
+        let asked = Asked { range: span, pad };
+        let mut reader = SpanReader::new(self.lists, asked, events_max as u64, prior).within(self.budget.clone());
         let mut parts = Vec::new();
-        loop {
+        while !reader.is_done() {
+            let mut share = self.ctx.reserve(events_max).await?;
             match reader.next().await {
                 Ok(Some(mut leaf)) => {
                     // What stands in a re-scan's padding says nothing of the span: spans would become ever shorter, down to a second.
                     let owned = leaf.events.iter().filter(|held| held.event.at().is_some_and(|at| leaf.range.owns(at)));
                     parts.push((leaf.range, owned.count() as u64));
+                    share.hold(leaf.events.len(), true);
                     let pieces = self.pieces(leaf.range, std::mem::take(&mut leaf.events));
-                    if leaves.send(Sorted { leaf, pieces }).await.is_err() {
+                    if leaves.send(Sorted { leaf, pieces, share }).await.is_err() {
                         return Ok(None);
                     }
                 }
-                Ok(None) => return Ok(Some(parts)),
+                Ok(None) => break,
                 Err(error) => {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {
                         let pieces = self.of_windows(events);
-                        self.ctx.add(|batch| self.sort_in(batch, pieces)).await?;
+                        self.ctx.add_held(share, |batch| self.sort_in(batch, pieces)).await?;
                     }
                     return Err(error.into());
                 }
             }
         }
+        Ok(Some(parts))
     }
 
     async fn archived(&self, span: Range) -> Result<Multiset<Digest>, RoundError> {
@@ -145,16 +150,9 @@ impl Round<'_> {
         RESCAN_PAD_SECONDS[done.min(RESCAN_PAD_SECONDS.len() - 1)]
     }
 
-    pub fn rescan_stride(&self, windows: &[Range]) -> Duration {
-        let held = windows.iter().filter_map(|window| self.windows.get(&window.start));
-        let (events, seconds) = held
-            .fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
-        Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
-    }
-
     async fn leaf(
         &self,
-        Sorted { leaf, pieces }: Sorted,
+        Sorted { leaf, pieces, share }: Sorted,
         purpose: Purpose,
         rescanned: &mut BTreeMap<Instant, Vec<Range>>,
     ) -> Result<(), RoundError> {
@@ -203,7 +201,7 @@ impl Round<'_> {
             changes.push(change);
         }
         self.ctx
-            .add(|batch| {
+            .add_held(share, |batch| {
                 self.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
                 changes.into_iter().for_each(|change| batch.add_change(change));
                 batch.findings.extend(findings);

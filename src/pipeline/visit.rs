@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
 use super::RoundError;
+use super::budget::Budget;
 use super::context::TeamContext;
 use super::desk::{Desk, Opened};
 use super::flushed::Flushed;
@@ -114,7 +115,7 @@ pub async fn visit(desk: Arc<Desk>, edges: Arc<Edges>, team: TeamId, task: Task)
     let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
     let seq = writer.lock().unwrap_or_else(PoisonError::into_inner).state().seq;
     let opened_at = opened.recovery.map(|_| seq);
-    let result = read(&edges, opened, task).await;
+    let result = read(&edges, opened, desk.budget(), task).await;
     let mut visit = conclude(&edges, &team, task, &writer, &memory, &result);
     visit.opened_at = opened_at;
     let failures = match &result {
@@ -130,7 +131,7 @@ pub async fn visit(desk: Arc<Desk>, edges: Arc<Edges>, team: TeamId, task: Task)
     visit
 }
 
-async fn read(edges: &Edges, opened: Opened, task: Task) -> Result<(TeamRound, bool), RoundError> {
+async fn read(edges: &Edges, opened: Opened, budget: Arc<Budget>, task: Task) -> Result<(TeamRound, bool), RoundError> {
     let mut ctx = TeamContext::sharing(
         opened.writer,
         opened.memory,
@@ -139,7 +140,8 @@ async fn read(edges: &Edges, opened: Opened, task: Task) -> Result<(TeamRound, b
         edges.settings_of(task),
         edges.workers,
         edges.progress.clone(),
-    );
+    )
+    .within(budget);
     ctx.patience = Some(PATIENCE);
     let round = read_team(&ctx).await;
     Ok((round, ctx.is_unfinished()))

@@ -8,8 +8,11 @@ use tokio::task::JoinHandle;
 use crate::archive::{ArchiveError, EncodedTable, EventColumns};
 
 use super::batch::{Batch, Place};
+use super::budget::Share;
+use super::context::TeamContext;
 use super::flushed::Flushed;
 use super::making::Made;
+use super::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 use super::workers::{Work, Workers};
 
 /// What a commit brought, and how long it took.
@@ -18,6 +21,8 @@ pub type Committed = Result<(Flushed, Duration), ArchiveError>;
 /// What was read and is not committed.
 pub struct Waiting {
     pub batch: Batch,
+    /// The room that the batch's events take.
+    pub share: Share,
     /// There is one at a time: commits follow one another.
     pub under_way: Option<UnderWay>,
     /// Sessions that commits of this round left to be made.
@@ -42,9 +47,16 @@ struct Encoding {
 }
 
 impl Waiting {
-    /// Nothing, as of now.
-    pub fn new(emptied_at: Duration) -> Self {
-        Self { batch: Batch::default(), under_way: None, making: None, encoding: Vec::new(), emptied_at }
+    /// Nothing, as of now; `share` is one of nothing.
+    pub fn new(share: Share, emptied_at: Duration) -> Self {
+        Self { batch: Batch::default(), share, under_way: None, making: None, encoding: Vec::new(), emptied_at }
+    }
+
+    /// Adds to the batch what `share` has room for.
+    pub fn add(&mut self, share: Share, add: impl FnOnce(&mut Batch)) {
+        add(&mut self.batch);
+        self.share.join(share);
+        self.share.hold(self.batch.held_events(), false);
     }
 
     /// Begins to encode the windows that have become whole.
@@ -77,6 +89,29 @@ impl Waiting {
     }
 }
 
+impl TeamContext {
+    /// As much of the batch as is worth a commit; windows that are being encoded wait for the next one, unless no more may
+    /// be held.
+    pub async fn ready(&self, waiting: &mut Waiting) -> Option<Batch> {
+        waiting.keep_encoded(false).await;
+        let take = |waiting: &mut Waiting, is_full: bool| {
+            let busy = waiting.busy();
+            let ready = self.with_state(|state| waiting.batch.take_ready(state, &busy, is_full));
+            if ready.held_events() < COMMIT_EVENTS_MIN {
+                waiting.batch.join(ready);
+                return None;
+            }
+            Some(ready)
+        };
+        let ready = take(waiting, false);
+        if ready.is_some() || waiting.batch.held_events() < HELD_EVENTS_MAX {
+            return ready;
+        }
+        waiting.keep_encoded(true).await;
+        Some(take(waiting, true).unwrap_or_else(|| std::mem::take(&mut waiting.batch)))
+    }
+}
+
 /// What fails here is tried again in the commit, which ends should it fail there, too.
 fn encoded(whole: Vec<(Place, Vec<EventColumns>)>) -> Vec<(Place, EncodedTable)> {
     let table = |(place, columns): (Place, Vec<EventColumns>)| {
@@ -94,6 +129,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::mpsc::Sender;
 
+    use super::super::budget::Budget;
     use super::super::change::{StreamChange, WindowChange};
     use super::super::flush::prepare;
     use super::super::piece::Piece;
@@ -156,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_window_is_encoded_once_it_is_read_whole_and_committed_as_that_file() {
-        let mut waiting = Waiting::new(Duration::ZERO);
+        let mut waiting = Waiting::new(Budget::new(0).nothing(), Duration::ZERO);
         // In any order, and whatever stands in them.
         for (hours, expected) in [((12, 24), None), ((0, 6), None), ((6, 12), Some(3 * EVENTS as u64))] {
             read(&mut waiting, hours, piece(hours.0, true));
@@ -172,11 +208,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_window_is_not_encoded_before_it_is_whole_nor_where_columns_are_missing_nor_kept_when_more_comes() {
-        let mut waiting = Waiting::new(Duration::ZERO);
+        let mut waiting = Waiting::new(Budget::new(0).nothing(), Duration::ZERO);
         read(&mut waiting, (0, 12), piece(0, true));
         read(&mut waiting, (12, 24), piece(12, false));
         assert_eq!(rows_encoded(&mut waiting).await, None);
-        let mut waiting = Waiting::new(Duration::ZERO);
+        let mut waiting = Waiting::new(Budget::new(0).nothing(), Duration::ZERO);
         read(&mut waiting, (0, 24), piece(0, true));
         assert_eq!(rows_encoded(&mut waiting).await, Some(EVENTS as u64));
         waiting.batch.add_events(STREAM, Some(window()), piece(1, true));
@@ -195,7 +231,7 @@ mod tests {
 
     /// One window that is read whole and being encoded, until it is told to end.
     fn busy() -> (Waiting, Sender<()>) {
-        let mut waiting = Waiting::new(Duration::ZERO);
+        let mut waiting = Waiting::new(Budget::new(0).nothing(), Duration::ZERO);
         read(&mut waiting, (0, 24), piece(0, true));
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let encoded = waiting.encoding.remove(0).work;
@@ -232,7 +268,7 @@ mod tests {
     #[test]
     fn what_may_speak_of_windows_that_are_being_encoded_waits_with_them() {
         let state = TeamState::genesis("a", TeamId::from("t"));
-        let mut waiting = Waiting::new(Duration::ZERO);
+        let mut waiting = Waiting::new(Budget::new(0).nothing(), Duration::ZERO);
         read_of(&mut waiting, Range::new(at(24), at(48)), (24, 48), events_of(24, COMMIT_EVENTS_MIN, true));
         waiting.batch.change_stream(STREAM, StreamChange::default());
         let busy = BTreeSet::from([(STREAM, window())]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::ApiError;
+use crate::api::{ApiError, PAGE_EVENTS_MAX};
 use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, RowRule, WalkPoint};
 use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, SplitBudget, TailReader, TailStart};
 use crate::model::{DeviceId, Instant, Range, Stream};
@@ -14,17 +14,16 @@ use super::batch::Batch;
 use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
 use super::piece::Piece;
-use super::plan::{SpanPlanner, Windows, lag, plan};
+use super::plan::{SpanPlanner, Windows, first_stride, lag, plan, rescan_stride};
+use super::settings::READ_EVENTS_MAX;
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
 use super::workers::Work;
 
-/// Events of an open window after which a chunk is handed on.
-const TAIL_EVENTS_MAX: usize = 10_000;
+/// Events of an open window after which a chunk is handed on: one page more is a reading.
+const TAIL_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// Fewer events of a window are joined row by row: columns that turn out to be worth nothing cost something, too.
 const COLUMNS_AHEAD_MIN: usize = 4;
-/// Spans of a window whose density is not known.
-const FIRST_SPANS_A_WINDOW: u32 = 4;
 /// How far into the future events are looked for.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 /// Seconds of padding of a first reading.
@@ -87,11 +86,10 @@ async fn read_lists(
         round.look_ahead().await?;
     }
     let grid = ctx.settings.grid;
-    // Of a stream that nothing is known of, several windows read at once might each be more than may wait for its end.
-    let stride = if round.windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() };
+    let stride = first_stride(grid, &round.windows);
     let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
-    round.spans(SpanPlanner::new(&rescans, grid, round.rescan_stride(&rescans)), Purpose::Rescan).await?;
+    round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
     let left = ctx.left.all().iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
@@ -172,7 +170,10 @@ impl Round<'_> {
         let before = held.and_then(|held| held.walk.clone());
         let start = TailStart::of(before.as_ref().and_then(decode_point), held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists, asked, start, TAIL_EVENTS_MAX);
-        while let Some(chunk) = reader.next().await? {
+        while !reader.is_done() {
+            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let Some(chunk) = reader.next().await? else { break };
+            share.hold(chunk.events.len(), true);
             self.ctx.service().hear(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(encode_point).filter(|point| point.offset > 0);
@@ -183,7 +184,7 @@ impl Round<'_> {
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
             let pieces = self.pieces(window, chunk.events).end().await;
             self.ctx
-                .add(|batch| {
+                .add_held(share, |batch| {
                     self.note_anomalies(batch, window, chunk.stats.anomalies);
                     batch.add_change(change);
                     self.sort_in(batch, pieces);
@@ -203,12 +204,14 @@ impl Round<'_> {
         let lists = Lists { limit: &limit, ..self.lists };
         let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), TAIL_EVENTS_MAX);
         loop {
+            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
             match reader.next().await {
                 Ok(None) => return Ok(()),
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
                 Ok(Some(chunk)) => {
+                    share.hold(chunk.events.len(), true);
                     let pieces = self.of_windows(chunk.events);
-                    self.ctx.add(|batch| self.sort_in(batch, pieces)).await?;
+                    self.ctx.add_held(share, |batch| self.sort_in(batch, pieces)).await?;
                 }
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");

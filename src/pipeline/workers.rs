@@ -1,5 +1,17 @@
 //! Where heavy work (decoding, compressing, syncing) is done.
 
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// Heavy work at once, of all teams: more of it is not done sooner, and each takes memory.
+static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = available_parallelism().map_or(1, usize::from);
+    Semaphore::new((processors + 1).clamp(3, 8))
+});
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
     /// On the runtime's threads for blocking work, beside the reading.
@@ -18,15 +30,23 @@ impl Workers {
     pub fn begin<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Work<T> {
         match self {
             Workers::Inline => Work::Done(work()),
-            Workers::Threads => Work::UnderWay(tokio::task::spawn_blocking(work)),
+            Workers::Threads => Work::UnderWay(spawn(work)),
         }
     }
+}
+
+/// Begins heavy work on the runtime's threads for blocking work, as soon as there is a place.
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(async {
+        let _place = AT_ONCE.acquire().await.expect("BUG: the semaphore is never closed");
+        joined(tokio::task::spawn_blocking(work).await).await
+    })
 }
 
 /// Heavy work that has begun.
 pub enum Work<T> {
     Done(T),
-    UnderWay(tokio::task::JoinHandle<T>),
+    UnderWay(JoinHandle<T>),
 }
 
 impl<T> Work<T> {

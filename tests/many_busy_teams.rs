@@ -1,0 +1,94 @@
+//! Busy teams side by side in one process: what they hold together stays within its bound, and each of them comes on.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, TokenSource};
+use annals::archive::{Archive, MemoryStore, VerifyOptions, verify};
+use annals::clock::SystemClock;
+use annals::model::{Instant, Stream, TeamId};
+use annals::pipeline::{Budget, Fleet, Flushed, Progress, Settings, Workers};
+use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+
+const TEAMS: u32 = 8;
+const BOUND: usize = 15_000;
+
+/// The rows that each commit brought, in the order of the commits.
+#[derive(Default)]
+struct Commits(Mutex<Vec<(TeamId, u64)>>);
+
+impl Progress for Commits {
+    fn committed(&self, team: &TeamId, flushed: &Flushed, _: Duration) {
+        self.0.lock().unwrap().push((team.clone(), flushed.rows));
+    }
+}
+
+/// Reads all teams within `budget`; the commits, in order.
+async fn read(sandbox: &RunningSandbox, budget: &Arc<Budget>, workers: Workers) -> Vec<(TeamId, u64)> {
+    let clock = Arc::new(SystemClock::new());
+    let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
+    let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
+    let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options).unwrap());
+    let store = Arc::new(MemoryStore::new());
+    let commits = Arc::new(Commits::default());
+    let fleet = Fleet {
+        source: Arc::new(Retrying::new(http, clock.clone(), RetryPolicy::default())),
+        archive: Arc::new(Archive::open_or_create(store.clone(), || "test".to_owned()).unwrap()),
+        clock,
+        settings: Arc::new(Settings { streams: vec![Stream::Connections], ..Settings::default() }),
+        workers,
+        progress: commits.clone(),
+    };
+    let round = fleet.read_within(budget).await.unwrap();
+    assert!(round.is_done(), "{:?}", round.teams);
+    let report = verify(&*store, &VerifyOptions::default()).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    commits.0.lock().unwrap().clone()
+}
+
+/// What each team had committed when the first team had committed everything.
+fn when_the_first_is_done(commits: &[(TeamId, u64)], all: &BTreeMap<TeamId, u64>) -> BTreeMap<TeamId, u64> {
+    let mut sums: BTreeMap<TeamId, u64> = all.keys().map(|team| (team.clone(), 0)).collect();
+    for (team, rows) in commits {
+        *sums.get_mut(team).unwrap() += rows;
+        if sums[team] == all[team] {
+            break;
+        }
+    }
+    sums
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_busy_teams_hold_no_more_than_the_bound_and_none_starves() {
+    let end: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
+    let config = SandboxConfig {
+        teams: TEAMS,
+        days: 20,
+        sessions_per_day: 300,
+        now: Some(end),
+        end: Some(end),
+        ..SandboxConfig::default()
+    };
+    let sandbox = Sandbox::start(config).await.unwrap();
+    let visible = |team: &TeamId| sandbox.handle.visible(team, Stream::Connections);
+    let all: BTreeMap<TeamId, u64> = sandbox.teams.iter().map(|team| (team.clone(), visible(team))).collect();
+    let total: u64 = all.values().sum();
+    for workers in [Workers::Threads, Workers::Inline] {
+        let budget = Budget::new(BOUND);
+        let commits = read(&sandbox, &budget, workers).await;
+        assert_eq!(commits.iter().map(|(_, rows)| rows).sum::<u64>(), total);
+        assert!(budget.most_held() <= BOUND, "{workers:?}: {} of {BOUND} events", budget.most_held());
+        assert!(budget.is_free(), "{workers:?}: room that nobody needs any more was not given back");
+        let sums = when_the_first_is_done(&commits, &all);
+        for (team, rows) in &sums {
+            assert!(*rows > 0, "{workers:?}: {team} has nothing while another is done: {sums:?}");
+        }
+    }
+    // Without a bound they hold more: the bound above is what holds them.
+    let budget = Budget::new(usize::MAX);
+    read(&sandbox, &budget, Workers::Threads).await;
+    assert!(budget.most_held() > BOUND, "{} events", budget.most_held());
+    sandbox.shutdown().await;
+}

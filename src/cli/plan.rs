@@ -1,21 +1,28 @@
 //! `annals plan`: what a sync would fetch, what it would cost, and what would be lost first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
-use crate::api::{Served, TeamView};
-use crate::archive::{Archive, StreamRecord, TeamReader};
+use crate::api::{EventSource, Served, TeamView, looks_per_second};
+use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Stream, TeamId};
-use crate::pipeline::{BACKFILL_DAYS_DEFAULT, Estimate, Settings, Windows, estimate, looks_planned, plan, windows_of};
+use crate::model::{Instant, Range, Stream, TeamId};
+use crate::pipeline::{
+    BACKFILL_DAYS_DEFAULT, Density, Estimate, LooksPlanned, Settings, StreamPlan, Windows, count_users, estimate,
+    estimate_of_team, looks_planned, plan, sample, windows_of,
+};
 use crate::report::{Format, TeamNames};
 
 use super::output::OutputArgs;
 use super::sync::SyncArgs;
 use super::{Global, look, output, reading, status, teams};
+
+/// Of so many teams the service is asked how many events and users they have; others are taken to be like these.
+const SAMPLED_TEAMS_MAX: usize = 8;
 
 /// What a sync would fetch, how many requests, how long, and what would be lost first; writes nothing
 #[derive(Debug, Clone, Args)]
@@ -46,16 +53,23 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
         (asked, _) => teams::at_service(&*source, archive.as_ref(), asked).await?,
     };
     let mut names = TeamNames::default();
-    let (mut rows, mut looks) = (Vec::new(), 0);
+    let lists_teams = args.sync.team.is_empty() && settings.teams.is_empty();
+    let mut planner = Planner { source: &*source, settings: &settings, samples: Samples::default() };
+    let (mut rows, mut beside) = (Vec::new(), Beside { others: u64::from(lists_teams), people: 0 });
     for team in teams {
+        let held = match &archive {
+            Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
+            _ => None,
+        };
         let view = source.team(&team).await?;
         names.put(team.clone(), view.body.name.as_deref());
-        let (of_team, looks_of_team) = team_rows(&view, archive.as_ref(), &settings, clock.now(), team)?;
+        let (of_team, beside_of_team) = planner.team(held.as_ref(), &view, clock.now(), team).await?;
         rows.extend(of_team);
-        looks += looks_of_team;
+        beside.add(beside_of_team);
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
-    let said = summary(&rows, &names, looks, config.requests_per_second);
+    let is_overlapped = planner.samples.teams > settings.teams_at_once;
+    let said = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
     if args.output.format() == Format::Table {
         let text = format!("{}\n{said}\n", table(&rows, &names));
         output::to(args.output.output.as_deref(), |out| out.write_all(text.as_bytes()).map_err(Error::output))?;
@@ -66,42 +80,107 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// What a team's streams would take, and the requests of the looks at its people and computers.
-fn team_rows(
-    view: &Served<TeamView>,
-    archive: Option<&Archive>,
-    settings: &Settings,
-    fallback: Instant,
-    team: TeamId,
-) -> Result<(Vec<Row>, u64), Error> {
-    let now = view.at.unwrap_or(fallback);
-    let span = view.body.plan_span;
-    let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
-    let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
-    let held = match archive {
-        Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
-        _ => None,
-    };
-    let mut rows = Vec::new();
-    for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {
-        let (record, windows) = match &held {
-            Some(reader) => windows_of(reader.state(), stream),
-            None => (StreamRecord::default(), Windows::new()),
-        };
-        let estimate = if stream == Stream::Billing {
-            Estimate { requests: 1, is_informed: true, ..Estimate::default() }
-        } else {
-            estimate(&plan(&record, &windows, first, settings, now), &windows)
-        };
-        let read_to = record.read_points.last().map(|point| point.read_to);
-        // A first backfill stands at its beginning: what it reads first is what the plan's span drops first.
-        let left = span.filter(|_| stream == Stream::Connections);
-        let left = left.map(|span| read_to.unwrap_or(first.max(now.minus(span))).plus(span).since(now));
-        let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
-        rows.push(Row { team: team.clone(), stream, from, estimate, left });
+/// Requests beside those of the streams.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beside {
+    others: u64,
+    /// Looks at people, at their own rate.
+    people: u64,
+}
+
+impl Beside {
+    fn add(&mut self, other: Self) {
+        self.others += other.others;
+        self.people += other.people;
     }
-    let looks = looks_planned(held.as_ref().map(TeamReader::state), &settings.inventory, now);
-    Ok((rows, looks))
+}
+
+/// What the service said of teams that the ledger knows nothing of.
+#[derive(Default)]
+struct Samples {
+    teams: usize,
+    densities: BTreeMap<Stream, Vec<Density>>,
+    users: Vec<u64>,
+}
+
+struct Planner<'a> {
+    source: &'a dyn EventSource,
+    settings: &'a Settings,
+    samples: Samples,
+}
+
+impl Planner<'_> {
+    /// What a team's streams would take, and what comes beside them.
+    async fn team(
+        &mut self,
+        held: Option<&TeamReader>,
+        view: &Served<TeamView>,
+        fallback: Instant,
+        team: TeamId,
+    ) -> Result<(Vec<Row>, Beside), Error> {
+        let (settings, state) = (self.settings, held.map(TeamReader::state));
+        let now = view.at.unwrap_or(fallback);
+        let span = view.body.plan_span;
+        let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
+        let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
+        self.samples.teams += 1;
+        let mut rows = Vec::new();
+        for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {
+            let (record, windows) = match state {
+                Some(state) => windows_of(state, stream),
+                None => (StreamRecord::default(), Windows::new()),
+            };
+            let estimate = if stream == Stream::Billing {
+                Estimate { requests: 1, is_informed: true, ..Estimate::default() }
+            } else {
+                let plan = plan(&record, &windows, first, settings, now);
+                let density = self.density(&team, stream, &windows, &plan, now).await?;
+                estimate(&plan, &windows, density.as_ref(), settings, now)
+            };
+            let read_to = record.read_points.last().map(|point| point.read_to);
+            // A first backfill stands at its beginning: what it reads first is what the plan's span drops first.
+            let left = span.filter(|_| stream == Stream::Connections);
+            let left = left.map(|span| read_to.unwrap_or(first.max(now.minus(span))).plus(span).since(now));
+            let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
+            rows.push(Row { team: team.clone(), stream, from, estimate, left });
+        }
+        let users = self.users(&team, state).await?;
+        let LooksPlanned { people, others } = looks_planned(state, users, settings, now);
+        Ok((rows, Beside { others: others + estimate_of_team(state, settings), people }))
+    }
+
+    /// How dense a stream's events are: as held, as sampled, or as another team's.
+    async fn density(
+        &mut self,
+        team: &TeamId,
+        stream: Stream,
+        windows: &Windows,
+        plan: &StreamPlan,
+        now: Instant,
+    ) -> Result<Option<Density>, Error> {
+        if let Some(held) = Density::of_windows(windows) {
+            return Ok(Some(held));
+        }
+        let Some(begins) = plan.begins.filter(|begins| *begins < now) else { return Ok(None) };
+        let samples = self.samples.densities.entry(stream).or_default();
+        if samples.len() >= SAMPLED_TEAMS_MAX {
+            return Ok(Some(samples[self.samples.teams % samples.len()].clone()));
+        }
+        let sampled = sample(self.source, team, stream, Range::new(begins, now)).await?;
+        samples.extend(sampled.clone());
+        Ok(sampled)
+    }
+
+    /// How many users a first look finds.
+    async fn users(&mut self, team: &TeamId, state: Option<&TeamState>) -> Result<Option<u64>, Error> {
+        let samples = &mut self.samples.users;
+        if samples.len() >= SAMPLED_TEAMS_MAX {
+            return Ok(Some(samples[self.samples.teams % samples.len()]));
+        }
+        let counted = count_users(self.source, team, state, &self.settings.inventory).await?;
+        samples.extend(counted);
+        Ok(counted)
+    }
 }
 
 fn batch(rows: &[Row]) -> RecordBatch {
@@ -138,19 +217,28 @@ fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
     table
 }
 
-/// What it takes in all, and what would be lost first.
-fn summary(rows: &[Row], names: &TeamNames, looks: u64, requests_per_second: Option<f64>) -> String {
-    let requests: u64 = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + looks;
-    let mut text = format!("about {requests} requests");
+/// What it takes in all, and what would be lost first. Teams that are `overlapped` have others read while they are looked at.
+fn summary(
+    rows: &[Row],
+    names: &TeamNames,
+    beside: Beside,
+    requests_per_second: Option<f64>,
+    is_overlapped: bool,
+) -> String {
+    let people = beside.people;
+    let others = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + beside.others;
+    let mut text = format!("about {} requests", others + people);
     if let Some(rate) = requests_per_second {
-        let seconds = Duration::from_secs(requests).div_f64(rate).as_secs();
-        text.push_str(&format!(", {} at {rate} a second", status::span(seconds)));
+        let at = |requests: u64, rate: f64| Duration::from_secs(requests).div_f64(rate);
+        let looks = at(people, looks_per_second(rate));
+        let whole = if is_overlapped { at(others + people, rate).max(looks) } else { at(others, rate) + looks };
+        text.push_str(&format!(", {} at {rate} a second", status::span(whole.as_secs())));
     }
-    if looks > 0 {
-        text.push_str(&format!("; {looks} of them look at people and computers, and one more at each new user"));
+    if people > 0 {
+        text.push_str(&format!("; {people} of them look at people"));
     }
     if rows.iter().any(|row| !row.estimate.is_informed) {
-        text.push_str("; the density of events is not known before the first reading, so it may be more");
+        text.push_str("; the service does not say how many events there are, so it may be more");
     }
     if let Some(row) = rows.iter().find(|row| row.left.is_some()) {
         let team = names.label(row.team.as_str());

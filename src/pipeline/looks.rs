@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::api::{ApiError, Computers, Unread};
+use crate::api::{ApiError, Computers, EventSource, Unread};
 use crate::archive::{ArchiveError, Dataset, Draft, Finding, FindingKind, InventoryRead, TeamState, TeamWriter};
 use crate::inventory::{Look, Malformed, Scope, Standing, computers, sso_users, team, users};
-use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue, Range, Stream};
+use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue, Range, Stream, TeamId};
 
 use super::RoundError;
 use super::context::TeamContext;
-use super::settings::{InventorySettings, Looks};
-use super::user_info::ask_users;
+use super::settings::{InventorySettings, Looks, Settings};
+use super::user_info::{REFUSALS_MAX, ask_users};
 
 /// A look this old is made again: a day, less what a day's run may begin earlier or end later than the one before.
 pub const LOOK_AGE: Duration = Duration::from_secs(23 * 3_600);
@@ -86,19 +86,62 @@ async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), Rou
     Ok(())
 }
 
-/// Requests that the looks of a round would take, as far as the ledger tells; the people of a first look are not known yet.
-pub fn looks_planned(state: Option<&TeamState>, settings: &InventorySettings, now: Instant) -> u64 {
+/// Requests that the looks of a round would take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LooksPlanned {
+    /// About people: these keep to the rate of the looks.
+    pub people: u64,
+    /// About the team and its computers.
+    pub others: u64,
+}
+
+/// What the looks of a round would ask for, as far as the ledger tells; `users` where the ledger does not know how many there
+/// are.
+pub fn looks_planned(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> LooksPlanned {
+    let inventory = &settings.inventory;
     let is_due = |part| state.is_none_or(|state| is_old(state, part, now));
-    let is_asked = |ask: &&Ask| settings.looks == Looks::Now || ask.parts().iter().any(|part| is_due(*part));
-    if settings.looks == Looks::Never {
-        return 0;
+    let is_asked = |ask: Ask| inventory.looks == Looks::Now || ask.parts().iter().any(|part| is_due(*part));
+    if inventory.looks == Looks::Never {
+        return LooksPlanned::default();
     }
-    // The computers are listed for their removals anyway, and the team is asked for with anything else.
-    let asked = Ask::ALL.iter().filter(is_asked).filter(|ask| matches!(ask, Ask::Users | Ask::SsoUsers)).count() as u64;
-    let users = state.and_then(|state| state.last_look(InventoryPart::Users)).map_or(0, |look| look.entities);
-    let told = if settings.user_info && is_due(InventoryPart::SignIn) { users } else { 0 };
-    let team = u64::from(Ask::ALL.iter().any(|ask| is_asked(&ask)));
-    team + asked + told
+    let lists = [Ask::Users, Ask::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
+    let told = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
+    // A reading of the connections lists the computers anyway.
+    let lists_computers = is_asked(Ask::Computers) && !settings.reads(Stream::Connections);
+    let is_any = Ask::ALL.into_iter().any(is_asked);
+    LooksPlanned { people: lists + told, others: u64::from(is_any) + u64::from(lists_computers) }
+}
+
+/// Users whom a look asks about one by one; where the token may not see the answers, it ends after a few.
+fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
+    let held = state.and_then(|state| state.last_look(InventoryPart::Users)).map(|look| look.entities);
+    let is_hidden = state.and_then(|state| state.last_look(InventoryPart::SignIn)).is_some_and(|look| !look.visible);
+    let users = held.or(listed).unwrap_or(0);
+    if is_hidden { users.min(REFUSALS_MAX as u64) } else { users }
+}
+
+/// How many users the team has, asked for where a look will ask about each and the ledger does not know them. `None` where
+/// that is no question, or where the token may not see them.
+///
+/// # Errors
+/// When the service does not answer.
+pub async fn count_users(
+    source: &dyn EventSource,
+    team: &TeamId,
+    state: Option<&TeamState>,
+    settings: &InventorySettings,
+) -> Result<Option<u64>, ApiError> {
+    let is_known = state.is_some_and(|state| state.last_look(InventoryPart::Users).is_some());
+    if settings.looks == Looks::Never || !settings.user_info || is_known {
+        return Ok(None);
+    }
+    let listed = match source.users(team).await {
+        Ok(listed) => listed.body,
+        Err(error) if error.is_transient() => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let look = users(listed.text()).map_err(|malformed| unexpected("the team's users", &malformed))?;
+    Ok(look.parts.get(&InventoryPart::Users).map(|users| users.len() as u64))
 }
 
 /// Whether a part was never looked at, or too long ago. A look that is dated far into the future was made by a clock that

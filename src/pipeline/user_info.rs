@@ -19,7 +19,7 @@ const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens]
 /// Answers that are committed together.
 const USERS_A_COMMIT: usize = 50;
 /// After so many refusals without an answer the token may not see this at all.
-const REFUSALS_MAX: usize = 3;
+pub const REFUSALS_MAX: usize = 3;
 /// After so many failures one after another the service is left alone until the next round.
 const FAILURES_MAX: usize = 3;
 

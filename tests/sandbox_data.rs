@@ -208,7 +208,7 @@ async fn the_data_of_a_seed_never_changes_unseen() {
     });
     let golden = [
         "332f6fae352022f83c23192fc156f34d4e787ee9051a1a0ea2d78666ce8d3182",
-        "288568043142f09d05597c49fe163831fe4ac1cee5547e50910e7dba76fc8bed",
+        "cca8c4956794d66ed1ddfd1bb9ea83e284bdc3f9989b3089ce20cf6f1d137557",
         "41e8b45b9effe0ad4b64c26c79b26a6a1f3bea3546ea8d49205519226f38cb4c",
     ];
     assert_eq!(told, golden);

@@ -108,7 +108,7 @@ impl KnownTokens {
     }
 }
 
-/// Whether a text is what is left of one that held a token.
+/// Whether a token was replaced in this text.
 pub fn was_cut(text: &str) -> bool {
     text.contains(REDACTED)
 }

@@ -162,7 +162,7 @@ fn archive(root: &Path) -> Check {
     }
 }
 
-/// Who beside the owner can read what is there.
+/// The users, other than the owner, who can read a file.
 fn modes(config: &Config, root: &Path) -> Check {
     let found = match Wider::under(root, config.group_readable) {
         Ok(found) => found,

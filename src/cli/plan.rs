@@ -110,7 +110,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// What a team's streams would take, and what comes beside them.
+    /// The cost of a team's streams, and of its other requests.
     async fn team(
         &mut self,
         held: Option<&TeamReader>,

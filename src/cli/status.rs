@@ -66,7 +66,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// The teams with what they are called beside their ids.
+/// The teams' ids with their names.
 fn named(teams: &[TeamStatus], names: &TeamNames) -> Vec<serde_json::Value> {
     let one = |team: &TeamStatus| {
         let mut value = json!(team);

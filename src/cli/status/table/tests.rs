@@ -1,4 +1,4 @@
-//! The table of many teams: what comes first, what is left out, and what is said of it.
+//! The table of many teams: the order of its rows, the rows that it hides, and the note that counts them.
 
 use super::*;
 use crate::model::Stream;

@@ -13,40 +13,58 @@
 -- note: a burst is counted per peer, and per address where the failure names no peer; failures just before the period are counted along
 -- note: reason is the service's or the computer's own text
 WITH failure AS (
-    SELECT team_id, event_id, event_time, lower(trim(peer_email)) AS peer, peer_email, peer_ip, device_id,
+    SELECT team_id, event_time, coalesce(lower(trim(peer_email)), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         computer_host_name, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds(greatest($burst_window, $spread_window)) AND event_time < $to
         AND event_type = 'authFailedEvent' AND ($team IS NULL OR team_id = $team)
-), reached AS (
-    SELECT *,
-        CASE WHEN coalesce(peer, peer_ip) IS NOT NULL THEN count(*) OVER (
-            PARTITION BY team_id, coalesce(peer, peer_ip) ORDER BY event_time
-            RANGE BETWEEN to_seconds($burst_window) PRECEDING AND CURRENT ROW) END AS in_burst_window,
-        CASE WHEN peer_ip IS NOT NULL THEN count(DISTINCT device_id) OVER (
-            PARTITION BY team_id, peer_ip ORDER BY event_time
-            RANGE BETWEEN to_seconds($spread_window) PRECEDING AND CURRENT ROW) END AS devices_of_ip,
-        CASE WHEN device_id IS NOT NULL THEN count(DISTINCT peer_ip) OVER (
-            PARTITION BY team_id, device_id ORDER BY event_time
-            RANGE BETWEEN to_seconds($spread_window) PRECEDING AND CURRENT ROW) END AS ips_of_device
-    FROM failure
+), kind AS MATERIALIZED (
+    -- Failures that differ in time alone are of one kind. Kinds and keys are numbers: the windows below sort numbers, not texts.
+    SELECT *, row_number() OVER () AS kind_id,
+        CASE WHEN peer_or_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_or_ip) END AS peer_key,
+        CASE WHEN peer_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_ip) END AS ip_key,
+        CASE WHEN device_id IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, device_id) END AS device_key
+    FROM (SELECT * EXCLUDE (event_time), list(event_time) AS times FROM failure GROUP BY ALL)
+), numbered AS MATERIALIZED (
+    SELECT kind_id, peer_key, ip_key, device_key, unnest(times) AS event_time FROM kind
+), burst_end AS (
+    -- The failures at which a threshold is reached.
+    SELECT peer_key, event_time FROM numbered WHERE peer_key IS NOT NULL
+    QUALIFY lag(event_time, $burst_count - 1) OVER (PARTITION BY peer_key ORDER BY event_time)
+        >= event_time - to_seconds($burst_window)
+), spray_end AS (
+    -- Counting distinct values costs much: an address that never tried so many computers is left out first.
+    SELECT ip_key, event_time FROM numbered
+    WHERE ip_key IN (SELECT ip_key FROM kind GROUP BY ip_key HAVING count(DISTINCT device_key) >= $spray_devices)
+    QUALIFY count(DISTINCT device_key) OVER (PARTITION BY ip_key ORDER BY event_time
+        RANGE BETWEEN to_seconds($spread_window) PRECEDING AND CURRENT ROW) >= $spray_devices
+), distributed_end AS (
+    SELECT device_key, event_time FROM numbered
+    WHERE device_key IN (SELECT device_key FROM kind GROUP BY device_key HAVING count(DISTINCT ip_key) >= $distributed_ips)
+    QUALIFY count(DISTINCT ip_key) OVER (PARTITION BY device_key ORDER BY event_time
+        RANGE BETWEEN to_seconds($spread_window) PRECEDING AND CURRENT ROW) >= $distributed_ips
 ), marked AS (
     -- A failure belongs to a pattern when the threshold is reached at it or within the window after it.
-    SELECT *,
-        max(in_burst_window) OVER (PARTITION BY team_id, coalesce(peer, peer_ip) ORDER BY event_time
-            RANGE BETWEEN CURRENT ROW AND to_seconds($burst_window) FOLLOWING) >= $burst_count AS is_burst,
-        max(devices_of_ip) OVER (PARTITION BY team_id, peer_ip ORDER BY event_time
-            RANGE BETWEEN CURRENT ROW AND to_seconds($spread_window) FOLLOWING) >= $spray_devices AS is_spray,
-        max(ips_of_device) OVER (PARTITION BY team_id, device_id ORDER BY event_time
-            RANGE BETWEEN CURRENT ROW AND to_seconds($spread_window) FOLLOWING) >= $distributed_ips AS is_distributed
-    FROM reached
-), grouped AS (
-    SELECT team_id, date_trunc('hour', local_time(event_time, $tz)) AS hour_local, peer_email, peer_ip, device_id,
-        max(computer_host_name) AS computer_host_name, failure_reason AS reason, count(*) AS failures,
-        coalesce(bool_or(is_burst), false) AS is_burst, coalesce(bool_or(is_spray), false) AS is_spray,
-        coalesce(bool_or(is_distributed), false) AS is_distributed,
+    SELECT n.kind_id, n.event_time,
+        b.event_time <= n.event_time + to_seconds($burst_window) AS is_burst,
+        s.event_time <= n.event_time + to_seconds($spread_window) AS is_spray,
+        d.event_time <= n.event_time + to_seconds($spread_window) AS is_distributed
+    FROM numbered n
+    ASOF LEFT JOIN burst_end b ON b.peer_key = n.peer_key AND b.event_time >= n.event_time
+    ASOF LEFT JOIN spray_end s ON s.ip_key = n.ip_key AND s.event_time >= n.event_time
+    ASOF LEFT JOIN distributed_end d ON d.device_key = n.device_key AND d.event_time >= n.event_time
+    WHERE n.event_time >= $from
+), hourly AS (
+    SELECT kind_id, date_trunc('hour', local_time(event_time, $tz)) AS hour_local, count(*) AS failures,
+        bool_or(is_burst) AS is_burst, bool_or(is_spray) AS is_spray, bool_or(is_distributed) AS is_distributed,
         min(event_time) AS first_at, max(event_time) AS last_at
-    FROM marked WHERE event_time >= $from
+    FROM marked GROUP BY ALL
+), grouped AS (
+    SELECT team_id, hour_local, peer_email, peer_ip, device_id, max(computer_host_name) AS computer_host_name,
+        failure_reason AS reason, sum(failures)::BIGINT AS failures, coalesce(bool_or(is_burst), false) AS is_burst,
+        coalesce(bool_or(is_spray), false) AS is_spray, coalesce(bool_or(is_distributed), false) AS is_distributed,
+        min(first_at) AS first_at, max(last_at) AS last_at
+    FROM hourly JOIN kind USING (kind_id)
     GROUP BY team_id, hour_local, peer_email, peer_ip, device_id, failure_reason
 )
 SELECT team_id, hour_local, peer_email, peer_ip, device_id, computer_host_name, reason, failures,

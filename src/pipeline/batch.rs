@@ -208,6 +208,12 @@ impl Batch {
         self.held_events += other.held_events;
     }
 
+    /// The read points that a commit of this batch may write.
+    pub fn read_points(&self) -> Vec<(Stream, ReadPoint)> {
+        let changes = self.streams.iter().chain(&self.notes);
+        changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
+    }
+
     /// Makes the notes a reason for a commit, where the round has written anyway.
     pub fn promote_notes(&mut self) {
         for (stream, change) in std::mem::take(&mut self.notes) {

@@ -297,6 +297,7 @@ impl TeamContext {
         let made = waiting.made().await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
+        let (memory, points) = (self.memory.clone(), taken.read_points());
         let work = move || {
             let _share = share;
             let began = clock.monotonic();
@@ -310,6 +311,8 @@ impl TeamContext {
                     flushed
                 }
             };
+            // A batch that turns out to change nothing is not written, and its read points with it.
+            points.into_iter().for_each(|(stream, point)| memory.note_point(stream, point));
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {

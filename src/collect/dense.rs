@@ -11,13 +11,15 @@ use crate::model::{EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId
 
 const START: i64 = 1_700_000_000;
 const SECONDS: i64 = 3_000;
+const BURST_AT: i64 = 1_777;
 const LIMIT: u32 = 100;
 const WALK_EVENTS_MAX: u64 = 500;
 
-/// One event a second; counts what it is asked.
+/// One event a second, and `burst` more in one second; counts what it is asked.
 #[derive(Default)]
 struct Dense {
     asked: Mutex<(u32, u32)>,
+    burst: usize,
     /// Every answer is worded differently.
     restless: bool,
 }
@@ -27,12 +29,16 @@ impl Dense {
         let mut asked = self.asked.lock().unwrap();
         asked.0 += 1;
         let seconds = query.start.max(START)..(query.stop + 1).min(START + SECONDS);
-        let event = |second: i64| {
-            let at = ServedTime::At(Instant::from_seconds(second));
-            RawEvent::new(format!("event {second}").into(), false, Some(EventId::new(format!("{second}"))), at)
+        let event = |(second, number): (i64, usize)| {
+            let (at, name) = (ServedTime::At(Instant::from_seconds(second)), format!("{second}.{number}"));
+            RawEvent::new(format!("event {name}").into(), false, Some(EventId::new(name)), at)
+        };
+        let of_second = |second: i64| {
+            let count = 1 + if second == START + BURST_AT { self.burst } else { 0 };
+            (0..count).map(move |number| (second, number))
         };
         let offset = usize::try_from(query.offset).unwrap();
-        let events: Vec<RawEvent> = seconds.skip(offset).take(LIMIT as usize).map(event).collect();
+        let events: Vec<RawEvent> = seconds.flat_map(of_second).skip(offset).take(LIMIT as usize).map(event).collect();
         let mut body: Vec<u8> = events.iter().flat_map(|event| event.text.to_vec()).collect();
         body.extend_from_slice(&if self.restless { asked.0.to_le_bytes() } else { [0; 4] });
         Page { events, body: body.into(), ..Page::default() }
@@ -49,24 +55,33 @@ impl Pages for Dense {
     }
 }
 
+/// Reads all that `source` has; how often it was asked, and how often a page came again.
+fn read(source: &Dense) -> (u32, u32) {
+    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
+    let range = Range::new(Instant::from_seconds(START), Instant::from_seconds(START + SECONDS));
+    let lists = Lists { source, team: &team, stream: Stream::Connections, devices: &[None], limit: &limit };
+    let mut reader = SpanReader::new(lists, Asked { range, pad: 1 }, WALK_EVENTS_MAX, None);
+    let (mut events, mut end) = (0, range.start);
+    while let Some(leaf) = reader.next().now_or_never().unwrap().unwrap() {
+        assert_eq!((leaf.outcome, leaf.range.start), (Outcome::Confirmed, end));
+        assert!(leaf.events.iter().all(|held| held.event.at().is_some_and(|at| leaf.range.owns(at))));
+        (events, end) = (events + leaf.events.len(), leaf.range.end);
+    }
+    assert_eq!((events, end), (usize::try_from(SECONDS).unwrap() + source.burst, range.end));
+    *source.asked.lock().unwrap()
+}
+
 #[test]
 fn a_dense_stretch_is_read_twice_and_not_three_times() {
     for restless in [false, true] {
-        let source = Dense { restless, ..Dense::default() };
-        let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
-        let range = Range::new(Instant::from_seconds(START), Instant::from_seconds(START + SECONDS));
-        let lists =
-            Lists { source: &source, team: &team, stream: Stream::Connections, devices: &[None], limit: &limit };
-        let mut reader = SpanReader::new(lists, Asked { range, pad: 1 }, WALK_EVENTS_MAX, None);
-        let (mut events, mut end) = (0, range.start);
-        while let Some(leaf) = reader.next().now_or_never().unwrap().unwrap() {
-            assert_eq!((leaf.outcome, leaf.range.start), (Outcome::Confirmed, end));
-            assert!(leaf.events.iter().all(|held| held.event.at().is_some_and(|at| leaf.range.owns(at))));
-            (events, end) = (events + leaf.events.len(), leaf.range.end);
-        }
-        assert_eq!((events, end), (usize::try_from(SECONDS).unwrap(), range.end));
-        let (asked, same) = *source.asked.lock().unwrap();
+        let (asked, same) = read(&Dense { restless, ..Dense::default() });
         assert!(asked <= 2 * 30 * 5 / 4, "{asked} requests for 30 pages");
         assert_eq!(same == 0, restless, "{same} pages came again");
     }
+}
+
+#[test]
+fn a_second_that_holds_more_than_a_walk_may_bring_is_not_searched_for_by_halves() {
+    let (asked, _) = read(&Dense { burst: 2_000, ..Dense::default() });
+    assert!(asked <= 2 * 50 * 3 / 2, "{asked} requests for 50 pages");
 }

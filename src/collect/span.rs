@@ -224,13 +224,24 @@ impl<'a> SpanReader<'a> {
                 }
                 WalkEnd::TooBig(trail) => {
                     let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
-                    let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) else {
+                    if let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) {
+                        events_max = events_max.saturating_mul(2);
+                        self.stack.push(right);
+                        *range = left;
+                        former = Former::Beginning(trail, asked);
+                        continue;
+                    }
+                    let dense = trail.dense_second_end(asked);
+                    let Some(end) = dense.filter(|_| may_cut && asked.pad <= NEIGHBOUR_SECONDS) else {
                         return Ok(Confirm::TooBig);
                     };
-                    events_max = events_max.saturating_mul(2);
-                    self.stack.push(right);
-                    *range = left;
-                    former = Former::Beginning(trail, asked);
+                    // One second cannot be cut, and in smaller parts its neighbours would read it once more each.
+                    events_max = u64::MAX;
+                    former = Former::None;
+                    if end < range.end {
+                        self.stack.push(Range::new(end, range.end));
+                        *range = Range::new(range.start, end);
+                    }
                 }
                 WalkEnd::LimitRefused => former = Former::None,
             }

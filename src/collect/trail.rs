@@ -4,6 +4,7 @@
 //! Two walks that saw the same pages agree; two that did not are compared by what they brought.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -86,11 +87,25 @@ impl Trail {
     /// Where a range can be cut so that, in a list in time order, the walk has passed everything that reading the left
     /// part could show; `None` when it has passed too little.
     pub fn cut(&self, asked: Asked) -> Option<(Range, Range)> {
-        let passed = self.pages.iter().rev().find_map(|seen| seen.events.iter().rev().find_map(|(_, at)| *at))?;
+        let passed = self.times().next()?;
         // The bounds may be read with up to a second more on either side.
         let cut = passed.floor_second().nanos() - (asked.pad + 1) * NANOS_PER_SECOND;
         let cut = Instant::from_nanos(cut);
         let range = asked.range;
         (range.start < cut && cut < range.end).then(|| (Range::new(range.start, cut), Range::new(cut, range.end)))
+    }
+
+    /// Where the second in which the walk stands has ended, and what reading a neighbour would show of it; `None` where that
+    /// second holds no more than half of what the walk saw.
+    pub fn dense_second_end(&self, asked: Asked) -> Option<Instant> {
+        let second = self.times().next()?.floor_second();
+        let (all, inside) = (self.times().count(), self.times().filter(|at| at.floor_second() == second).count());
+        let seconds = u64::try_from(asked.pad).ok()?.checked_add(2)?;
+        (inside > all / 2).then(|| second.plus(Duration::from_secs(seconds)))
+    }
+
+    /// The times of the events that the walk saw, the last one first.
+    fn times(&self) -> impl Iterator<Item = Instant> {
+        self.pages.iter().rev().flat_map(|seen| seen.events.iter().rev().filter_map(|(_, at)| *at))
     }
 }

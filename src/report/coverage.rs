@@ -1,13 +1,13 @@
 //! What is known of a period: where it is read and settled, where not, and each gap inside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::model::{Instant, Range, Stream, TeamId};
 
-use super::data::{TeamLook, ViewData};
+use super::data::{TeamLook, ViewData, standing};
 
 /// A half-open interval of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,14 +53,26 @@ pub struct StreamCoverage {
 
 /// The coverage of `period`, a stream a line, of one team or of all.
 pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<StreamCoverage> {
+    let is_asked = |of: &TeamId| team.is_none_or(|team| team == of);
+    // Grouped once: a look through all rows for each team would cost the square of the teams.
+    let mut windows: HashMap<(&TeamId, Stream), Vec<(Range, WindowState)>> = HashMap::new();
+    for row in data.coverage.iter().filter(|row| is_asked(&row.team_id)) {
+        windows.entry((&row.team_id, row.window.stream)).or_default().push((row.window.range, row.window.state));
+    }
+    let mut findings: HashMap<&TeamId, Vec<&Finding>> = HashMap::new();
+    for row in data.findings.iter().filter(|row| is_asked(&row.team_id)) {
+        findings.entry(&row.team_id).or_default().push(&row.finding);
+    }
     let mut found = Vec::new();
-    for look in data.teams.iter().filter(|look| team.is_none_or(|team| *team == look.team_id)) {
-        let mut gaps = gaps_inside(data, &look.team_id, period);
-        let of_team = data.findings.iter().filter(|row| row.team_id == look.team_id).map(|row| &row.finding);
-        let mut removed = inside(of_team.filter(|finding| finding.kind == FindingKind::RemovedBefore), period);
+    for look in data.teams.iter().filter(|look| is_asked(&look.team_id)) {
+        let findings = findings.remove(&look.team_id).unwrap_or_default();
+        let mut gaps = inside(standing(&findings).into_iter(), period);
+        let removed = findings.iter().copied().filter(|finding| finding.kind == FindingKind::RemovedBefore);
+        let mut removed = inside(removed, period);
         for stream in Stream::ALL {
             let of = |of: &mut BTreeMap<_, Vec<GapInside>>| of.remove(&Some(stream)).unwrap_or_default();
-            found.push(of_stream(data, look, stream, period, (of(&mut gaps), of(&mut removed))));
+            let windows = windows.remove(&(&look.team_id, stream)).unwrap_or_default();
+            found.push(of_stream(windows, look, stream, period, (of(&mut gaps), of(&mut removed))));
         }
         if let Some(gaps) = gaps.remove(&None) {
             let team = look.team_id.to_string();
@@ -86,10 +98,6 @@ fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
     }
 }
 
-fn gaps_inside(data: &ViewData, team: &TeamId, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
-    inside(data.standing_gaps(team).map(|row| &row.finding), period)
-}
-
 /// The findings that touch the period, by their stream and in the order of time.
 fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
     let mut found: BTreeMap<Option<Stream>, Vec<GapInside>> = BTreeMap::new();
@@ -113,18 +121,12 @@ fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTr
 }
 
 fn of_stream(
-    data: &ViewData,
+    mut windows: Vec<(Range, WindowState)>,
     look: &TeamLook,
     stream: Stream,
     period: Range,
     (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),
 ) -> StreamCoverage {
-    let mut windows: Vec<(Range, WindowState)> = data
-        .coverage
-        .iter()
-        .filter(|row| row.team_id == look.team_id && row.window.stream == stream)
-        .map(|row| (row.window.range, row.window.state))
-        .collect();
     windows.sort_unstable();
     let mut covered = StreamCoverage { gaps, removed_before, ..unread(look.team_id.to_string(), Some(stream)) };
     let first = windows.first().map(|(range, _)| range.start);

@@ -113,8 +113,7 @@ impl ViewData {
         findings: impl IntoIterator<Item = (LedgerSeq, Finding)>,
     ) {
         let findings: Vec<_> = findings.into_iter().collect();
-        let closing = closing(findings.iter().map(|(_, finding)| finding));
-        let standing = findings.iter().map(|(_, finding)| finding).filter(|finding| stands(finding, &closing));
+        let standing = standing(&findings.iter().map(|(_, finding)| finding).collect::<Vec<_>>());
         let mut edges: BTreeMap<Stream, GapEdges> = BTreeMap::new();
         for gap in standing {
             if let Some(stream) = gap.stream {
@@ -170,6 +169,12 @@ impl ViewData {
         let is_named = |path: &str| text.contains(path) || text.contains(&plain_pattern(path));
         text.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path))
     }
+}
+
+/// The gaps among one team's findings that no later one takes back.
+pub(super) fn standing<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
+    let closing = closing(findings.iter().copied());
+    findings.iter().copied().filter(|finding| stands(finding, &closing)).collect()
 }
 
 /// What takes gaps back: few, so that a gap is not compared with everything that was ever found.

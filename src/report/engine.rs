@@ -20,6 +20,7 @@ use super::data::ViewData;
 use super::lexer;
 use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Current, Lookup, ROWS_FUNCTION};
 use super::narrow::{mentioned, narrowed};
+use super::needs::Needs;
 use super::printed::check_columns;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
@@ -102,6 +103,19 @@ impl Engine {
             wanted.retain(|view| *view != narrowed.view);
         }
         Self::open_with(data, limits, spill_parent, &wanted)
+    }
+
+    /// As [`Engine::open_in`], with what `needs` names and nothing else: naming a file costs its footer.
+    ///
+    /// # Errors
+    /// As [`Engine::open_in`].
+    pub fn open_needed(
+        data: &ViewData,
+        needs: &Needs,
+        limits: Limits,
+        spill_parent: &Path,
+    ) -> Result<Self, ReportError> {
+        Self::open_with(data.narrowed(needs), limits, spill_parent, needs.needed_views())
     }
 
     fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {

@@ -3,6 +3,7 @@
 use crate::archive::{Dataset, month_of};
 use crate::model::{InventoryPart, Range};
 
+use super::catalog::Report;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 
@@ -14,12 +15,14 @@ const INDIRECT: [&str; 7] = ["query", "duckdb_", "information_schema", "pragma",
 pub struct Needs {
     views: Vec<View>,
     period: Option<Range>,
+    /// Something is said about the answer, which takes the coverage and the findings even where no view shows them.
+    is_report: bool,
 }
 
 impl Needs {
     /// These views, whole.
     pub fn views(views: &[View]) -> Self {
-        Self { views: views.to_vec(), period: None }
+        Self { views: views.to_vec(), period: None, is_report: false }
     }
 
     /// Of events and sessions only what happened in the months that hold `period`. People and computers stay whole.
@@ -36,14 +39,17 @@ impl Needs {
         let text = texts.into_iter().collect::<Vec<_>>().join("\n").to_ascii_lowercase();
         let is_plain = !INDIRECT.iter().any(|word| text.contains(word));
         let mentioned = View::ALL.into_iter().filter(|view| !is_plain || text.contains(view.as_str()));
-        Self { views: mentioned.collect(), period: None }
+        Self { views: mentioned.collect(), period: None, is_report: false }
     }
 
-    /// These views as well.
-    #[must_use]
-    pub fn and(mut self, views: &[View]) -> Self {
-        self.views.extend(views);
-        self
+    /// What a report reads, and what is said about it.
+    pub fn of_report(report: &Report) -> Self {
+        let texts = [&report.rows].into_iter().chain(&report.chart_rows).map(|statement| statement.text.as_str());
+        Self { is_report: true, ..Self::of_sql(texts) }
+    }
+
+    pub(super) fn needed_views(&self) -> &[View] {
+        &self.views
     }
 
     fn holds(&self, view: View) -> bool {
@@ -67,7 +73,8 @@ impl ViewData {
             let needed = files.iter().filter(|file| needs.needs_file(*dataset, file));
             (*dataset, needed.cloned().collect())
         });
-        let kept = |view: View| needs.holds(view);
+        let kept =
+            |view: View| needs.holds(view) || (needs.is_report && matches!(view, View::Coverage | View::Findings));
         Self {
             archive: self.archive.clone(),
             root: self.root.clone(),

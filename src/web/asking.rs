@@ -285,7 +285,7 @@ impl Shared {
             return Ok(look.idle.swap_remove(at).1);
         }
         let EngineLimits { limits, spill_parent } = lock(&self.engine).clone();
-        Engine::open_in(data.narrowed(needs), limits, &spill_parent)?.confined()
+        Engine::open_needed(data, needs, limits, &spill_parent)?.confined()
     }
 
     fn put_back(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {

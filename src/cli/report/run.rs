@@ -5,11 +5,13 @@ use clap::Args;
 use crate::config::{Config, When};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{About, Asked, Catalog, Report, Severity, ViewData, Zone, gaps_recorded, write_report};
+use crate::report::{
+    About, Asked, Catalog, Engine, Needs, Report, Severity, ViewData, Zone, gaps_recorded, write_report,
+};
 
 use super::super::limits::LimitArgs;
 use super::super::output::OutputArgs;
-use super::super::{look, reading, signals, teams};
+use super::super::{limits, look, reading, signals, teams};
 use super::output;
 
 /// What is reported on when nobody says since when.
@@ -116,7 +118,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
         |data, begun| {
             let team = args.period.team(&data)?;
             let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
-            answer(&config, data, &report, &asked, args, begun)
+            answer(&config, &data, &report, &asked, args, begun)
         },
     )?;
     if args.bare {
@@ -127,14 +129,15 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
 
 fn answer(
     config: &Config,
-    data: ViewData,
+    data: &ViewData,
     report: &Report,
     asked: &Asked,
     args: &RunArgs,
     begun: &mut bool,
 ) -> Result<About, Error> {
     let guard = signals::guard()?;
-    let mut engine = look::engine(config, data)?.confined()?;
+    let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
+    let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
     *begun = true;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::config::When;
 use crate::model::TeamId;
 use crate::report::{
-    About, Asked, Catalog, Engine, FirstRows, Format, JsonRows, Look, Needs, Report, Section, View, Zone, write_report,
+    About, Asked, Catalog, Engine, FirstRows, Format, JsonRows, Look, Needs, Report, Section, Zone, write_report,
 };
 
 use super::super::Shown;
@@ -78,7 +78,7 @@ impl Question {
         links: Vec<(String, String)>,
     ) -> Result<(Section, About), Problem> {
         let Self { report, asked, teams } = self;
-        let needs = needs(&report);
+        let needs = Needs::of_report(&report);
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
             let mut rows = FirstRows::new(rows_max);
@@ -94,7 +94,7 @@ impl Question {
     /// Those of asking.
     pub async fn rows(self, shown: &Shown, rows_max: usize) -> Result<Answered, Problem> {
         let Self { report, asked, teams } = self;
-        let needs = needs(&report);
+        let needs = Needs::of_report(&report);
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
             let mut rows = JsonRows::new(rows_max, JSON_BYTES_MAX);
@@ -110,7 +110,7 @@ impl Question {
     /// Those of asking, and when the file would be too large.
     pub async fn file(self, shown: &Shown, format: Format) -> Result<Body, Problem> {
         let Self { report, asked, teams } = self;
-        let needs = needs(&report);
+        let needs = Needs::of_report(&report);
         let spill = shown.settings().spill_parent;
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
@@ -121,12 +121,6 @@ impl Question {
         };
         Ok(sent(shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
     }
-}
-
-/// What a report reads; what is said about it needs the coverage and the findings as well.
-fn needs(report: &Report) -> Needs {
-    let texts = [&report.rows].into_iter().chain(&report.chart_rows).map(|statement| statement.text.as_str());
-    Needs::of_sql(texts).and(&[View::Coverage, View::Findings])
 }
 
 /// A report's rows, and what is said about them.

@@ -15,7 +15,7 @@ use super::context::TeamContext;
 use super::settings::{HELD_EVENTS_MAX, READ_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
 
 /// Readings for which there is room, at least.
-const READINGS_MIN: usize = 8;
+const READINGS_MIN: usize = 6;
 
 /// The events that all teams of a process may hold together.
 pub struct Budget {
@@ -45,7 +45,7 @@ impl Budget {
 
     /// Room for all readings of a team that is alone, for what it holds, and for as much in a commit under way.
     pub fn of(settings: &Settings) -> Arc<Self> {
-        let readings = READINGS_MIN.max(settings.concurrency.saturating_mul(2));
+        let readings = READINGS_MIN.max(settings.concurrency.saturating_mul(3) / 2);
         Self::new(readings.saturating_mul(READ_EVENTS_MAX).saturating_add(2 * HELD_EVENTS_MAX))
     }
 

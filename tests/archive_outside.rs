@@ -45,7 +45,7 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine() {
     let _ = writer.commit(Draft { seal_months, ..Draft::default() }, start).unwrap();
 
     let engine = duckdb::Connection::open_in_memory().unwrap();
-    let from = format!("read_parquet('{}/data/connections/*/*/*.parquet')", directory.path().display());
+    let from = format!("read_parquet('{}/tables/connections/*/*/*.parquet')", directory.path().display());
     let text = |query: &str| {
         let query = query.replace("FROM it", &format!("FROM {from}"));
         engine.query_row(&query, [], |row| row.get::<_, String>(0)).unwrap()

@@ -59,7 +59,7 @@ const CASES: &[Case] = &[
         &["PATH_MISMATCH"],
     ),
     case("7 a file copied under a new name", copied, &["ORPHAN_FILE", "DUP_FILE"]),
-    case("8 a foreign file", |w| put(&w.archive().join("data/connections/x.parquet"), b"PAR1"), &["ORPHAN_FILE"]),
+    case("8 a foreign file", |w| put(&w.archive().join("tables/connections/x.parquet"), b"PAR1"), &["ORPHAN_FILE"]),
     case("9 a row removed, the file rewritten", |w| encode_anew(&sealed(&w.archive()), 1), &["FILE_HASH", "ROW_ROOT"]),
     case(
         "10 a row edited, its line made to fit",
@@ -156,7 +156,7 @@ fn flip(world: &World, part: usize, from_end: usize) {
 }
 
 fn swap(world: &World) {
-    let (first, second) = (sealed(&world.archive()), file_with(&world.archive(), "-a-"));
+    let (first, second) = (sealed(&world.archive()), file_with(&world.archive(), "-amendment-"));
     let (a, b) = (fs::read(&first).unwrap(), fs::read(&second).unwrap());
     put(&first, &b);
     put(&second, &a);
@@ -202,7 +202,7 @@ fn cut_tail(world: &World, is_thorough: bool) {
     fs::remove_file(root.join("ledger/team=acme/2026-11-03.jsonl")).unwrap();
     if is_thorough {
         fs::remove_file(root.join("ledger/team=acme/2026-11-03.heads")).unwrap();
-        fs::remove_file(file_with(&root, "date=2026-11-01")).unwrap();
+        fs::remove_file(file_with(&root, "20261101t000000z-part-")).unwrap();
     }
 }
 

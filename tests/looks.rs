@@ -158,9 +158,12 @@ async fn days_become_versions_and_months_one_file_each() {
         .state()
         .files
         .keys()
-        .filter_map(|path| Some(path.split("inventory_users/team=t/").nth(1)?.split('/').next()?.to_owned()))
+        .filter_map(|path| {
+            let name = path.split("inventory_users/team=t/").nth(1)?.split_once('/')?.1;
+            Some(name.rsplit_once('-')?.0.to_owned())
+        })
         .collect();
-    assert_eq!(places, ["month=2026-10", "month=2026-11", "date=2027-01-02"]);
+    assert_eq!(places, ["20261001t000000z-month", "20261101t000000z-month", "20270102t000000z-part"]);
     // A user who left keeps what was last known of tokens: the service does not tell any more.
     assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1", "u2 web #1"]);
 }

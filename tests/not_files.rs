@@ -75,7 +75,7 @@ fn file_under(directory: &Path, ending: &str) -> PathBuf {
 }
 
 fn live_file(place: &Place) -> PathBuf {
-    file_under(&place.archive().join("recent/connections"), ".parquet")
+    file_under(&place.archive().join("tables/connections"), ".parquet")
 }
 
 const QUESTIONS: [&[&str]; 4] = [
@@ -113,7 +113,7 @@ fn a_live_file_that_is_none_is_refused_by_every_question() {
 #[test]
 fn a_directory_of_live_files_that_is_a_link_is_not_followed() {
     let place = Place::one_event();
-    let (held, moved) = (place.archive().join("recent/connections"), place.path().join("moved"));
+    let (held, moved) = (place.archive().join("tables/connections"), place.path().join("moved"));
     fs::rename(&held, &moved).unwrap();
     symlink(&moved, &held).unwrap();
     for question in QUESTIONS {

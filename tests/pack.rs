@@ -162,7 +162,7 @@ fn what_is_there_is_not_overwritten() {
 #[test]
 fn faults_of_verify_are_said_in_red_and_by_the_exit_code() {
     let place = Place::one_event();
-    let stray = place.archive().join("data/connections/team=acme/month=2026-10");
+    let stray = place.archive().join("tables/connections/team=acme/month=2026-10");
     fs::create_dir_all(&stray).unwrap();
     fs::File::create(stray.join("stray.parquet")).unwrap();
     let outcome = pack(&place, "out", &[]);

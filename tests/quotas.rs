@@ -73,7 +73,7 @@ fn is_whole(program: &Program, case: &str) {
 fn is_said(run: &Run, reason: &str, case: &str) {
     assert_eq!(run.code, Some(1), "{case}: {run:?}");
     assert!(run.stderr.contains(reason) && !run.stderr.contains("panicked"), "{case}: {run:?}");
-    let names = ["staging/", "ledger/", "data/", "recent/", "locks/", "/archive"];
+    let names = ["staging/", "ledger/", "tables/", "locks/", "/archive"];
     assert!(names.iter().any(|name| run.stderr.contains(name)), "{case}: names no path: {run:?}");
 }
 
@@ -180,7 +180,7 @@ fn what_may_not_be_written_or_read_is_said_and_outlived() {
         ("locks/*", 0o444),
         ("ledger/*/*.jsonl", 0o444),
         ("staging", 0o555),
-        ("recent/*/*/*", 0o555),
+        ("tables/*/*/*", 0o555),
         ("ledger/*/*.jsonl", 0o000),
         ("archive.json", 0o000),
     ] {

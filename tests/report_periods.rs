@@ -199,6 +199,6 @@ fn the_ledger_s_own_views_hold_what_the_ledger_says() {
     std::fs::remove_file(&victim).unwrap();
     let faults = "SELECT team_id, code, subject FROM verification";
     let (told, clean) = (answer(faults), answer("SELECT clean, faults FROM verification_verdict"));
-    assert!(told.contains("acme,FILE_MISSING,recent/") || told.contains("söhne,FILE_MISSING,recent/"), "{told}");
+    assert!(told.contains("acme,FILE_MISSING,tables/") || told.contains("söhne,FILE_MISSING,tables/"), "{told}");
     assert_eq!(clean, "clean,faults\nfalse,1\n");
 }

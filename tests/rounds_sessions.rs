@@ -296,7 +296,7 @@ async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
     let store = world.store.clone();
     let mut is_whole = true;
     world.on_ask(move |_, _| {
-        let listed = store.list("recent/connections/team=t/date=2026-08-27").unwrap();
+        let listed = store.list("tables/connections/team=t/month=2026-08").unwrap();
         if let Some(file) = listed.first().filter(|_| is_whole) {
             is_whole = false;
             // In the middle of the file stands the events' text, which sessions are not made of.

@@ -21,8 +21,8 @@ DOMAIN = b"annals ledger line v1\n"
 MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
 PLACE = re.compile(
-    r"(recent|data)/([a-z0-9_]+)/team=([a-z0-9_.-]+)/(date=\d{4}-\d\d-\d\d|month=\d{4}-\d\d)/"
-    r"\d{8}t\d{6}z-([pwdmao])-([0-9a-f]{16})\.parquet"
+    r"tables/([a-z0-9_]+)/team=([a-z0-9_.-]+)/month=\d{4}-\d\d/"
+    r"\d{8}t\d{6}z-(part|window|day|month|amendment|open)-([0-9a-f]{16})\.parquet"
 )
 faults = []
 
@@ -43,8 +43,8 @@ def leb128(number):
     return bytes([number]) if number < 128 else bytes([128 | number & 127]) + leb128(number >> 7)
 
 
-def row_bytes(rule, names, values):
-    out = [b"annals row v%d\n" % rule]
+def row_bytes(names, values):
+    out = [b"annals row v1\n"]
     for name, value in zip(names, values):
         if value is None:
             out.append(b"\0")
@@ -54,13 +54,12 @@ def row_bytes(rule, names, values):
             out.append(b"\2" + value.to_bytes(8, "little", signed=True))
         else:
             data = value.encode() if isinstance(value, str) else bytes(value)
-            length = leb128(len(data)) if rule == 2 else len(data).to_bytes(8, "little")
-            is_text = rule == 2 and name == "raw"
-            out.append(b"\4" + hashlib.sha256(data).digest() if is_text else b"\1" + length + data)
+            is_raw = name == "raw"
+            out.append(b"\4" + hashlib.sha256(data).digest() if is_raw else b"\1" + leb128(len(data)) + data)
     return b"".join(out)
 
 
-def rows_of(path, rule):
+def rows_of(path):
     """The rows' number and their digest; times as microseconds since the epoch."""
     columns = duckdb.execute("SELECT name, logical_type FROM parquet_schema(?) WHERE num_children IS NULL", [str(path)])
     columns = columns.fetchall()
@@ -70,7 +69,7 @@ def rows_of(path, rule):
     rows, total = 0, 0
     while chunk := query.fetchmany(10_000):
         rows += len(chunk)
-        total += sum(int.from_bytes(hashlib.sha256(row_bytes(rule, names, row)).digest(), "big") for row in chunk)
+        total += sum(int.from_bytes(hashlib.sha256(row_bytes(names, row)).digest(), "big") for row in chunk)
     return rows, f"{total % 2**256:064x}"
 
 
@@ -84,7 +83,7 @@ def check_line(where, line, archive_id, key, before):
         return fault("CHAIN_BREAK", where, "its hash is another")
     parsed = json.loads(hashed + b"}")
     again = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False).encode()
-    if list(parsed) != MEMBERS or parsed["v"] != 1 + ("sealed_days" in parsed["body"]) or again != hashed + b"}":
+    if list(parsed) != MEMBERS or parsed["v"] != 1 or again != hashed + b"}":
         return fault("CHAIN_BREAK", where, "not in the form of a line")
     if parsed["seq"] != before[0] + 1:
         fault("SEQ_GAP", where, f"number {parsed['seq']} after {before[0]}")
@@ -116,9 +115,9 @@ def check_ledger(folder, archive_id):
     return key, live, last
 
 
-def check_file(root, entry, staged, version):
+def check_file(root, entry, staged):
     path, place = root / entry["path"], PLACE.fullmatch(entry["path"])
-    if place is None or place[2] != entry["dataset"] or place[6] != entry["sha256"][:16]:
+    if place is None or place[1] != entry["dataset"] or place[4] != entry["sha256"][:16]:
         fault("PATH_MISMATCH", entry["path"], "not the place of this file")
     path = path if path.is_file() else root / staged.get(entry["path"], entry["path"])
     if not path.is_file():
@@ -126,14 +125,13 @@ def check_file(root, entry, staged, version):
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != entry["sha256"] or len(data) != entry["bytes"]:
         return fault("FILE_HASH", entry["path"], "its bytes are not those that were committed")
-    rule = version if entry["dataset"] in ("activity", "connections", "billing") else 1
-    if duckdb and rows_of(path, rule) != (entry["rows"], entry["rows_digest"]):
+    if duckdb and rows_of(path) != (entry["rows"], entry["rows_digest"]):
         fault("ROW_ROOT", entry["path"], "its rows are not those that were committed")
 
 
 def main(root):
     manifest = json.loads((root / "archive.json").read_bytes())
-    if manifest["format"] != "annals archive" or manifest["version"] not in (1, 2):
+    if manifest["format"] != "annals archive" or manifest["version"] != 3:
         fault("VERSION", "archive.json", f"{manifest}")
     known = {"archive.json"}
     for folder in sorted((root / "ledger").glob("team=*")):
@@ -143,7 +141,7 @@ def main(root):
         names = [f"staging/team={key}/{last['seq']}-{n}.parquet" for n in range(len(adds))]
         staged = dict(zip((entry["path"] for entry in adds), names))
         for entry in live.values():
-            check_file(root, entry, staged, manifest["version"])
+            check_file(root, entry, staged)
         known.update(live, names, last["body"].get("removes", []) if last else [])
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))

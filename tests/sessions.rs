@@ -204,7 +204,7 @@ async fn sessions_follow_the_events_as_time_goes_on() {
     assert!(months[0]["n"].as_u64() > Some(30), "{months:?}");
     let files = world.annals(&["files", "sessions"]).await;
     let files = String::from_utf8(files.stdout).unwrap();
-    assert!(files.contains("/data/sessions/") && files.contains("month=2026-10"), "{files}");
+    assert!(files.contains("/tables/sessions/") && files.contains("month=2026-10"), "{files}");
     world.assert_verifies().await;
 }
 

@@ -33,10 +33,10 @@ fn hold(service: &Service, program: &Program) {
     files_agree(program);
 }
 
-/// The files in `data/` of a dataset: their months, days and letters, and how often each is there.
+/// The sealed files of a dataset: their months, days and the first letters of their roles, and how often each is there.
 fn sealed(program: &Program, dataset: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
-    for path in program::files_below(&program.archive().join("data").join(dataset)) {
+    for path in program::sealed_files(&program.archive(), dataset) {
         let month = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         let name = path.file_name().unwrap().to_str().unwrap();
         let (day, letter) = (&name[6..8], &name["20260920t000000z-".len()..][..1]);
@@ -52,10 +52,12 @@ fn days() -> BTreeMap<String, usize> {
     days.chain((1..=9).step_by(2).map(|day| format!("month=2026-11 {day:02} d"))).map(|day| (day, 1)).collect()
 }
 
-fn recent(program: &Program, dataset: &str) -> Vec<String> {
-    let files = program::files_below(&program.archive().join("recent").join(dataset));
-    let date = |path: std::path::PathBuf| path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
-    files.into_iter().map(date).collect()
+/// The days of the files that are not sealed.
+fn unsealed(program: &Program, dataset: &str) -> Vec<String> {
+    let sealed = program::sealed_files(&program.archive(), dataset);
+    let mut files = program::files_below(&program.archive().join("tables").join(dataset));
+    files.retain(|path| !sealed.contains(path));
+    files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()[..8].to_owned()).collect()
 }
 
 #[test]
@@ -70,13 +72,13 @@ fn a_day_is_one_file_as_soon_as_it_is_final() {
             let found = sealed(&program, dataset);
             if length == "1d" {
                 assert_eq!(found, days(), "{dataset}");
-                assert!(recent(&program, dataset).iter().all(|date| &date[..] >= "date=2026-11-10"), "{dataset}");
+                assert!(unsealed(&program, dataset).iter().all(|date| &date[..] >= "20261110"), "{dataset}");
             }
             assert!(found.keys().all(|file| file.ends_with('d')), "{found:?}");
         }
         hold(&service, &program);
         // Twelve hours later the tenth of November is final, and nothing else of the month is touched.
-        let before = program::files_below(&program.archive().join("data"));
+        let before = program::sealed_files(&program.archive(), "");
         service.set_clock(DAY + 97 * HOUR);
         program.sync(&SINCE).ended(0);
         let after = sealed(&program, "connections");
@@ -93,7 +95,7 @@ fn what_comes_late_stands_beside_its_day() {
     program.configure(BY_DAY);
     program.sync(&SINCE).ended(0);
     let of_events = |path: &std::path::PathBuf| !path.to_string_lossy().contains("/sessions/");
-    let before: Vec<_> = program::files_below(&program.archive().join("data")).into_iter().filter(of_events).collect();
+    let before: Vec<_> = program::sealed_files(&program.archive(), "").into_iter().filter(of_events).collect();
     let bytes =
         |paths: &[std::path::PathBuf]| paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     let content = bytes(&before);
@@ -112,7 +114,7 @@ fn what_comes_late_stands_beside_its_day() {
     assert!(!findings(&program, "late").is_empty() && !findings(&program, "changed_upstream").is_empty());
     hold(&service, &program);
     // When the month ends, there is nothing left for it to take.
-    let before: Vec<_> = program::files_below(&program.archive().join("data/connections"));
+    let before: Vec<_> = program::sealed_files(&program.archive(), "connections");
     service.set_clock(DAY + DECEMBER * HOUR);
     program.sync(&SINCE).ended(0);
     assert!(sealed(&program, "connections").keys().all(|file| !file.ends_with('m')));
@@ -143,7 +145,7 @@ fn the_setting_may_change_at_any_time() {
             service.set_clock(DAY + hours * HOUR);
             program.sync(&SINCE).ended(0);
             assert!(held.iter().all(|path| path.is_file()), "{scenario}: a sealed file is never taken away");
-            held = program::files_below(&program.archive().join("data/connections"));
+            held = program::sealed_files(&program.archive(), "connections");
         }
         let files = sealed(&program, "connections");
         let letters = |month: &str| {
@@ -207,7 +209,7 @@ fn killed_while_it_seals_nothing_is_lost_or_doubled() {
         let running = program.start_sync(&SINCE);
         let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
         for _ in 0..4_000 {
-            if !program::files_below(&program.archive().join("data")).is_empty() {
+            if !program::sealed_files(&program.archive(), "").is_empty() {
                 break;
             }
             let guard = bell.0.lock().unwrap();

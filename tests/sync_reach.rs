@@ -74,7 +74,7 @@ fn a_sealed_month_is_the_same_and_takes_what_comes_late() {
     program.sync(&SINCE_OCTOBER).ended(0);
     hold(&service, &program, &SINCE_OCTOBER);
     files_agree(&program);
-    let sealed = program::files_below(&program.archive().join("data"));
+    let sealed = program::sealed_files(&program.archive(), "");
     assert!(sealed.iter().any(|path| path.to_string_lossy().contains("month=2026-10")), "{sealed:?}");
     // Later than every re-scan, into the sealed month; and an edit of what is in it.
     service.world().connection(OCTOBER + 30 * HOUR, 1);

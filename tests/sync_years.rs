@@ -31,10 +31,10 @@ fn hold(service: &Service, program: &Program) {
     files_agree(program);
 }
 
-/// The sessions' files in `data/` by month and letter.
+/// The sessions' sealed files by month and the first letter of their role.
 fn sealed(program: &Program) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
-    for path in program::files_below(&program.archive().join("data/sessions")) {
+    for path in program::sealed_files(&program.archive(), "sessions") {
         let month = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         let letter = &path.file_name().unwrap().to_str().unwrap()["20260920t000000z-".len()..][..1];
         *found.entry(format!("{month} {letter}")).or_insert(0) += 1;

@@ -14,7 +14,7 @@ use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Ra
 use crate::planted::{self, Bug};
 
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
-use super::ledger::{KIND_COMMIT, Line, version_of};
+use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
 use super::publish::{clear_staging, publish, recover};
@@ -25,7 +25,7 @@ use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::table::{RowRule, RowsDigest};
+use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
@@ -73,7 +73,7 @@ pub struct TeamWriter {
 impl TeamWriter {
     pub(super) fn open(
         store: Arc<dyn Store>,
-        (archive_id, row_rule): (&str, RowRule),
+        archive_id: &str,
         team: &TeamId,
         signer: SignerInForce,
         snapshot_lines: u64,
@@ -84,7 +84,7 @@ impl TeamWriter {
             other => other.into(),
         })?;
         let replay = replay_for_writing(store.as_ref(), archive_id, team)?;
-        let state = TeamState { row_rule, ..replay.state()? };
+        let state = replay.state()?;
         let staged_files = recover(store.as_ref(), &key, &replay)?;
         let recovery = Recovery { torn_bytes: replay.end.torn, staged_files };
         if recovery.torn_bytes > 0 {
@@ -198,7 +198,7 @@ impl TeamWriter {
             return Ok(Committed::Nothing);
         }
         self.follow_signer()?;
-        let rows = row_digests(self.state.row_rule, &draft);
+        let rows = row_digests(&draft);
         let digest = draft_digest(&draft, &rows);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
@@ -281,13 +281,8 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage = Stage {
-            store: self.store.as_ref(),
-            team: &self.state.team_id,
-            key: &self.key,
-            seq: self.state.seq.next(),
-            rule: self.state.row_rule,
-        };
+        let stage =
+            Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key, seq: self.state.seq.next() };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }
@@ -295,7 +290,7 @@ impl TeamWriter {
     /// Steps 2 and 3.
     fn append_and_publish(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
         let line = Line {
-            v: version_of(&body),
+            v: LINE_VERSION,
             archive_id: self.state.archive_id.clone(),
             team_id: self.state.team_id.clone(),
             seq: self.state.seq.next(),

@@ -87,9 +87,9 @@ pub struct Draft {
     pub read_points: Vec<(Stream, ReadPoint)>,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
-    /// Months (the first instant of each) whose windows are all sealed: their files become one in `data/`.
+    /// Months (the first instant of each) whose windows are all sealed: their files become one.
     pub seal_months: Vec<(Stream, Range)>,
-    /// Days whose windows are all sealed, of months that are not: their files become one in `data/` as well.
+    /// Days whose windows are all sealed, of months that are not: their files become one as well.
     pub seal_days: Vec<(Stream, Range)>,
     /// Files of settled windows of one month that become one, so that a quiet team has few files: their paths.
     pub join_windows: Vec<(Stream, Vec<String>)>,

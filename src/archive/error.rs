@@ -16,7 +16,10 @@ pub enum ArchiveError {
     /// Another writer holds the team. Whoever sees this refuses to go on.
     #[error("team {team}: another writer holds the lock")]
     Locked { team: TeamId },
-    #[error("archive.json: format version {found}, this program knows versions 1 to {known}")]
+    #[error(
+        "archive.json: format version {found}, this program knows version {known}: read the service again into a new archive, or \
+         use the program that made this one"
+    )]
     Version { found: u32, known: u32 },
     #[error("archive.json: not there; this is not an archive, or its manifest was taken away")]
     NotAnArchive,

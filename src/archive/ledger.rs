@@ -9,8 +9,8 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::Body;
 
-/// The newest version of a line. Version 1 has no sealed days.
-pub const LINE_VERSION: u32 = 2;
+/// The version of a line's form.
+pub const LINE_VERSION: u32 = 1;
 /// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 /// `prev` of a team's first line.
@@ -40,18 +40,12 @@ pub struct Line {
 pub enum LineError {
     #[error("not a ledger line: {0}")]
     Form(String),
-    #[error("format version {found}, this program knows versions up to {LINE_VERSION}")]
+    #[error("format version {found}, this program knows version {LINE_VERSION}")]
     Version { found: u64 },
     #[error("the line's digest is {found}, it says {said}")]
     Hash { said: Digest, found: Digest },
     #[error("holds members that this program does not know, or in another order")]
     Unknown,
-}
-
-/// The version of a line with this body: the oldest that can say it, so that programs which know no other go on reading
-/// what they can.
-pub fn version_of(body: &Body) -> u32 {
-    if body.sealed_days.is_empty() { 1 } else { LINE_VERSION }
 }
 
 impl Line {
@@ -81,11 +75,7 @@ impl Line {
         let text = [hashed, b"}"].concat();
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
         let line = match serde_json::from_slice::<Line>(&text) {
-            Ok(line) if line.v == version_of(&line.body) => line,
-            Ok(line) if (1..=LINE_VERSION).contains(&line.v) => {
-                let (said, needed) = (line.v, version_of(&line.body));
-                return Err(LineError::Form(format!("of version {said}, and what it says is of version {needed}")));
-            }
+            Ok(line) if line.v == LINE_VERSION => line,
             other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
         };
         // A member that is not known would be ignored in silence; then the line would not come back as it was.
@@ -152,14 +142,12 @@ impl Link {
     /// Takes over the next line, without its newline, of the file of `day`; `None` where it is not the next one or its hash
     /// is another.
     pub fn follow(&mut self, text: &[u8], day: Instant) -> Option<()> {
-        let rest = text.strip_prefix(b"{\"v\":")?;
-        let (version, rest) = rest.split_first()?;
-        let is_known = (1..=LINE_VERSION).any(|known| known.to_string().as_bytes() == [*version]);
         let Self { archive_id, team_id, head, .. } = &*self;
         let seq = self.seq.next();
-        let members =
-            format!(",\"archive_id\":{archive_id},\"team_id\":{team_id},\"seq\":{seq},\"prev\":\"{head}\",\"at\":\"");
-        let rest = rest.strip_prefix(members.as_bytes()).filter(|_| is_known)?;
+        let members = format!(
+            "{{\"v\":{LINE_VERSION},\"archive_id\":{archive_id},\"team_id\":{team_id},\"seq\":{seq},\"prev\":\"{head}\",\"at\":\""
+        );
+        let rest = text.strip_prefix(members.as_bytes())?;
         let at: Instant = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()?;
         let of_line = super::path::day_start(at);
         let found = hash_of(&text[..text.len().checked_sub(HASH_TAIL_BYTES)?]);
@@ -287,15 +275,8 @@ mod tests {
         let text = std::str::from_utf8(&bytes[..bytes.len() - 1 - HASH_TAIL_BYTES]).unwrap();
         assert!(Line::decode(&rehash(text)).is_ok());
         let of_version = |text: &str, v: u32| text.replace("\"v\":1", &format!("\"v\":{v}"));
-        for v in [0, 3, u32::MAX] {
+        for v in [0, 2, u32::MAX] {
             assert_eq!(Line::decode(&rehash(&of_version(text, v))), Err(LineError::Version { found: u64::from(v) }));
-        }
-        let days =
-            r#""body":{"sealed_days":[["billing",{"start":"2026-11-01T00:00:00Z","end":"2026-11-02T00:00:00Z"}]]}"#;
-        let days = text.replace("\"body\":{}", days);
-        assert!(Line::decode(&rehash(&of_version(&days, 2))).is_ok(), "{days}");
-        for (text, said) in [(of_version(text, 2), "version 2, and"), (days, "version 1, and")] {
-            assert!(matches!(Line::decode(&rehash(&text)), Err(LineError::Form(why)) if why.contains(said)), "{text}");
         }
         let stranger = text.replace("\"body\":{}", "\"body\":{\"news\":1}");
         assert_eq!(Line::decode(&rehash(&stranger)), Err(LineError::Unknown));

@@ -3,18 +3,16 @@
 //! # The format, for whoever writes another reader or verifier
 //! `tests/second_verifier.py` is one, written from these lines alone.
 //! ```text
-//! archive.json                                                  {"format": "annals archive", "version": 2, "id": …}
+//! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
-//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   a part: polled rows
-//! recent/<dataset>/team=<T>/date=<YYYY-MM-DD>/<time>-w-<hash>.parquet   rows of a settled window, or of several
-//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-d-<hash>.parquet       all rows of a sealed day
-//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       all rows of a sealed month, less those of its sealed days
-//! data/<dataset>/team=<T>/month=<YYYY-MM>/<time>-a-<hash>.parquet       rows that a sealed month or day gained later
-//! data/sessions/team=<T>/month=<YYYY>-01/<time>-m-<hash>.parquet        sessions of a year that is over: see below
-//! recent/sessions/team=<T>/date=<YYYY-MM-DD>/<time>-o-<hash>.parquet    sessions to which more events are waited for
-//! recent/inventory_<part>/team=<T>/date=<YYYY-MM-DD>/<time>-p-<hash>.parquet   what looks of a day changed
-//! data/inventory_<part>/team=<T>/month=<YYYY-MM>/<time>-m-<hash>.parquet       what looks of a month changed
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-part-<hash>.parquet       polled rows; what looks of a day changed
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-window-<hash>.parquet     rows of a settled window, or of several
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-day-<hash>.parquet        all rows of a sealed day
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-month-<hash>.parquet      all rows of a sealed month, less those of its sealed days
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-amendment-<hash>.parquet  rows that a sealed month or day gained later
+//! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a year that is over: see below
+//! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions to which more events are waited for
 //! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
 //! snapshots/team=<T>/<seq>.json                                 what the ledger says up to line `seq`, and never truth
 //! locks/<name>.lock                                             held by writers; empty, and never truth
@@ -25,27 +23,25 @@
 //! (of the year, month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
 //! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
 //!
-//! **A ledger line** is a JSON object without spaces and a newline, of 64 MiB at most. Its members, in this order: `v` (1; 2
-//! where the body has `sealed_days`, and there alone), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind`
-//! (`commit`), `body`,
-//! `sha256`. `sha256` is the SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact
-//! bytes of the line before `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
+//! **A ledger line** is a JSON object without spaces and a newline, of 64 MiB at most. Its members, in this order: `v` (1),
+//! `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`, `sha256`. `sha256` is the
+//! SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact bytes of the line before
+//! `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
 //! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
 //! behind the last newline of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
 //!
 //! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
-//! 2^256, of the SHA-256 of each row's values. The first lines of `table/digest.rs` give the bytes, which are others in archives
-//! of version 1; nothing else is.
+//! 2^256, of the SHA-256 of each row's values. The first lines of `table/digest.rs` give the bytes.
 //!
 //! **Settled windows** have a file each. Small files of one month become one when no re-scan is due for them any more: it stands
 //! where that of the first window did. What one of these windows gains later stands beside it.
 //!
 //! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
-//! `sealed_months` stand in `data/` alone, in one file and in what amends it. With `partition = "day"` days are sealed as they
-//! become final (`sealed_days`), and when the month is, it takes what they have left, if anything. A file in `data/` of events
-//! is never taken away, so that a plain glob over it is exact at any moment.
+//! `sealed_months` stand in one file of the month and in what amends it, and in no other. With `partition = "day"` days are sealed as they
+//! become final (`sealed_days`), and when the month is, it takes what they have left, if anything. A sealed file of events is
+//! never taken away.
 //!
 //! **A head** is `annals/<archive_id>/team=<T>`, the number of a line, and its `sha256` in base64, each with a newline: the
 //! text of a checkpoint (c2sp.org/tlog-checkpoint; the hash is of a chain, not of a tree). Signed, it is a note
@@ -61,7 +57,7 @@
 //! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
 //! made sessions of; a line without `through` says that they have caught up.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
-//! Large files of them stay in `recent/` when their month is sealed, and the small ones become one beside them. When a
+//! Large files of them stay as they are when their month is sealed, and the small ones become one beside them. When a
 //! calendar year's last month is sealed, the files of its sealed months become one, in a line that adds that file, removes
 //! those, and says nothing else. It stands where the file of the year's January would, with its role and time, and holds what
 //! `first` and `last` say; what the year gains later stands beside it as an amendment. Files of 131,072 rows and more are
@@ -78,7 +74,7 @@
 //! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
 //!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
-//!   no row goes, and a sealed month or day holds nothing outside `data/`.
+//!   no row goes, and a sealed month or day holds no file but sealed ones.
 
 mod root;
 mod commit;
@@ -133,7 +129,7 @@ pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
 };
-pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns, RowRule};
+pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_name::team_name;
 
 pub use verify::{

@@ -12,6 +12,7 @@ use super::{Dataset, FileRole};
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
 pub const STAGING: &str = "staging";
+pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
 
 /// Longer encoded team ids are cut and closed with a hash.
@@ -131,7 +132,7 @@ impl ArchivePath {
                 let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
                 ArchivePath::Snapshot { team: team_of(team)?, seq }
             }
-            ["data" | "recent", dataset, team, _, name] => {
+            [TABLES, dataset, team, _, name] => {
                 let dataset = Dataset::named(dataset)?;
                 let mut pieces = name.strip_suffix(".parquet")?.splitn(3, '-');
                 let start = compact_time(pieces.next()?)?;
@@ -151,17 +152,8 @@ impl ArchivePath {
 impl fmt::Display for DataPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { dataset, team, role, start, hash } = self;
-        let (letter, place) = match role {
-            FileRole::Part => ("p", format!("date={}", start.day())),
-            FileRole::Window => ("w", format!("date={}", start.day())),
-            FileRole::Open => ("o", format!("date={}", start.day())),
-            FileRole::Day => ("d", format!("month={}", start.month())),
-            FileRole::Month => ("m", format!("month={}", start.month())),
-            FileRole::Amendment => ("a", format!("month={}", start.month())),
-        };
-        let tree = if is_sealed(*role) { "data" } else { "recent" };
         let time = start.floor_second().to_string().replace(['-', ':'], "").to_ascii_lowercase();
-        write!(f, "{tree}/{dataset}/team={team}/{place}/{time}-{letter}-{hash}.parquet")
+        write!(f, "{}/{time}-{}-{hash}.parquet", month_place(*dataset, team, *start), role_name(*role))
     }
 }
 
@@ -193,13 +185,18 @@ pub fn snapshots_of(team: &TeamKey) -> String {
     format!("{SNAPSHOTS}/team={team}")
 }
 
-/// What the paths of the files of a month or day begin with that are not in `data/`.
-pub fn recent_of(dataset: Dataset, team: &TeamKey, unit: SealUnit, start: Instant) -> String {
-    let date = match unit {
-        SealUnit::Day => start.day(),
-        SealUnit::Month => start.month(),
-    };
-    format!("recent/{dataset}/team={team}/date={date}")
+/// Where the files of a dataset stand whose time begins in the month of `start`.
+fn month_place(dataset: Dataset, team: &TeamKey, start: Instant) -> String {
+    format!("{TABLES}/{dataset}/team={team}/month={}", start.month())
+}
+
+/// What the paths of the files begin with whose time begins in a month or day.
+pub fn place_of(dataset: Dataset, team: &TeamKey, unit: SealUnit, start: Instant) -> String {
+    let place = month_place(dataset, team, start);
+    match unit {
+        SealUnit::Day => format!("{place}/{}", start.day().replace('-', "")),
+        SealUnit::Month => format!("{place}/"),
+    }
 }
 
 /// The name of the lock that a team's one writer holds.
@@ -207,7 +204,7 @@ pub fn lock_of(team: &TeamKey) -> String {
     format!("team={team}")
 }
 
-/// Whether files of this role stand in `data/`, where a plain glob is exact.
+/// Whether files of this role hold what is sealed.
 pub const fn is_sealed(role: FileRole) -> bool {
     matches!(role, FileRole::Day | FileRole::Month | FileRole::Amendment)
 }
@@ -247,19 +244,23 @@ fn parse_day(text: &str) -> Option<Instant> {
     format!("{text}T00:00:00Z").parse().ok()
 }
 
-fn role_of(letter: &str) -> Option<FileRole> {
-    match letter {
-        "p" => Some(FileRole::Part),
-        "w" => Some(FileRole::Window),
-        "o" => Some(FileRole::Open),
-        "d" => Some(FileRole::Day),
-        "m" => Some(FileRole::Month),
-        "a" => Some(FileRole::Amendment),
-        _ => None,
+const fn role_name(role: FileRole) -> &'static str {
+    match role {
+        FileRole::Part => "part",
+        FileRole::Window => "window",
+        FileRole::Day => "day",
+        FileRole::Month => "month",
+        FileRole::Amendment => "amendment",
+        FileRole::Open => "open",
     }
 }
 
-/// `20261120t130000z`
+fn role_of(name: &str) -> Option<FileRole> {
+    const ROLES: [FileRole; 6] =
+        [FileRole::Part, FileRole::Window, FileRole::Day, FileRole::Month, FileRole::Amendment, FileRole::Open];
+    ROLES.into_iter().find(|role| role_name(*role) == name)
+}
+
 fn compact_time(text: &str) -> Option<Instant> {
     if text.len() != 16 || !text.is_ascii() {
         return None;
@@ -321,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_parses_is_spelled_the_same(text in "(data|recent|ledger)/[a-z/=0-9.-]{0,60}") {
+        fn whatever_parses_is_spelled_the_same(text in "(tables|ledger)/[a-z/=0-9.-]{0,60}") {
             if let Some(path) = ArchivePath::parse(&text) {
                 prop_assert_eq!(path.to_string(), text);
             }
@@ -345,18 +346,19 @@ mod tests {
 
     #[test]
     fn paths_that_lie_about_their_place_do_not_parse() {
-        let name = "20261120t000000z-p-0123456789abcdef.parquet";
+        let name = "20261120t000000z-part-0123456789abcdef.parquet";
         for (path, is_good) in [
-            (format!("recent/activity/team=t/date=2026-11-20/{name}"), true),
-            (format!("recent/activity/team=t/date=2026-11-21/{name}"), false),
-            (format!("recent/activity/team=t/month=2026-11/{name}"), false),
-            (format!("data/activity/team=t/date=2026-11-20/{name}"), false),
-            (format!("recent/nothing/team=t/date=2026-11-20/{name}"), false),
-            (format!("recent/activity/team=T/date=2026-11-20/{name}"), false),
-            (format!("recent/activity/team=t/../date=2026-11-20/{name}"), false),
-            (format!("recent/activity/team=t/date=2026-11-20/{}", name.replace("cdef", "cde")), false),
-            (format!("recent/activity/team=t/date=2026-11-20/{}", name.replace("cdef", "cdeff")), false),
-            (format!("recent/activity/team=t/date=2026-11-20/{}", name.replace("cdef", "cdeg")), false),
+            (format!("tables/activity/team=t/month=2026-11/{name}"), true),
+            (format!("tables/activity/team=t/month=2026-12/{name}"), false),
+            (format!("tables/activity/team=t/date=2026-11-20/{name}"), false),
+            (format!("data/activity/team=t/month=2026-11/{name}"), false),
+            (format!("tables/activity/team=t/month=2026-11/{}", name.replace("part", "p")), false),
+            (format!("tables/nothing/team=t/month=2026-11/{name}"), false),
+            (format!("tables/activity/team=T/month=2026-11/{name}"), false),
+            (format!("tables/activity/team=t/../month=2026-11/{name}"), false),
+            (format!("tables/activity/team=t/month=2026-11/{}", name.replace("cdef", "cde")), false),
+            (format!("tables/activity/team=t/month=2026-11/{}", name.replace("cdef", "cdeff")), false),
+            (format!("tables/activity/team=t/month=2026-11/{}", name.replace("cdef", "cdeg")), false),
             ("ledger/team=t/2026-11-20.jsonl".to_owned(), true),
             ("ledger/team=t/2026-11-31.jsonl".to_owned(), false),
             ("ledger/team=t/2026-11-20.json".to_owned(), false),

@@ -9,7 +9,7 @@ use super::path::{DataPath, day_start, is_sealed, month_of};
 use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
-use super::table::{RowRule, RowsDigest, Tier, digest_events, digest_rows, reject_batch};
+use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
 use super::{
     Dataset, Draft, EncodedTable, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord,
     WindowRows,
@@ -287,7 +287,7 @@ pub fn released(releases: &[Release]) -> Result<Option<ReleasedRecord>, String> 
 fn digest_rejects(rows: &[RejectRow]) -> Result<RowsDigest, String> {
     let mut digest = RowsDigest::default();
     for some in rows.chunks(REJECTS_PER_BATCH) {
-        digest = digest.plus(digest_rows(RowRule::V1, &reject_batch(some)?)?);
+        digest = digest.plus(digest_rows(&reject_batch(some)?)?);
     }
     Ok(digest)
 }
@@ -335,9 +335,9 @@ fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
 }
 
 /// The digest of the rows of each window of a draft.
-pub fn row_digests(rule: RowRule, draft: &Draft) -> Vec<RowsDigest> {
+pub fn row_digests(draft: &Draft) -> Vec<RowsDigest> {
     let of = |window: &WindowRows| {
-        window.columns.iter().fold(digest_events(rule, &window.rows), |digest, columns| digest.plus(columns.digest()))
+        window.columns.iter().fold(digest_events(&window.rows), |digest, columns| digest.plus(columns.digest()))
     };
     draft.rows.iter().map(of).collect()
 }

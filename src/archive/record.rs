@@ -349,10 +349,10 @@ pub struct Body {
     pub devices: DeviceDelta,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Calendar months whose rows stand in `data/` from this line on, if there are any.
+    /// Calendar months whose rows stand in sealed files alone from this line on, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_months: Vec<(Stream, Range)>,
-    /// Days, of months that are not sealed before this line, of which the same holds. A line that has any is of version 2.
+    /// Days, of months that are not sealed before this line, of which the same holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_days: Vec<(Stream, Range)>,
     /// None: the sessions' rows stay as they are.

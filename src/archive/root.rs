@@ -11,19 +11,17 @@ use crate::model::TeamId;
 
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
-use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TeamKey, ledger_of};
+use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TABLES, TeamKey, ledger_of};
 use super::publish::is_in_place;
 use super::reader::TeamReader;
 use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Store, StoreError, Verb};
-use super::table::RowRule;
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, TeamWriter};
 
-/// The format of everything under an archive's root: of those that begin now. One of version 1, which digests rows otherwise,
-/// stays what it is.
-pub const ARCHIVE_VERSION: u32 = 2;
+/// The version of the format of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
+pub const ARCHIVE_VERSION: u32 = 3;
 const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 /// States of teams that are held before they are handed on.
 const TEAMS_READ_AT_ONCE: usize = 32;
@@ -38,13 +36,6 @@ pub(super) struct Manifest {
     pub(super) id: String,
 }
 
-impl Manifest {
-    /// How rows are digested in it.
-    pub(super) fn row_rule(&self) -> RowRule {
-        if self.version < ARCHIVE_VERSION { RowRule::V1 } else { RowRule::V2 }
-    }
-}
-
 /// How far a ledger reaches, as the list of its files tells: the same as long as nothing was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerExtent {
@@ -57,7 +48,6 @@ pub struct LedgerExtent {
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
-    row_rule: RowRule,
     signer: SignerInForce,
     snapshot_lines: u64,
 }
@@ -94,7 +84,7 @@ impl Archive {
             drop(_guard);
             return Ok(Self::of(store, manifest));
         }
-        for directory in [LEDGER, "data", "recent"] {
+        for directory in [LEDGER, TABLES] {
             if let Some(found) = store.list(directory)?.into_iter().next() {
                 return Err(ArchiveError::ManifestMissing { found: found.path });
             }
@@ -106,8 +96,7 @@ impl Archive {
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
-        let row_rule = manifest.row_rule();
-        Self { store, id: manifest.id, row_rule, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
+        Self { store, id: manifest.id, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
     }
 
     /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
@@ -197,7 +186,7 @@ impl Archive {
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
         let snapshot_lines = self.snapshot_lines;
-        TeamWriter::open(Arc::clone(&self.store), (&self.id, self.row_rule), team, self.signer.clone(), snapshot_lines)
+        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone(), snapshot_lines)
     }
 }
 
@@ -243,7 +232,7 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
         version: u32,
     }
     let Versioned { version } = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
-    if !(1..=ARCHIVE_VERSION).contains(&version) {
+    if version != ARCHIVE_VERSION {
         return Err(ArchiveError::Version { found: version, known: ARCHIVE_VERSION });
     }
     let manifest: Manifest = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;

@@ -6,12 +6,12 @@ use std::fmt;
 
 use crate::model::{Instant, Range, Stream};
 
-use super::path::{DataPath, TeamKey, day_of, is_sealed, month_of, recent_of};
+use super::path::{DataPath, TeamKey, day_of, is_sealed, month_of, place_of};
 use super::rules::StateError;
 use super::state::{TeamState, stream_of};
 use super::{Body, Dataset, FileRole, WindowRecord, WindowState};
 
-/// A stretch of time whose rows become one file in `data/`: those of the windows that begin in it.
+/// A stretch of time whose rows become one file: those of the windows that begin in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SealUnit {
     Day,
@@ -127,16 +127,16 @@ impl TeamState {
         self.check_sealed_places(body)
     }
 
-    /// What is sealed holds nothing outside `data/`. Looks at the files of what is being sealed, and at no others.
+    /// What is sealed holds no file but sealed ones. Looks at the files of what is being sealed, and at no others.
     fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
         let fresh: Sealing = sealed_by(body).map(|(stream, range, unit)| (stream, range.start, unit)).collect();
         let removed: BTreeSet<&String> = body.removes.iter().collect();
         let key = TeamKey::of(&self.team_id);
         for (stream, start, unit) in &fresh {
-            let begins = recent_of(Dataset::from(*stream), &key, *unit, *start);
-            let held = self.files.range(begins.clone()..).map(|(path, _)| path);
-            let mut outside = held.take_while(|path| path.starts_with(&begins)).filter(|path| !removed.contains(path));
-            if let Some(path) = outside.next() {
+            let begins = place_of(Dataset::from(*stream), &key, *unit, *start);
+            let held = self.files.range(begins.clone()..).take_while(|(path, _)| path.starts_with(&begins));
+            let mut left = held.filter(|(path, file)| !is_sealed(file.role) && !removed.contains(path));
+            if let Some((path, _)) = left.next() {
                 return Err(StateError::LeftOutside { stream: *stream, range: unit.of(*start), path: path.clone() });
             }
         }

@@ -15,7 +15,6 @@ use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
 use super::replay::LedgerEnd;
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, Verb};
-use super::table::RowRule;
 use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
 
 /// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise.
@@ -101,7 +100,6 @@ impl Snapshot {
         TeamState {
             archive_id: self.archive_id,
             team_id: self.team_id,
-            row_rule: RowRule::default(),
             seq: self.seq,
             head: self.head,
             at: self.at,

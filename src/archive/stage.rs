@@ -15,8 +15,8 @@ use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::sessions::SessionsChange;
 use super::store::{Store, StoreError, Verb};
 use super::table::{
-    BATCH_ROWS_MAX, Groups, MergeInput, RowRule, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written,
-    by_parts, chunk_rows, digest_rows, event_batch, inventory_batch, merge, reject_batch, rows_again,
+    BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
+    chunk_rows, digest_rows, event_batch, inventory_batch, merge, reject_batch, rows_again,
 };
 use super::{ArchiveError, Dataset, EncodedTable, EventColumns, FileEntry};
 
@@ -34,8 +34,6 @@ pub struct Stage<'a> {
     pub team: &'a TeamId,
     pub key: &'a TeamKey,
     pub seq: LedgerSeq,
-    /// How events are digested.
-    pub rule: RowRule,
 }
 
 impl Stage<'_> {
@@ -96,7 +94,7 @@ impl Stage<'_> {
             }
         };
         if !planted::is(Bug::NoReadBack) {
-            let found = read_back(self.store, &path, (dataset, self.rule), &written, &meant)?;
+            let found = read_back(self.store, &path, dataset, &written, &meant)?;
             compare(&path, found, (rows, meant.digest))?;
         }
         let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
@@ -135,7 +133,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
         Content::Rejects { rows, .. } => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
                 let batch = reject_batch(some).map_err(bad)?;
-                meant.digest = meant.digest.plus(digest_rows(RowRule::V1, &batch).map_err(bad)?);
+                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
             }
         }
@@ -177,7 +175,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
             }
             for some in rows.chunks(BATCH_ROWS_MAX) {
                 let batch = inventory_batch(team, part, some).map_err(bad)?;
-                meant.digest = meant.digest.plus(digest_rows(RowRule::V1, &batch).map_err(bad)?);
+                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
                 table.write(&batch)?;
             }
         }
@@ -268,7 +266,7 @@ fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> R
 fn read_back(
     store: &dyn Store,
     path: &str,
-    (dataset, rule): (Dataset, RowRule),
+    dataset: Dataset,
     written: &Written,
     meant: &Meant,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
@@ -314,8 +312,7 @@ fn read_back(
     let selection = Selection { groups: Some(&encoded), ..Selection::default() };
     for batch in TableReader::open(store, path, dataset, selection)? {
         let batch = batch?;
-        let digest = digest_rows(rule.of(dataset), &batch)
-            .map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
+        let digest = digest_rows(&batch).map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
     Ok(found)
@@ -367,7 +364,7 @@ mod tests {
             let written = table.finish().unwrap();
             let read = |rows: &[EventRow]| {
                 let meant = Meant { rows: Some(batches(rows)), ..Meant::default() };
-                read_back(&store, "file", (STREAM.into(), RowRule::V2), &written, &meant)
+                read_back(&store, "file", STREAM.into(), &written, &meant)
             };
             assert_eq!(read(&rows).unwrap(), (count, RowsDigest::default()));
             let last = |change: &dyn Fn(&mut EventRow)| {

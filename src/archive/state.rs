@@ -8,7 +8,7 @@ use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, 
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
 use super::path::{DataPath, TeamKey};
 use super::rules::StateError;
-use super::table::{RowRule, RowsDigest};
+use super::table::RowsDigest;
 use super::{
     Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SessionsMark, StreamRecord,
     WindowRecord,
@@ -19,8 +19,6 @@ use super::{
 pub struct TeamState {
     pub archive_id: String,
     pub team_id: TeamId,
-    /// How a writer digests events; of no meaning to readers.
-    pub row_rule: RowRule,
     /// The number of the last line; 0 before the first.
     pub seq: LedgerSeq,
     /// The hash of the last line.
@@ -58,7 +56,6 @@ impl TeamState {
         Self {
             archive_id: archive_id.into(),
             team_id,
-            row_rule: RowRule::default(),
             seq: LedgerSeq(0),
             head: GENESIS,
             at: None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::archive::{EventColumns, RowRule, StoredEvent, StoredReject, TeamState};
+use crate::archive::{EventColumns, StoredEvent, StoredReject, TeamState};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
 use crate::normalize::normalize;
@@ -83,8 +83,6 @@ impl Added {
 pub struct Joining<'a> {
     pub team: &'a TeamId,
     pub stream: Stream,
-    /// How the archive digests rows.
-    pub rule: RowRule,
     /// The service's clock.
     pub seen_at: Instant,
 }
@@ -92,7 +90,7 @@ pub struct Joining<'a> {
 impl<'a> Joining<'a> {
     /// Of a team whose archive stands so.
     pub fn of(state: &'a TeamState, stream: Stream, seen_at: Instant) -> Self {
-        Self { team: &state.team_id, stream, rule: state.row_rule, seen_at }
+        Self { team: &state.team_id, stream, seen_at }
     }
 
     /// Joins all that was read of a place. Columns that were made before are the rows, where every event is new and the only one
@@ -100,7 +98,7 @@ impl<'a> Joining<'a> {
     pub fn pieces(self, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held) -> Added {
         let mut added = Added::default();
         if pieces.iter().any(|piece| piece.columns().is_some()) {
-            pieces.iter_mut().for_each(|piece| piece.make_columns(self.team, self.stream, self.rule, self.seen_at));
+            pieces.iter_mut().for_each(|piece| piece.make_columns(self.team, self.stream, self.seen_at));
         }
         if !are_new(pieces, held, rejects) {
             let count = pieces.iter().map(|piece| piece.events().len()).sum();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::archive::{ColumnsBuilder, EventColumns, RowRule};
+use crate::archive::{ColumnsBuilder, EventColumns};
 use crate::collect::Counted;
 use crate::model::{Instant, RowRef, Stream, TeamId};
 use crate::normalize::with_first_row;
@@ -78,7 +78,7 @@ impl Piece {
 
     /// Makes the columns, where it can be seen that each event would be a row of its own. `first_seen_at` is the moment of the
     /// answer that brought them.
-    pub fn make_columns(&mut self, team: &TeamId, stream: Stream, rule: RowRule, first_seen_at: Instant) {
+    pub fn make_columns(&mut self, team: &TeamId, stream: Stream, first_seen_at: Instant) {
         if self.ahead.is_some() || self.events.iter().any(|held| held.count != 1) {
             return;
         }
@@ -88,7 +88,7 @@ impl Piece {
             (event.at(), &event.id, event.digest)
         });
         let bytes = self.events.iter().map(|held| held.event.text.len()).sum();
-        let mut builder = ColumnsBuilder::new(team, stream, rule, (order.len(), bytes));
+        let mut builder = ColumnsBuilder::new(team, stream, (order.len(), bytes));
         let (mut places, mut rejects) = (Vec::with_capacity(order.len()), Vec::new());
         for place in order {
             match with_first_row(team, stream, &self.events[place].event, first_seen_at, |row| builder.add(&row)) {

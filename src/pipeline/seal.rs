@@ -1,4 +1,4 @@
-//! What is final becomes one file in `data/`: a month, or before that each of its days.
+//! What is final becomes one file: a month, or before that each of its days.
 
 use std::collections::BTreeMap;
 
@@ -259,7 +259,7 @@ mod tests {
         let hash = format!("{:016x}", state.files.len());
         let date = format!("2026-11-{:02}", days[0]);
         let time = date.replace('-', "");
-        let path = format!("recent/connections/team=t/date={date}/{time}t000000z-w-{hash}.parquet");
+        let path = format!("tables/connections/team=t/month=2026-11/{time}t000000z-window-{hash}.parquet");
         let file = FileEntry {
             path: path.clone(),
             dataset: STREAM.into(),

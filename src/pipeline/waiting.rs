@@ -135,7 +135,7 @@ mod tests {
     use super::super::piece::Piece;
     use super::super::settings::{COMMIT_EVENTS_MIN, Settings};
     use super::*;
-    use crate::archive::{Archive, MemoryStore, RowRule, TeamState};
+    use crate::archive::{Archive, MemoryStore, TeamState};
     use crate::collect::Counted;
     use crate::model::{EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 
@@ -166,7 +166,7 @@ mod tests {
         };
         let mut piece = Piece::from((0..count).map(event).collect::<Vec<_>>());
         if with_columns {
-            piece.make_columns(&TeamId::from("t"), STREAM, RowRule::V2, at(30));
+            piece.make_columns(&TeamId::from("t"), STREAM, at(30));
         }
         piece
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{ApiError, PAGE_EVENTS_MAX};
-use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, RowRule, WalkPoint};
+use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, WalkPoint};
 use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, SplitBudget, TailReader, TailStart};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::planted::{self, Bug};
@@ -73,9 +73,8 @@ async fn read_lists(
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
     let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
-    let rule = ctx.with_state(|state| state.row_rule);
     let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
-    let round = Round { ctx, stream, now, lists, lag, index, rule, windows, budget };
+    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
     if record.begins != plan.begins {
         round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
     }
@@ -134,8 +133,6 @@ pub struct Round<'a> {
     /// After its end a window waits so long before it is settled.
     pub lag: Duration,
     pub index: WindowIndex,
-    /// How the archive digests rows.
-    pub rule: RowRule,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
     /// What the round may spend on ranges that do not hold still.
@@ -232,10 +229,9 @@ impl Round<'_> {
             return Work::Done(pieces);
         }
         let (team, stream, seen_at) = (self.ctx.team.clone(), self.stream, self.ctx.service().now());
-        let rule = self.rule;
         let make = move || {
             let many = pieces.iter_mut().filter(|(_, piece)| piece.events().len() >= COLUMNS_AHEAD_MIN);
-            many.for_each(|(_, piece)| piece.make_columns(&team, stream, rule, seen_at));
+            many.for_each(|(_, piece)| piece.make_columns(&team, stream, seen_at));
             pieces
         };
         self.ctx.workers.begin(make)

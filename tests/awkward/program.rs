@@ -266,6 +266,15 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The files of sealed days and months, and of what they gained later; of one dataset, or of all where it is empty.
+pub fn sealed_files(archive: &Path, dataset: &str) -> Vec<PathBuf> {
+    let is_sealed = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        ["-day-", "-month-", "-amendment-"].iter().any(|role| name.contains(role))
+    };
+    files_below(&archive.join("tables").join(dataset)).into_iter().filter(is_sealed).collect()
+}
+
 /// Replaces a file's content.
 pub fn put(path: &Path, bytes: &[u8]) {
     fs::File::create(path).unwrap().write_all(bytes).unwrap();

@@ -111,17 +111,6 @@ impl Place {
         place
     }
 
-    /// As programs made it that knew of no later version.
-    pub fn of_version_1() -> Self {
-        let place = Self { directory: tempfile::tempdir().expect("a temporary directory") };
-        std::fs::create_dir(place.archive()).expect("made");
-        let manifest = "{\n  \"format\": \"annals archive\",\n  \"version\": 1,\n  \"id\": \"test\"\n}\n";
-        let mut file = std::fs::File::create_new(place.archive().join("archive.json")).expect("a file");
-        std::io::Write::write_all(&mut file, manifest.as_bytes()).expect("written");
-        make_archive(&place.archive());
-        place
-    }
-
     pub fn archive(&self) -> std::path::PathBuf {
         self.directory.path().join("it's [an] archive")
     }

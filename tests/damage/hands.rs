@@ -26,8 +26,8 @@ pub fn file_with(root: &Path, part: &str) -> PathBuf {
 
 /// What is sealed first: the month, or a day.
 pub fn sealed(root: &Path) -> PathBuf {
-    let is_by_days = !files(root).iter().any(|path| path.to_str().unwrap().contains("-m-"));
-    file_with(root, if is_by_days { "-d-" } else { "-m-" })
+    let is_by_days = !files(root).iter().any(|path| path.to_str().unwrap().contains("-month-"));
+    file_with(root, if is_by_days { "-day-" } else { "-month-" })
 }
 
 pub fn put(path: &Path, bytes: &[u8]) {

@@ -9,8 +9,7 @@ use crate::model::{Instant, SessionRow};
 
 use super::super::path::month_of;
 use super::super::table::{
-    BATCH_ROWS_MAX, EncodedTable, RowRule, RowsDigest, Tier, by_parts, digest_rows, session_batch, session_rows,
-    times_of,
+    BATCH_ROWS_MAX, EncodedTable, RowsDigest, Tier, by_parts, digest_rows, session_batch, session_rows, times_of,
 };
 use super::super::{ArchiveError, Dataset, FileEntry};
 use super::place::SMALL_ROWS;
@@ -131,7 +130,7 @@ pub fn in_order(rows: &mut [&SessionRow]) -> Result<(Vec<RecordBatch>, Sum), Str
 pub fn batches(rows: &[&SessionRow]) -> Result<(Vec<RecordBatch>, Sum), String> {
     let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
         let batch = session_batch(some.iter().copied())?;
-        let digest = digest_rows(RowRule::V1, &batch)?;
+        let digest = digest_rows(&batch)?;
         Ok::<_, String>((batch, digest))
     })?;
     let mut sum = Sum::default();

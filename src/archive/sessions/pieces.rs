@@ -12,7 +12,7 @@ use crate::model::{ConnectionId, Instant};
 
 use super::super::store::Store;
 use super::super::table::{
-    GROUP_ROWS_MIN, Groups, MergeInput, RowRule, RowsDigest, Spliced, TableWriter, column, digest_rows, merge, times_of,
+    GROUP_ROWS_MIN, Groups, MergeInput, RowsDigest, Spliced, TableWriter, column, digest_rows, merge, times_of,
 };
 use super::super::{ArchiveError, FileEntry};
 use super::change::{SessionsChange, without};
@@ -117,7 +117,7 @@ struct Merged(Arc<Mutex<RowsDigest>>);
 
 impl Merged {
     fn add(&self, batch: &RecordBatch) -> Result<(), ArchiveError> {
-        let digest = digest_rows(RowRule::V1, batch).map_err(bad)?;
+        let digest = digest_rows(batch).map_err(bad)?;
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *held = held.plus(digest);
         Ok(())

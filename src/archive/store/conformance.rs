@@ -53,17 +53,17 @@ fn listing_is_deep_sorted_and_by_directory(store: &dyn Store) {
 fn publishing_and_removing_may_be_repeated(store: &dyn Store) {
     put(store, "staging/t=1/f", b"content");
     for _ in 0..2 {
-        store.publish("staging/t=1/f", "data/d/t=1/f").unwrap();
-        assert_eq!((get(store, "staging/t=1/f"), get(store, "data/d/t=1/f")), (None, Some("content".into())));
+        store.publish("staging/t=1/f", "tables/d/t=1/f").unwrap();
+        assert_eq!((get(store, "staging/t=1/f"), get(store, "tables/d/t=1/f")), (None, Some("content".into())));
     }
     put(store, "staging/t=1/f", b"again");
-    store.publish("staging/t=1/f", "data/d/t=1/f").unwrap();
-    assert_eq!(get(store, "data/d/t=1/f"), Some("again".into()));
-    let missing = store.publish("staging/t=1/no", "data/d/t=1/no").unwrap_err();
-    assert!(missing.is_not_found() && missing.to_string().contains("data/d/t=1/no"), "{missing}");
+    store.publish("staging/t=1/f", "tables/d/t=1/f").unwrap();
+    assert_eq!(get(store, "tables/d/t=1/f"), Some("again".into()));
+    let missing = store.publish("staging/t=1/no", "tables/d/t=1/no").unwrap_err();
+    assert!(missing.is_not_found() && missing.to_string().contains("tables/d/t=1/no"), "{missing}");
     for _ in 0..2 {
-        store.remove("data/d/t=1/f").unwrap();
-        assert_eq!(get(store, "data/d/t=1/f"), None);
+        store.remove("tables/d/t=1/f").unwrap();
+        assert_eq!(get(store, "tables/d/t=1/f"), None);
     }
 }
 
@@ -244,9 +244,9 @@ fn directories_of_a_team_that_became_empty_go() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "staging/team=a/1-0.parquet", b"x");
-    store.publish("staging/team=a/1-0.parquet", "recent/d/team=a/date=1/f").unwrap();
+    store.publish("staging/team=a/1-0.parquet", "tables/d/team=a/month=1/f").unwrap();
     assert!(!directory.path().join("staging/team=a").try_exists().unwrap());
-    store.remove("recent/d/team=a/date=1/f").unwrap();
-    assert!(!directory.path().join("recent/d/team=a").try_exists().unwrap());
-    assert!(directory.path().join("recent/d").try_exists().unwrap());
+    store.remove("tables/d/team=a/month=1/f").unwrap();
+    assert!(!directory.path().join("tables/d/team=a").try_exists().unwrap());
+    assert!(directory.path().join("tables/d").try_exists().unwrap());
 }

@@ -115,7 +115,7 @@ impl LocalStore {
     /// Publishing renames, which works within one file system only.
     fn check_one_device(&self) -> io::Result<()> {
         let own = fs::metadata(&self.root)?.dev();
-        for directory in ["staging", "data", "recent", "ledger"] {
+        for directory in ["staging", "tables", "ledger"] {
             if let Ok(meta) = fs::metadata(self.full(directory))
                 && meta.dev() != own
             {
@@ -234,7 +234,7 @@ impl Store for LocalStore {
         let path = format!("{LOCKS}/{name}.lock");
         let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
         // A writer that would be refused later, in the middle of a commit, does not begin.
-        [path.as_str(), "staging/", "data/", "recent/", "ledger/"]
+        [path.as_str(), "staging/", "tables/", "ledger/"]
             .iter()
             .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
         let full = self.full(&path);
@@ -367,7 +367,7 @@ mod tests {
             assert!(matches!(refused, Some(StoreError::Irregular { .. })), "{case}: {refused:?}");
         }
         let _free = store.lock("team=b").unwrap();
-        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("data")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("tables")).unwrap();
         let refused = store.lock("team=c").err();
         assert!(matches!(refused, Some(StoreError::Irregular { .. })), "a writer behind a link: {refused:?}");
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);

@@ -8,12 +8,12 @@ use arrow::datatypes::Int64Type;
 
 use crate::model::{EventRow, Instant, RowRef, Stream, TeamId};
 
+use super::RowsDigest;
 use super::batch::EventBuilder;
 use super::column::{CONNECTION_ID, DEVICE_ID, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, RAW};
 use super::digest::RowsHasher;
 use super::rows::event_rows;
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
-use super::{RowRule, RowsDigest};
 
 /// New rows of one stream of a team, in the order of files: by time, then by id. There is at least one.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,14 +157,14 @@ pub struct ColumnsBuilder {
 
 impl ColumnsBuilder {
     /// For so many rows and so much of their text, about.
-    pub fn new(team: &TeamId, stream: Stream, rule: RowRule, rest: (usize, usize)) -> Self {
+    pub fn new(team: &TeamId, stream: Stream, rest: (usize, usize)) -> Self {
         Self {
             team: team.clone(),
             stream,
             batches: Vec::new(),
             rows: next_batch(stream, rest),
             rest,
-            hasher: RowsHasher::new(rule),
+            hasher: RowsHasher::default(),
             types: BTreeSet::new(),
             last: None,
         }

@@ -1,13 +1,10 @@
 //! The digest of rows, whatever their order and however they are encoded.
 //!
 //! The digest of one row is the SHA-256 of `annals row v1\n` followed by its values in the order of columns: a null is
-//! the byte 0; a text or a blob is the byte 1, its length as 8 bytes (little end first) and its bytes; an integer or a
-//! time is the byte 2 and its value as 8 bytes (little end first, two's complement); a truth value is the byte 3 and 0 or
-//! 1. The digest of many rows is the sum of theirs as 256-bit integers, big end first, modulo 2^256.
-//!
-//! In archives of version 2 the digest of an event's row is the SHA-256 of `annals row v2\n` followed by its values in the
-//! same way, but that the length of a text is an unsigned LEB128, and that `raw` is the byte 4 and the SHA-256 of its bytes,
-//! which is known since the event was read.
+//! the byte 0; a text or a blob is the byte 1, its length as an unsigned LEB128 and its bytes; an integer or a time is the
+//! byte 2 and its value as 8 bytes (little end first, two's complement); a truth value is the byte 3 and 0 or 1; `raw` is
+//! the byte 4 and the SHA-256 of its bytes, which is known since the event was read. The digest of many rows is the sum of
+//! theirs as 256-bit integers, big end first, modulo 2^256.
 
 use std::convert::Infallible;
 
@@ -17,59 +14,28 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, EventRow, RowRef};
 
-use super::super::Dataset;
 use super::by_parts;
 use super::column::RAW;
 
 const ROWS_A_THREAD: usize = 2048;
 
-/// How rows are digested. An archive stays with the rule of its version: sums of both would say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RowRule {
-    V1,
-    #[default]
-    V2,
+const DOMAIN: &[u8] = b"annals row v1\n";
+
+fn begin(row: &mut Vec<u8>) {
+    row.clear();
+    row.extend_from_slice(DOMAIN);
 }
 
-impl RowRule {
-    pub const ALL: [Self; 2] = [Self::V2, Self::V1];
+fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
+    row.push(1);
+    put_leb128(row, value.len());
+    row.extend_from_slice(value);
+}
 
-    /// The rule for rows of a dataset where it is `self` for events; that for others is always the first.
-    #[must_use]
-    pub fn of(self, dataset: Dataset) -> Self {
-        match dataset {
-            Dataset::Activity | Dataset::Connections | Dataset::Billing => self,
-            Dataset::Sessions | Dataset::Quarantine | Dataset::Inventory(_) => Self::V1,
-        }
-    }
-
-    fn begin(self, row: &mut Vec<u8>) {
-        row.clear();
-        row.extend_from_slice(match self {
-            Self::V1 => b"annals row v1\n",
-            Self::V2 => b"annals row v2\n",
-        });
-    }
-
-    fn put_bytes(self, row: &mut Vec<u8>, value: &[u8]) {
-        row.push(1);
-        match self {
-            Self::V1 => row.extend_from_slice(&(value.len() as u64).to_le_bytes()),
-            Self::V2 => put_leb128(row, value.len()),
-        }
-        row.extend_from_slice(value);
-    }
-
-    /// An event's text, whose digest may be known.
-    fn put_raw(self, row: &mut Vec<u8>, raw: &[u8], digest: Option<Digest>) {
-        match self {
-            Self::V1 => self.put_bytes(row, raw),
-            Self::V2 => {
-                row.push(4);
-                row.extend_from_slice(&digest.unwrap_or_else(|| Digest::of(raw)).0);
-            }
-        }
-    }
+/// The text as it came, whose digest may be known.
+fn put_raw(row: &mut Vec<u8>, raw: &[u8], digest: Option<Digest>) {
+    row.push(4);
+    row.extend_from_slice(&digest.unwrap_or_else(|| Digest::of(raw)).0);
 }
 
 /// Seven bits a byte, the lowest first; all but the last have the highest bit set.
@@ -164,15 +130,16 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn put(&self, rule: RowRule, is_raw: bool, at: usize, row: &mut Vec<u8>) {
+    fn put(&self, is_raw: bool, at: usize, row: &mut Vec<u8>) {
         if self.is_null(at) {
             row.push(0);
             return;
         }
         match self {
-            Values::Text(a) if is_raw => rule.put_raw(row, a.value(at).as_bytes(), None),
-            Values::Text(a) => rule.put_bytes(row, a.value(at).as_bytes()),
-            Values::Blob(a) => rule.put_bytes(row, a.value(at)),
+            Values::Text(a) if is_raw => put_raw(row, a.value(at).as_bytes(), None),
+            Values::Blob(a) if is_raw => put_raw(row, a.value(at), None),
+            Values::Text(a) => put_bytes(row, a.value(at).as_bytes()),
+            Values::Blob(a) => put_bytes(row, a.value(at)),
             Values::Int(a) => put_int(row, a.value(at)),
             Values::SmallInt(a) => put_int(row, i64::from(a.value(at))),
             Values::Time(a) => put_int(row, a.value(at)),
@@ -194,7 +161,7 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
 ///
 /// # Errors
 /// A sentence naming a column of a type that no dataset has.
-pub fn digest_rows(rule: RowRule, batch: &RecordBatch) -> Result<RowsDigest, String> {
+pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
     let schema = batch.schema_ref();
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
         let values = Values::of(column.as_ref());
@@ -205,9 +172,9 @@ pub fn digest_rows(rule: RowRule, batch: &RecordBatch) -> Result<RowsDigest, Str
     let mut sum = RowsDigest::default();
     let mut row = Vec::with_capacity(1024);
     for at in 0..batch.num_rows() {
-        rule.begin(&mut row);
+        begin(&mut row);
         for (column, is_raw) in &columns {
-            column.put(rule, *is_raw, at, &mut row);
+            column.put(*is_raw, at, &mut row);
         }
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }
@@ -215,9 +182,9 @@ pub fn digest_rows(rule: RowRule, batch: &RecordBatch) -> Result<RowsDigest, Str
 }
 
 /// The digest of events, as [`digest_rows`] finds it in their columns.
-pub fn digest_events(rule: RowRule, rows: &[EventRow]) -> RowsDigest {
+pub fn digest_events(rows: &[EventRow]) -> RowsDigest {
     let some = |rows: &[EventRow]| {
-        let mut hasher = RowsHasher::new(rule);
+        let mut hasher = RowsHasher::default();
         rows.iter().for_each(|row| row.with_ref(|row| hasher.add(&row)));
         Ok(hasher.digest())
     };
@@ -226,21 +193,16 @@ pub fn digest_events(rule: RowRule, rows: &[EventRow]) -> RowsDigest {
 }
 
 /// The digest of events, one added after another.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RowsHasher {
-    rule: RowRule,
     values: Vec<u8>,
     sum: RowsDigest,
 }
 
 impl RowsHasher {
-    pub fn new(rule: RowRule) -> Self {
-        Self { rule, values: Vec::with_capacity(1024), sum: RowsDigest::default() }
-    }
-
     pub fn add(&mut self, row: &RowRef<'_>) {
-        self.rule.begin(&mut self.values);
-        put_event(self.rule, row, &mut self.values);
+        begin(&mut self.values);
+        put_event(row, &mut self.values);
         self.sum = self.sum.plus(Digest(Sha256::digest(&self.values).into()).into());
     }
 
@@ -250,19 +212,19 @@ impl RowsHasher {
 }
 
 /// The values of an event in the order of its columns.
-fn put_event(rule: RowRule, row: &RowRef<'_>, values: &mut Vec<u8>) {
-    rule.put_bytes(values, row.team_id.as_bytes());
-    rule.put_bytes(values, row.event_id.as_bytes());
+fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
+    put_bytes(values, row.team_id.as_bytes());
+    put_bytes(values, row.event_id.as_bytes());
     put_int(values, row.time.micros());
     put_int(values, row.time.nanos());
-    rule.put_bytes(values, row.event_type.as_bytes());
+    put_bytes(values, row.event_type.as_bytes());
     put_int(values, i64::from(row.revision));
     put_int(values, row.first_seen_at.micros());
     put_truth(values, row.redacted);
-    rule.put_raw(values, row.raw, row.raw_digest);
+    put_raw(values, row.raw, row.raw_digest);
     for text in row.texts {
         match text {
-            Some(text) => rule.put_bytes(values, text.as_bytes()),
+            Some(text) => put_bytes(values, text.as_bytes()),
             None => values.push(0),
         }
     }
@@ -285,9 +247,9 @@ mod tests {
         [&[2][..], &value.to_le_bytes()].concat()
     }
 
-    /// The bytes stand in the ledgers of archives: another form of them is another version.
+    /// The bytes stand in the ledgers of archives: another form of them is another version of the format.
     #[test]
-    fn the_bytes_of_a_row_are_those_of_its_archive_s_version() {
+    fn the_bytes_of_a_row_are_those_of_the_format() {
         let (raw, payload) = (br#"{"id":"e"}"#, "x".repeat(300));
         let detail = Detail::Activity { token_info: None, payload: Some(payload.clone()) };
         let row = EventRow {
@@ -301,20 +263,13 @@ mod tests {
             raw: raw.to_vec().into(),
             detail,
         };
-        let eight = |length: u64| length.to_le_bytes().to_vec();
-        let first = |value: &str| text(&eight(value.len() as u64), value);
-        let second = |value: &str| text(&[u8::try_from(value.len()).unwrap()], value);
-        let whole = first(std::str::from_utf8(raw).unwrap());
-        let digested = [&[4][..], &Digest::of(raw).0].concat();
-        let long = [first(&payload), text(&[0xac, 0x02], &payload)];
-        let rows = [(RowRule::V1, &first as &dyn Fn(&str) -> Vec<u8>, whole), (RowRule::V2, &second, digested)];
-        for ((rule, short, raw), payload) in rows.into_iter().zip(long) {
-            let domain = format!("annals row {}\n", format!("{rule:?}").to_lowercase()).into_bytes();
-            let (micros, nanos) = (int(1_700_000_000_000_001), int(row.time.nanos()));
-            let before = [domain, short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
-            let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload].concat();
-            assert_eq!(Digest::from(digest_events(rule, std::slice::from_ref(&row))), Digest::of(&bytes), "{rule:?}");
-        }
+        let short = |value: &str| text(&[u8::try_from(value.len()).unwrap()], value);
+        let raw = [&[4][..], &Digest::of(raw).0].concat();
+        let (micros, nanos) = (int(1_700_000_000_000_001), int(row.time.nanos()));
+        let before = [DOMAIN.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
+        let payload = text(&[0xac, 0x02], &payload);
+        let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload].concat();
+        assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row))), Digest::of(&bytes));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use batch::{event_batch, reject_batch};
 pub use columns::{ColumnsBuilder, ColumnsRow, EventColumns};
 pub use compare::rows_again;
 pub use connections::ConnectionColumns;
-pub use digest::{RowRule, RowsDigest, digest_events, digest_rows};
+pub use digest::{RowsDigest, digest_events, digest_rows};
 pub use encoded::EncodedTable;
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};

@@ -14,7 +14,7 @@ struct Busy {
 
 impl Busy {
     fn settle(&self, path: &str) {
-        let date = path.split("date=").nth(1).map(|rest| rest[..10].to_owned()).unwrap();
+        let date = super::super::DataPath::parse(path).unwrap().start.day();
         let draft = Draft {
             rows: vec![rows(&date, events(&date, 1, 1), true)],
             windows: vec![record(day(&date), WindowState::Settled, 2)],
@@ -30,7 +30,7 @@ impl Store for Busy {
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        if path.contains("-p-") && self.is_due.swap(false, Ordering::SeqCst) {
+        if path.contains("-part-") && self.is_due.swap(false, Ordering::SeqCst) {
             self.settle(path);
         }
         self.inner.read(path)
@@ -80,7 +80,7 @@ fn files_that_a_writer_replaces_meanwhile_are_no_damage_however_busy_it_is() {
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert!(open(&busy.inner).read(&team()).unwrap().state().seq.0 > 12, "nothing was committed meanwhile");
     // A file that nobody replaced is missed all the same.
-    let path = files_under(&busy.inner, "recent").into_iter().find(|path| path.contains("2026-11-12")).unwrap();
+    let path = files_under(&busy.inner, "tables").into_iter().find(|path| path.contains("20261112")).unwrap();
     busy.inner.remove(&path).unwrap();
     let report = verify(&busy, &VerifyOptions::default()).unwrap();
     assert_eq!(report.faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>(), [path.as_str()]);

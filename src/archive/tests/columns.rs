@@ -1,24 +1,17 @@
 //! New rows that come as columns: the same archive as the same rows by themselves, or the same refusal.
 
-use std::collections::BTreeSet;
 use std::slice::from_ref;
 
 use super::super::plan::{Content, plan, row_digests};
-use super::super::{
-    ColumnsBuilder, EncodedTable, EventColumns, FaultCode, FileEntry, MemoryStore, RowRule, VerifyOptions, verify,
-};
+use super::super::{ColumnsBuilder, EncodedTable, EventColumns, FileEntry, MemoryStore, VerifyOptions, verify};
 use super::*;
 use crate::model::LedgerSeq;
 
 const STREAM: Stream = Stream::Connections;
 
 fn columns(rows: &[EventRow]) -> EventColumns {
-    columns_by(RowRule::V2, rows)
-}
-
-fn columns_by(rule: RowRule, rows: &[EventRow]) -> EventColumns {
     let bytes = rows.iter().map(|row| row.raw.len()).sum();
-    let mut builder = ColumnsBuilder::new(&rows[0].team_id, STREAM, rule, (rows.len(), bytes));
+    let mut builder = ColumnsBuilder::new(&rows[0].team_id, STREAM, (rows.len(), bytes));
     rows.iter().for_each(|row| row.with_ref(|row| builder.add(&row)).unwrap());
     builder.finish().unwrap().unwrap()
 }
@@ -129,7 +122,7 @@ fn a_file_that_was_encoded_before_is_written_as_it_is() {
     let date = "2026-11-03";
     let is_encoded = |mut draft: Draft| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let digests = row_digests(RowRule::V2, &draft);
+        let digests = row_digests(&draft);
         let (outputs, _) = plan(writer(&open(&store)).state(), &mut draft, &digests).unwrap();
         outputs.iter().map(|output| matches!(output.content, Content::Encoded { .. })).collect::<Vec<_>>()
     };
@@ -170,7 +163,7 @@ fn columns_belong_to_their_window_their_team_and_their_stream_and_no_row_stands_
 #[test]
 fn a_row_that_does_not_fit_is_not_added() {
     let (first, second) = (event("b", now()), event("c", now()));
-    let mut builder = ColumnsBuilder::new(&team(), STREAM, RowRule::V2, (2, 0));
+    let mut builder = ColumnsBuilder::new(&team(), STREAM, (2, 0));
     let mut add = |row: &EventRow| row.with_ref(|row| builder.add(&row));
     add(&first).unwrap();
     let billing = EventRow { detail: Detail::Billing { payload: None }, ..second.clone() };
@@ -191,39 +184,4 @@ fn a_row_that_does_not_fit_is_not_added() {
     assert_eq!(columns.to_rows(), [first, second]);
     assert_eq!(columns.rows().map(|row| row.event_id).collect::<Vec<_>>(), ["b", "c"]);
     assert_eq!(columns.times(), (now(), now()));
-}
-
-/// What earlier programs began is gone on with, row by row or as columns, by the rule that it began with.
-#[test]
-fn an_archive_of_version_1_stays_one() {
-    let disk = MemoryStore::new();
-    let store: Arc<dyn Store> = Arc::new(disk.clone());
-    drop(open(&store));
-    let manifest = |from: u32, to: u32| {
-        let text = String::from_utf8(disk.read("archive.json").unwrap().to_bytes().unwrap().to_vec()).unwrap();
-        assert!(text.contains(&format!("\"version\": {from}")), "{text}");
-        text.replace(&format!("\"version\": {from}"), &format!("\"version\": {to}"))
-    };
-    disk.tamper("archive.json", Some(manifest(2, 1).into()));
-    let mut writer = writer(&committed(&store));
-    assert_eq!(writer.state().row_rule, RowRule::V1);
-    let made = columns_by(RowRule::V1, &events("2026-11-17", 0, 9));
-    let mut draft = mixed("2026-11-17", Vec::new(), &[], true);
-    draft.rows[0].encoded = EncodedTable::of_window(vec![made.clone()]).unwrap();
-    draft.rows[0].columns = vec![made];
-    let _ = commit(&mut writer, draft).unwrap();
-    let codes = || {
-        let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
-        report.faults.into_iter().map(|fault| fault.code).collect::<BTreeSet<_>>()
-    };
-    assert_eq!(codes(), BTreeSet::new());
-    // Nobody makes it another version: its rows have other digests.
-    let is = manifest(1, 1);
-    disk.tamper("archive.json", Some(manifest(1, 2).into()));
-    assert_eq!(codes(), BTreeSet::from([FaultCode::RowRoot]));
-    // Without a manifest either rule may be the one.
-    disk.tamper("archive.json", None);
-    assert_eq!(codes(), BTreeSet::from([FaultCode::Manifest]));
-    disk.tamper("archive.json", Some(is.into()));
-    assert_eq!(codes(), BTreeSet::new());
 }

@@ -58,7 +58,7 @@ pub fn file_with(disk: &dyn Disk, part: &str) -> String {
 }
 
 pub fn month(disk: &dyn Disk) -> String {
-    file_with(disk, "-m-")
+    file_with(disk, "-month-")
 }
 
 pub fn flip(disk: &dyn Disk, path: &str, at: impl Fn(usize) -> usize) {
@@ -125,7 +125,7 @@ const TABLE: &[(&str, Damage, &[FaultCode])] = {
         ),
         ("6 only the partition's key changed", |d| rename(d, &month(d), &other_month(d, false)), &[PathMismatch]),
         ("7 a file copied under a new name", |d| d.put(&copied(d), &get(d, &month(d))), &[OrphanFile, DupFile]),
-        ("8 a foreign file in the tree", |d| d.put("data/connections/x.parquet", b"PAR1"), &[OrphanFile]),
+        ("8 a foreign file in the tree", |d| d.put("tables/connections/x.parquet", b"PAR1"), &[OrphanFile]),
         (
             "9 a row removed and the file rewritten",
             |d| rewrite_month(d, |rows| drop(rows.pop())),
@@ -158,7 +158,7 @@ const TABLE: &[(&str, Damage, &[FaultCode])] = {
 };
 
 fn swap(disk: &dyn Disk) {
-    let (first, second) = (month(disk), file_with(disk, "-a-"));
+    let (first, second) = (month(disk), file_with(disk, "-amendment-"));
     let (a, b) = (get(disk, &first), get(disk, &second));
     disk.put(&first, &b);
     disk.put(&second, &a);
@@ -264,7 +264,7 @@ fn links_in_place_of_files_are_not_followed() {
     let disk = Directory(tempfile::tempdir().unwrap());
     let _ = committed(&disk.store());
     let root = disk.0.path();
-    let (linked, second) = (root.join(month(&disk)), root.join(file_with(&disk, "-a-")));
+    let (linked, second) = (root.join(month(&disk)), root.join(file_with(&disk, "-amendment-")));
     std::fs::rename(&linked, root.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(root.join("elsewhere"), &linked).unwrap();
     std::fs::hard_link(&second, root.join("second-name")).unwrap();

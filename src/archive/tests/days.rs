@@ -1,6 +1,5 @@
 //! Days that are sealed before their month is: what stands where, what may be sealed, and what an older program sees.
 
-use super::super::ledger::LINE_VERSION;
 use super::super::{FileRole, MemoryStore, SealUnit, StateError, TeamState, VerifyOptions, verify};
 use super::*;
 
@@ -63,10 +62,11 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
     ];
     assert_eq!(held(writer.state()), sealed);
     let shared: Arc<dyn Store> = Arc::new(store.clone());
-    let before = files_under(&shared, "data/connections");
+    let mut before = files_under(&shared, "tables/connections");
+    before.retain(|path| path.contains("-day-"));
     let names: Vec<&str> = before.iter().map(|path| &path[..path.len() - "0123456789abcdef.parquet".len()]).collect();
-    let place = |name: &str| format!("data/connections/team=acme/month=2026-11/{name}");
-    assert_eq!(names, [place("20261101t000000z-d-"), place("20261102t000000z-d-")]);
+    let place = |name: &str| format!("tables/connections/team=acme/month=2026-11/{name}");
+    assert_eq!(names, [place("20261101t000000z-day-"), place("20261102t000000z-day-")]);
     check(&store, &writer, 15);
     // Late, into a sealed day and one that is not.
     let _ = commit(&mut writer, of_day("2026-11-02", 5, 2)).unwrap();
@@ -78,9 +78,9 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
         entry(FileRole::Window, "2026-11-03", 6),
     ];
     assert_eq!(held(writer.state()), more);
-    let after = files_under(&shared, "data/connections");
+    let after = files_under(&shared, "tables/connections");
     assert!(before.iter().all(|path| after.contains(path)), "what is sealed is not touched: {after:?}");
-    assert!(after.iter().any(|path| path.contains("20261102t000000z-a-")), "{after:?}");
+    assert!(after.iter().any(|path| path.contains("20261102t000000z-amendment-")), "{after:?}");
     check(&store, &writer, 18);
 }
 
@@ -210,7 +210,7 @@ fn what_is_no_day_or_not_final_is_not_sealed() {
     check(&store, &writer, 16);
 }
 
-/// A line that seals a day and leaves a file of it outside `data/`, or puts one there later, is no line.
+/// A line that seals a day and leaves an unsealed file of it, or adds one later, is no line.
 #[test]
 fn a_sealed_day_holds_nothing_outside_data() {
     let (_, mut writer) = three_days();
@@ -225,21 +225,4 @@ fn a_sealed_day_holds_nothing_outside_data() {
     let refused = after.try_advance(put).unwrap_err();
     let said = "stays unsealed in connections[2026-11-02T00:00:00Z..2026-11-03T00:00:00Z), which is sealed";
     assert!(refused.to_string().ends_with(said), "{refused}");
-}
-
-/// Only the lines that seal days are of version 2: an archive that is sealed by months stays what it was, byte for byte,
-/// and an older program reads of the other what it can understand, and then says that it cannot go on.
-#[test]
-fn the_version_of_a_line_is_the_oldest_that_can_say_it() {
-    let (store, mut writer) = three_days();
-    let _ = commit(&mut writer, seal_days(&["2026-11-01", "2026-11-02"])).unwrap();
-    let _ = commit(&mut writer, of_day("2026-11-02", 5, 1)).unwrap();
-    let _ = commit(&mut writer, seal_november()).unwrap();
-    let text = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
-    let versions = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
-        let line: serde_json::Value = serde_json::from_slice(line).unwrap();
-        (line["v"].as_u64().unwrap(), line["body"].get("sealed_days").is_some())
-    });
-    let one = (1, false);
-    assert_eq!(versions.collect::<Vec<_>>(), [one, one, one, (u64::from(LINE_VERSION), true), one, one]);
 }

@@ -80,7 +80,7 @@ fn what_leaves_quarantine_is_all_that_its_file_holds() {
     };
     let before = writer.state().clone();
     for (draft, reason) in [
-        (release("recent/none.parquet", &all[..1], &all[1..]), "recent/none.parquet: no live file of quarantine"),
+        (release("tables/none.parquet", &all[..1], &all[1..]), "tables/none.parquet: no live file of quarantine"),
         (release(&data, &all[..1], &all[1..]), "no live file of quarantine"),
         (release(&path, &[], &all), "0 rows leave quarantine and 2 stay, of 2"),
         (release(&path, &all[..1], &[]), "1 rows leave quarantine and 0 stay, of 2"),

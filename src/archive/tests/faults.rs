@@ -48,7 +48,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     assert_eq!(sessions_in(&archive), ids_after(steps_done), "{case}: sessions after recovery");
     assert_eq!(quarantined_in(&archive), quarantined_after(steps_done), "{case}: quarantine after recovery");
     let live: Vec<String> = writer.state().files.keys().cloned().collect();
-    let there = [files_under(store, "data"), files_under(store, "recent")].concat();
+    let there = files_under(store, "tables");
     assert_eq!((live, Vec::new()), (there, files_under(store, "staging")), "{case}: after recovery");
     drop(writer);
     finish(&archive, steps_done, case);

@@ -14,7 +14,7 @@ fn hostile_archives_are_named_and_lead_nowhere() {
     let secret = tempfile::NamedTempFile::new().unwrap();
     let outside = secret.path().to_str().unwrap().to_owned();
     // Paths that lead out of the archive, and a line whose numbers are as large as numbers are.
-    for path in ["../../../../etc/passwd", "/etc/passwd", &outside, "data/../../x", "data//x", ""] {
+    for path in ["../../../../etc/passwd", "/etc/passwd", &outside, "tables/../../x", "tables//x", ""] {
         edit_lines(&disk, |lines| {
             lines[5] = forge(&lines[5], |line| {
                 line.body.adds[0].path = path.to_owned();
@@ -64,8 +64,8 @@ fn a_file_that_was_moved_is_known_again() {
         ..Draft::default()
     };
     let _ = commit(&mut writer(&open(&disk.store())), first).unwrap();
-    let held = file_with(&disk, "date=2026-11-01");
-    let moved = held.replace("date=2026-11-01", "date=2026-11-02");
+    let held = file_with(&disk, "20261101t");
+    let moved = held.replace("20261101t", "20261102t");
     disk.put(&moved, &get(&disk, &held));
     let told = |code: FaultCode| {
         let report = check(&disk);
@@ -82,11 +82,11 @@ fn a_directory_that_is_a_link_is_not_followed() {
     let disk = Directory(tempfile::tempdir().unwrap());
     let _ = committed(&disk.store());
     let elsewhere = tempfile::tempdir().unwrap();
-    let (held, moved) = (disk.0.path().join("data/connections"), elsewhere.path().join("connections"));
+    let (held, moved) = (disk.0.path().join("tables/connections"), elsewhere.path().join("connections"));
     std::fs::rename(&held, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &held).unwrap();
     let report = check(&disk);
-    let month = report.faults.iter().find(|f| f.object.contains("-m-") && f.code == FaultCode::Unreadable);
+    let month = report.faults.iter().find(|f| f.object.contains("-month-") && f.code == FaultCode::Unreadable);
     assert!(month.is_some_and(|f| f.detail.contains("symbolic link")), "{:#?}", report.faults);
     assert_eq!(report.verdict, Verdict::Broken);
 }

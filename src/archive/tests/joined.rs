@@ -47,7 +47,7 @@ fn files_of_windows_become_one_and_what_a_window_gains_later_stands_beside_it() 
     assert_eq!(held.len(), 3);
     let _ = commit(&mut writer, join(held.iter().rev().cloned().collect())).unwrap();
     let [joined] = &paths(&writer, FileRole::Window)[..] else { panic!("one file") };
-    let place = "recent/connections/team=acme/date=2026-11-01/20261101t000000z-w-";
+    let place = "tables/connections/team=acme/month=2026-11/20261101t000000z-window-";
     assert!(joined.starts_with(place), "{joined}");
     check(&store, &writer, 15);
     // Late, into the first of its windows and into another.
@@ -70,7 +70,7 @@ fn files_of_windows_become_one_and_what_a_window_gains_later_stands_beside_it() 
 fn only_live_files_of_settled_windows_of_one_month_are_joined() {
     let (store, mut writer) = days(&["2026-10-31", "2026-11-01", "2026-11-02"]);
     let held = paths(&writer, FileRole::Window);
-    let gone = held[0].replace("2026-10-31", "2026-10-30");
+    let gone = held[0].replace("20261031", "20261030");
     let twice = vec![held[1].clone(), held[1].clone()];
     for (what, paths, said) in [
         ("of two months", held.clone(), "not of the month"),

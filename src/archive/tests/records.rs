@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::super::plan::{draft_digest, row_digests};
 use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
-use super::super::{DeviceDelta, ReviewOutcome, ReviewRecord, RowRule, SessionsDraft};
+use super::super::{DeviceDelta, ReviewOutcome, ReviewRecord, SessionsDraft};
 use super::*;
 use crate::model::Digest;
 
 fn digest(draft: &Draft) -> Digest {
-    draft_digest(draft, &row_digests(RowRule::V2, draft))
+    draft_digest(draft, &row_digests(draft))
 }
 
 fn finding(kind: FindingKind) -> Finding {

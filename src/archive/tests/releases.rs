@@ -20,7 +20,7 @@ fn what_leaves_is_a_row_and_the_others_stay() {
     let archive = open(&store);
     assert_eq!(quarantined_in(&archive), ["odder"]);
     assert_eq!(ids_in(&archive)["odd"], 1);
-    assert_eq!(files_under(&store, "recent/quarantine").len(), 1, "the file with both is gone");
+    assert_eq!(files_under(&store, "tables/quarantine").len(), 1, "the file with both is gone");
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
@@ -31,7 +31,7 @@ fn a_file_that_everything_leaves_goes_without_another() {
     let rows = vec![rows("2026-11-02", vec![event("odder", day("2026-11-02").start)], false)];
     let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
     let _ = commit(&mut writer, draft).unwrap();
-    assert_eq!(files_under(&store, "recent/quarantine"), Vec::<String>::new());
+    assert_eq!(files_under(&store, "tables/quarantine"), Vec::<String>::new());
     assert_eq!(writer.rejects(Stream::Connections).unwrap(), []);
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
@@ -46,7 +46,7 @@ fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
     let cases = [
         Release { path: path.clone(), released: Vec::new(), kept: vec![row.clone()] },
         Release { path: path.clone(), released: vec![row.clone()], kept: vec![row.clone()] },
-        Release { path: "recent/quarantine/none".to_owned(), released: vec![row.clone()], kept: Vec::new() },
+        Release { path: "tables/quarantine/none".to_owned(), released: vec![row.clone()], kept: Vec::new() },
         Release { path: events, released: vec![row.clone()], kept: Vec::new() },
         // An event that leaves and is nowhere then.
         Release { path, released: vec![row], kept: Vec::new() },

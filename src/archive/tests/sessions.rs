@@ -1,7 +1,7 @@
 //! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
 
 use super::super::plan::{Content, Output, plan, row_digests};
-use super::super::{FileEntry, FileRole, MemoryStore, RowRule, SessionColumns, StateError, VerifyOptions, verify};
+use super::super::{FileEntry, FileRole, MemoryStore, SessionColumns, StateError, VerifyOptions, verify};
 use super::*;
 use crate::model::ConnectionId;
 
@@ -65,7 +65,7 @@ fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
     let seal = Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() };
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
-    assert!(files_of(&writer)[0].2.starts_with("data/sessions/team=acme/month=2026-11/20261101t000000z-m-"));
+    assert!(files_of(&writer)[0].2.starts_with("tables/sessions/team=acme/month=2026-11/20261101t000000z-month-"));
     // What the month gains stands beside it, until the next month is sealed.
     let draft = SessionsDraft { resting: resting("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
@@ -217,7 +217,7 @@ fn sessions_made_anew_replace_all_that_were() {
         SessionsDraft { mark, is_anew: true, resting: resting("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
     let _ = commit(&mut writer, sessions(anew)).unwrap();
     assert_eq!((roles(&writer), writer.state().sessions), (vec![(FileRole::Part, 4)], Some(mark)));
-    assert_eq!(files_under(&store, "recent").len(), 1);
+    assert_eq!(files_under(&store, "tables").len(), 1);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
 }
 
@@ -277,7 +277,7 @@ fn sessions_made_columns_before_become_the_same_files() {
                 let _ = commit(&mut writer, draft).unwrap();
             }
             let mut draft = Draft { sessions: Some(sessions), seal_months: seal_months.clone(), ..Draft::default() };
-            let (outputs, _) = plan(writer.state(), &mut draft.clone(), &row_digests(RowRule::V2, &draft)).unwrap();
+            let (outputs, _) = plan(writer.state(), &mut draft.clone(), &row_digests(&draft)).unwrap();
             let is_encoded =
                 |output: &&Output| matches!(&output.content, Content::Sessions(change) if change.encoded.is_some());
             let encoded = outputs.iter().filter(is_encoded).count();

@@ -17,9 +17,9 @@ fn from_second(date: &str, first: u64, count: u64) -> Vec<EventRow> {
     (first..first + count).map(one).collect()
 }
 
-/// Rows of each row group of the one file in `data/`.
+/// Rows of each row group of the one sealed file.
 fn groups(store: &Arc<dyn Store>) -> Vec<i64> {
-    let files = files_under(store, "data");
+    let files = files_under(store, "tables");
     assert_eq!(files.len(), 1, "{files:?}");
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read(&files[0]).unwrap()).unwrap();
     metadata.row_groups().iter().map(RowGroupMetaData::num_rows).collect()
@@ -90,7 +90,7 @@ fn a_file_that_was_altered_is_not_taken_over() {
     let mut writer = writer(&archive);
     let window = rows("2026-11-01", from_second("2026-11-01", 0, MANY), true);
     let _ = commit(&mut writer, Draft { rows: vec![window], ..Draft::default() }).unwrap();
-    let path = files_under(&shared, "recent").remove(0);
+    let path = files_under(&shared, "tables").remove(0);
     let mut content = shared.read(&path).unwrap().to_bytes().unwrap().to_vec();
     content[100] ^= 1;
     store.tamper(&path, Some(content.into()));

@@ -80,7 +80,7 @@ fn what_the_last_line_removes_may_still_be_there() {
     let before = disk.snapshot();
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     let gone: Vec<String> =
-        before.list("recent").unwrap().into_iter().map(|f| f.path).filter(|path| disk.read(path).is_err()).collect();
+        before.list("tables").unwrap().into_iter().map(|f| f.path).filter(|path| disk.read(path).is_err()).collect();
     assert!(gone.len() > 1, "{gone:?}");
     gone.iter().for_each(|path| disk.tamper(path, Some(content(&before, path))));
     let report = check(&disk);
@@ -143,7 +143,7 @@ fn the_whole_is_the_sum_of_its_teams() {
     for (draft, time) in history().into_iter().map(of_other).zip([later, later, now(), later, later, later]) {
         let _ = writer.commit(draft, time).unwrap();
     }
-    let path = disk.list("data").unwrap().into_iter().find(|file| file.path.contains("-m-")).unwrap().path;
+    let path = disk.list("tables").unwrap().into_iter().find(|file| file.path.contains("-month-")).unwrap().path;
     disk.tamper(&path, None);
     let report = check(&disk);
     let [one, two] = report.teams.as_slice() else { panic!("{:?}", report.teams) };

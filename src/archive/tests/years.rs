@@ -74,7 +74,7 @@ fn a_year_whose_months_are_sealed_becomes_one_file_of_the_same_sessions() {
     for year in writer.state().years_to_join() {
         assert!(matches!(join(&mut writer, year).unwrap(), Committed::Committed { files: 1, .. }));
     }
-    let place = |month: &str, start: &str| format!("data/sessions/team=acme/month={month}/{start}t000000z-m-");
+    let place = |month: &str, start: &str| format!("tables/sessions/team=acme/month={month}/{start}t000000z-month-");
     let expected = [
         (place("2024-01", "20240101"), 100, "2024-11-05"),
         (place("2025-01", "20250101"), 600, "2025-01-05"),
@@ -90,7 +90,6 @@ fn a_year_whose_months_are_sealed_becomes_one_file_of_the_same_sessions() {
     assert_eq!((sessions_in(&archive), writer.state().sessions), (before, mark));
     assert!(writer.state().years_to_join().is_empty() && is_clean(&store));
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
-    // A line that any program of version 1 reads.
     let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
     let last = String::from_utf8(ledger.to_vec()).unwrap().lines().last().unwrap().to_owned();
     let line: serde_json::Value = serde_json::from_str(&last).unwrap();
@@ -184,7 +183,7 @@ fn what_a_year_gains_stands_beside_it_in_few_files() {
         assert!(files.contains(&year_file) && files.len() <= 6, "{files:?}");
         let beside = |(role, _, path): &&(FileRole, u64, String)| {
             *role == FileRole::Amendment
-                && path.starts_with("data/sessions/team=acme/month=2025-01/20250101t000000z-a-")
+                && path.starts_with("tables/sessions/team=acme/month=2025-01/20250101t000000z-amendment-")
         };
         assert_eq!(files.iter().filter(beside).count(), files.len() - 1, "{files:?}");
     }
@@ -241,7 +240,7 @@ fn a_year_is_not_put_together_in_vain() {
         let mut state = state.clone();
         state.files.clear();
         for (n, (role, rows)) in roles.into_iter().enumerate() {
-            let path = file.path.replace("20250101t000000z-m-", &format!("2025010{}t000000z-m-", n + 1));
+            let path = file.path.replace("20250101t000000z-month-", &format!("2025010{}t000000z-month-", n + 1));
             state.files.insert(path.clone(), FileEntry { role, rows, path, ..file.clone() });
         }
         assert_eq!(state.years_to_join().len(), usize::from(expected), "{scenario}");

@@ -6,7 +6,7 @@ use super::super::publish::staged_path;
 use super::super::replay::ledger_days;
 use super::super::state::TeamState;
 use super::super::store::{Blob, Store, StoreError};
-use super::super::table::{RowRule, RowsDigest, Selection, TableReader, digest_rows};
+use super::super::table::{RowsDigest, Selection, TableReader, digest_rows};
 use super::super::text_lines::TextLines;
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::Walk;
@@ -16,8 +16,8 @@ use crate::model::Digest;
 /// A file may be this much larger than twice what it should be, and is still read to say what is wrong with it.
 const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;
 
-/// Checks the live files of one team, whose rows are digested by one of the rules.
-pub fn check(store: &dyn Store, walk: &Walk, rules: &[RowRule], report: &mut VerifyReport) {
+/// Checks the live files of one team.
+pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let Some(state) = &walk.state else { return };
     for file in state.files.values() {
         let before = report.faults.len();
@@ -38,7 +38,7 @@ pub fn check(store: &dyn Store, walk: &Walk, rules: &[RowRule], report: &mut Ver
                 let detail = format!("{} rows of {} are gone", file.rows, file.dataset);
                 report.fault(FaultCode::FileMissing, &file.path, detail);
             }
-            Ok(Some((path, blob))) => check_content(store, file, &path, (&blob, rules), report),
+            Ok(Some((path, blob))) => check_content(store, file, &path, &blob, report),
         }
         let is_good = report.faults.len() == before;
         if !is_good && is_replaced(store, walk, state, file) {
@@ -112,13 +112,7 @@ fn look_for(store: &dyn Store, file: &FileEntry, staged: Option<&str>) -> Result
     Ok(None)
 }
 
-fn check_content(
-    store: &dyn Store,
-    file: &FileEntry,
-    path: &str,
-    (blob, rules): (&Blob, &[RowRule]),
-    report: &mut VerifyReport,
-) {
+fn check_content(store: &dyn Store, file: &FileEntry, path: &str, blob: &Blob, report: &mut VerifyReport) {
     if blob.size() != file.bytes {
         report.fault(FaultCode::FileSize, path, format!("{} bytes, the ledger says {}", blob.size(), file.bytes));
         // A hole costs nobody anything to make, and reading it would.
@@ -130,7 +124,7 @@ fn check_content(
         Ok(found) => found,
         Err(e) => return report.fault(FaultCode::Unreadable, path, e),
     };
-    let rows = count(store, path, file, rules);
+    let rows = count(store, path, file);
     if found != file.sha256 {
         let about = match &rows {
             Ok(rows) if *rows == expected(file) => "rewritten, its rows are intact".to_owned(),
@@ -159,23 +153,14 @@ fn expected(file: &FileEntry) -> (u64, RowsDigest) {
     (file.rows, file.rows_digest.into())
 }
 
-/// The rows of a file and their digest: the one that the ledger says, where one of the rules comes to it.
-fn count(
-    store: &dyn Store,
-    path: &str,
-    file: &FileEntry,
-    rules: &[RowRule],
-) -> Result<(u64, RowsDigest), ArchiveError> {
-    let (mut rows, mut digests) = (0, vec![RowsDigest::default(); rules.len()]);
+/// The rows of a file and their digest.
+fn count(store: &dyn Store, path: &str, file: &FileEntry) -> Result<(u64, RowsDigest), ArchiveError> {
+    let mut found = (0, RowsDigest::default());
     for batch in TableReader::open(store, path, file.dataset, Selection::default())? {
         let batch = batch?;
-        rows += batch.num_rows() as u64;
-        for (sum, rule) in digests.iter_mut().zip(rules) {
-            let digest = digest_rows(rule.of(file.dataset), &batch);
-            *sum = sum.plus(digest.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?);
-        }
+        let digest = digest_rows(&batch);
+        let digest = digest.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
+        found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
-    let meant = RowsDigest::from(file.rows_digest);
-    let found = digests.iter().find(|digest| **digest == meant).or(digests.first());
-    Ok((rows, *found.expect("BUG: there is a rule")))
+    Ok(found)
 }

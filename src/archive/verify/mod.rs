@@ -14,7 +14,6 @@ use crate::model::Digest;
 use super::path::{ArchivePath, LEDGER, TeamKey};
 use super::root::read_manifest;
 use super::store::{Listed, Store};
-use super::table::RowRule;
 use super::{ArchiveError, FileEntry};
 
 use asking::Asking;
@@ -43,12 +42,8 @@ pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport
 
 fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     let mut report = VerifyReport::default();
-    let mut rules = RowRule::ALL.to_vec();
     let id = match read_manifest(store) {
-        Ok(Some(manifest)) => {
-            rules = vec![manifest.row_rule()];
-            Some(manifest.id)
-        }
+        Ok(Some(manifest)) => Some(manifest.id),
         Ok(None) => {
             report.fault(FaultCode::Manifest, "archive.json", "not there");
             None
@@ -65,7 +60,7 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
     let walks = walk_ledgers(store, &asking, &listed, &mut report);
     check_manifest(&asking, &walks, &mut report);
     for walk in &walks {
-        files::check(store, walk, &rules, &mut report);
+        files::check(store, walk, &mut report);
     }
     strays::check(store, &walks, &listed, &mut report);
     asking.check_heads(&walks, &mut report);

@@ -19,7 +19,7 @@ fn activity(name: &str, count: u32) -> Counted {
 }
 
 fn joined(stream: Stream, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held) -> Added {
-    Joining { team: &TeamId::from("t"), stream, rule: RowRule::V2, seen_at: at() }.pieces(pieces, held, rejects)
+    Joining { team: &TeamId::from("t"), stream, seen_at: at() }.pieces(pieces, held, rejects)
 }
 
 fn add(stream: Stream, events: &[Counted], held: &mut Held) -> Added {
@@ -95,7 +95,7 @@ fn both(
         let piece = |(place, events): (usize, &Vec<Counted>)| {
             let mut piece = Piece::from(events.clone());
             if may && is_ahead(place) {
-                piece.make_columns(&TeamId::from("t"), stream, RowRule::V2, at());
+                piece.make_columns(&TeamId::from("t"), stream, at());
             }
             piece
         };

@@ -14,7 +14,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::TeamId;
+use crate::model::{Shard, TeamId};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -73,6 +73,7 @@ pub struct Overrides {
     /// `ANNALS_TOKEN` or `ANNALS_TOKEN_FILE`.
     pub token: Option<TokenSource>,
     pub group_readable: Option<bool>,
+    pub shard: Option<Shard>,
 }
 
 /// How events are divided and re-read.
@@ -100,6 +101,8 @@ pub struct Config {
     token: Option<TokenSource>,
     /// Empty: all teams that the token sees.
     pub teams: Vec<TeamId>,
+    /// Only its teams are read.
+    pub shard: Shard,
     /// `None`: no limit.
     pub requests_per_second: Option<f64>,
     pub concurrency: NonZeroUsize,
@@ -180,6 +183,7 @@ impl Config {
             token,
             sql,
             teams: check_teams(&file.api.teams, &place)?,
+            shard: check_shard(overrides.shard, file.fleet.shard.as_deref(), &place)?,
             requests_per_second,
             concurrency: check_concurrency(file.api.concurrency, &place)?,
             deadline: check_span(&place("api.deadline"), &file.api.deadline, DEADLINE_MIN, DEADLINE_MAX)?,
@@ -290,6 +294,16 @@ fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<
         return Err(ConfigError::invalid(place("api.teams"), "a team's id is empty"));
     }
     Ok(teams.iter().map(|team| TeamId::from(team.as_str())).collect())
+}
+
+fn check_shard(over: Option<Shard>, text: Option<&str>, place: &impl Fn(&str) -> String) -> Result<Shard, ConfigError> {
+    match (over, text) {
+        (Some(shard), _) => Ok(shard),
+        (None, Some(text)) => {
+            text.parse().map_err(|message: String| ConfigError::invalid(place("fleet.shard"), message))
+        }
+        (None, None) => Ok(Shard::WHOLE),
+    }
 }
 
 /// 0 is no limit.

@@ -11,6 +11,7 @@ use crate::api::{HttpOptions, TokenSource};
 use crate::config::{Config, Overrides, open_to_others};
 use crate::error::Error;
 use crate::files;
+use crate::model::Shard;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
@@ -45,6 +46,9 @@ pub struct Global {
         help_heading = "Everywhere"
     )]
     pub group_readable: Option<bool>,
+    /// Read only the teams of shard K of N, for a fleet of N daemons: 2/8 is the second of eight
+    #[arg(long, global = true, env = "ANNALS_SHARD", value_name = "K/N", help_heading = "Everywhere")]
+    pub shard: Option<Shard>,
     /// Say more: debug messages, and every cause of an error
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub verbose: bool,
@@ -64,6 +68,7 @@ impl Global {
             requests_per_second: self.requests_per_second,
             token: token_source_of_environment()?,
             group_readable: self.group_readable,
+            shard: self.shard,
         })?;
         files::make_private(config.group_readable);
         for warning in &config.warnings {

@@ -36,6 +36,14 @@ pub(super) struct File {
     pub alerts: Alerts,
     pub signing: Signing,
     pub store: Store,
+    pub fleet: Fleet,
+}
+
+/// How teams are divided between several daemons.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Fleet {
+    pub shard: Option<String>,
 }
 
 /// For whom the archive's files are.

@@ -25,6 +25,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.schedule.activity.as_str(), "*/5 * * * *");
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:9464");
     assert_eq!(config.http.team_metrics, TeamMetrics::Auto);
+    assert_eq!(config.shard, Shard::WHOLE);
     assert!(config.teams.is_empty() && config.warnings.is_empty());
     assert!(matches!(config.base_url(), Err(ConfigError::NoBaseUrl)));
     assert!(matches!(config.token_source(), Err(ConfigError::NoToken)));
@@ -120,6 +121,9 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[http]\nsql_time = \"1h\"", "http.sql_time", "10m"),
         ("[http]\nteam_metrics = \"some\"", "http.team_metrics", "none of \"auto\", true and false"),
         ("[http]\nteam_metrics = 7", "http.team_metrics", "7 is none of"),
+        ("[fleet]\nshard = \"9/8\"", "fleet.shard", "\"9/8\" is not a shard: expected K/N"),
+        ("[fleet]\nshard = \"1/1025\"", "fleet.shard", "N is 1 to 1024 and K is 1 to N"),
+        ("[fleet]\nshard = 2", "line 2", "invalid type"),
         ("[api]\nrequests_per_second = -1", "api.requests_per_second", "-1"),
         ("[api]\nrequests_per_second = nan", "api.requests_per_second", "NaN"),
         ("[api]\nconcurrency = -1", "line 2", "-1"),
@@ -205,4 +209,12 @@ fn each_team_has_its_own_metrics_as_configured_and_up_to_a_hundred_by_itself() {
     for (value, at_100, at_101) in [("\"auto\"", true, false), ("true", true, true), ("false", false, false)] {
         assert_eq!((of(value).shows(100), of(value).shows(101)), (at_100, at_101), "{value}");
     }
+}
+
+#[test]
+fn the_shard_is_that_of_the_file_unless_the_environment_or_a_flag_says_another() {
+    let file = "[fleet]\nshard = \"2/8\"";
+    assert_eq!(load(file, Overrides::default()).unwrap().shard.to_string(), "2/8");
+    let over = Overrides { shard: "3/4".parse().ok(), ..Overrides::default() };
+    assert_eq!(load(file, over).unwrap().shard.to_string(), "3/4");
 }

@@ -48,9 +48,9 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let source = reading::configured_source(&config, &clock)?;
     let archive = look::existing(&config)?;
     let teams = match (args.sync.team.as_slice(), settings.teams.as_slice()) {
-        ([], []) => source.teams().await?.body,
-        ([], configured) => configured.to_vec(),
-        (asked, _) => teams::at_service(&*source, archive.as_ref(), asked).await?,
+        ([], []) => settings.own(source.teams().await?.body),
+        ([], configured) => settings.own(configured.to_vec()),
+        (asked, _) => teams::own(teams::at_service(&*source, archive.as_ref(), asked).await?, settings.shard)?,
     };
     let mut names = TeamNames::default();
     let lists_teams = args.sync.team.is_empty() && settings.teams.is_empty();

@@ -114,6 +114,7 @@ pub fn settings(config: &Config) -> Settings {
         partition: config.windows.partition,
         concurrency: config.concurrency.get(),
         teams: config.teams.clone(),
+        shard: config.shard,
         inventory: looks(config),
         ..Settings::default()
     }

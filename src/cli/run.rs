@@ -1,6 +1,7 @@
 //! `annals run`: the daemon.
 
 mod detect;
+mod lock;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -13,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
 use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenInForce};
-use crate::archive::{Archive, ArchiveError, Guard as Lock, Signer, StoreError};
+use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
@@ -33,12 +34,8 @@ const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
 const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop has ended, a commit under way may take so long to its end.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
-/// Which warnings were sent, beside the locks: like them it is no part of what the archive says.
-const TOLD: &str = "locks/alerts.json";
 /// Memory of each engine that answers the page, where nothing is configured.
 const PAGE_MEMORY_MIB: u32 = 512;
-/// The lock that keeps a second daemon from the archive.
-const LOCK: &str = "daemon";
 
 /// The daemon: schedules, re-scans, seals; health, metrics and the page on one port
 ///
@@ -94,13 +91,13 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let clock = reading::clock();
     let counts = Arc::<RequestCounts>::default();
     let pause = Arc::new(Pause::new(clock.clone()));
-    let live = Arc::new(Live::new(counts.clone()));
+    let live = Arc::new(Live::new(counts.clone()).of_shard(config.shard));
     let (commands, orders) = mpsc::unbounded();
     let metrics = Arc::new(Metrics::new());
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
     let token = Arc::new(Mutex::new(token));
     let root = look::root(&config)?;
-    let told = root.join(TOLD);
+    let told = root.join(lock::told(config.shard));
     let mut running = Running {
         global,
         args,
@@ -120,7 +117,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     };
     let signer = reading::signer(&running.config)?;
     let archive = Arc::new(reading::archive(&root, &running.clock)?.signed_by(signer));
-    let _lock = lock(&archive)?;
+    let _lock = lock::take(&archive, running.config.shard)?;
     running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);
@@ -137,16 +134,6 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     daemon.run(orders).await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Two daemons on one archive would only stand in each other's way.
-fn lock(archive: &Archive) -> Result<Box<dyn Lock>, Error> {
-    archive.store().lock(LOCK).map_err(|error| match error {
-        StoreError::Locked { .. } => {
-            Error::Refused("another `annals run` holds the lock of this archive: stop it first".to_owned())
-        }
-        other => Error::Archive(ArchiveError::from(other)),
-    })
 }
 
 impl Running {
@@ -183,7 +170,8 @@ impl Running {
     fn say_ready(&self, root: &str) {
         let address = self.port.as_ref().map(|port| port.address.to_string()).unwrap_or_default();
         let page = format!("http://{address}/");
-        tracing::info!(archive = root, listen = address, page, "ready");
+        let shard = self.config.shard.to_string();
+        tracing::info!(archive = root, shard, listen = address, page, "ready");
         notify(&[sd_notify::NotifyState::Ready]);
     }
 
@@ -219,6 +207,9 @@ impl Running {
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
         if look::root(&config)? != look::root(&self.config)? {
             return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
+        }
+        if config.shard != self.config.shard {
+            return Err(Error::Usage("fleet.shard: another shard needs another process: restart".to_owned()));
         }
         let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
         token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));

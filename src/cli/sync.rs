@@ -99,7 +99,8 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let mut settings = args.apply(reading::settings(&config), clock.now())?;
     let source = reading::configured_source(&config, &clock)?;
     if !args.team.is_empty() {
-        settings.teams = teams::at_service(&*source, look::existing(&config)?.as_ref(), &args.team).await?;
+        let asked = teams::at_service(&*source, look::existing(&config)?.as_ref(), &args.team).await?;
+        settings.teams = teams::own(asked, settings.shard)?;
     }
     let root = look::root(&config)?;
     let archive = reading::archive(&root, &clock)?.signed_by(reading::signer(&config)?);
@@ -133,7 +134,10 @@ pub fn tell(round: &FleetRound, settings: &Settings) {
         }
     }
     if round.teams.is_empty() {
-        output::say("the token sees no team: nothing to read");
+        output::say(&match settings.shard {
+            shard if shard.is_whole() => "the token sees no team: nothing to read".to_owned(),
+            shard => format!("no team belongs to shard {shard}: nothing to read"),
+        });
     }
 }
 

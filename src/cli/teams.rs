@@ -3,7 +3,7 @@
 use crate::api::EventSource;
 use crate::archive::Archive;
 use crate::error::Error;
-use crate::model::TeamId;
+use crate::model::{Shard, TeamId};
 use crate::report::{TeamNameError, TeamNames, clean_name};
 
 use super::output;
@@ -82,6 +82,21 @@ pub async fn at_service(
 fn resolved(names: &TeamNames, asked: &[String]) -> Result<Vec<TeamId>, Error> {
     let teams = asked.iter().map(|asked| names.resolve(asked).cloned());
     teams.collect::<Result<_, _>>().map_err(wrong)
+}
+
+/// The teams that `--team` names, which must belong to `shard`.
+///
+/// # Errors
+/// When another shard reads one of them.
+pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
+    let other = teams.iter().find_map(|team| Some((team, shard.other_owner(team)?)));
+    match other {
+        None => Ok(teams),
+        Some((team, owner)) => Err(Error::Usage(format!(
+            "--team: team {} belongs to shard {owner}, and this is shard {shard}",
+            said(team, None)
+        ))),
+    }
 }
 
 /// A text after `--team` that names no team.

@@ -128,15 +128,15 @@ impl Daemon {
         self.wind_down().await;
     }
 
-    /// Until the service has told which teams there are: those configured, or those of the archive.
+    /// Until the service has told which teams there are: those configured, or those of the archive; of these, the shard's own.
     fn assume_teams(&mut self) {
         let now = self.edges.clock.now();
-        let mut teams = self.edges.settings.teams.clone();
-        if teams.is_empty() {
-            teams = self.archive.teams().unwrap_or_else(|error| {
+        let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
+        if self.edges.settings.teams.is_empty() {
+            teams = self.edges.settings.own(self.archive.teams().unwrap_or_else(|error| {
                 tracing::warn!(%error, "the archive does not say which teams it holds");
                 Vec::new()
-            });
+            }));
             self.assumed.extend(teams.iter().cloned());
         }
         for team in teams {
@@ -270,6 +270,7 @@ impl Daemon {
         self.listing = None;
         match listed {
             Ok(teams) => {
+                let teams = self.edges.settings.own(teams);
                 self.listed_next = now.plus(LISTING_EVERY);
                 let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
@@ -314,7 +315,8 @@ impl Daemon {
 
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
         let now = edges.clock.now();
-        let named: BTreeSet<TeamId> = edges.settings.teams.iter().cloned().collect();
+        let named: BTreeSet<TeamId> = edges.settings.own(edges.settings.teams.clone()).into_iter().collect();
+        let is_named = !edges.settings.teams.is_empty();
         let tasks = edges.tasks();
         self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
         self.live.change(|shown| {
@@ -323,7 +325,7 @@ impl Daemon {
         self.live.set_schedule(schedule.clone());
         (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), now);
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
-        if !named.is_empty() {
+        if is_named {
             for team in self.timetable.teams().difference(&named) {
                 self.forget(team);
             }

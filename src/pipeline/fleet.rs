@@ -53,15 +53,16 @@ impl FleetRound {
 }
 
 impl Fleet {
-    /// The teams to read: those asked for, else all that the token sees.
+    /// The teams to read: those asked for, else all that the token sees; of these, the shard's own.
     ///
     /// # Errors
     /// When the service does not list them.
     pub async fn teams(&self) -> Result<Vec<TeamId>, ApiError> {
-        match self.settings.teams.as_slice() {
-            [] => Ok(self.source.teams().await?.body),
-            named => Ok(named.to_vec()),
-        }
+        let teams = match self.settings.teams.as_slice() {
+            [] => self.source.teams().await?.body,
+            named => named.to_vec(),
+        };
+        Ok(self.settings.own(teams))
     }
 
     /// Reads every team once.

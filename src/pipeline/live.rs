@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::RequestCounts;
 use crate::archive::{Finding, TeamState};
 use crate::config::{Cron, Schedule};
-use crate::model::{Instant, LedgerSeq, Range, Severity, Stream, TeamId};
+use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
 
 use super::desk::Desk;
 use super::flushed::Flushed;
@@ -115,11 +115,22 @@ pub struct Live {
     held: Mutex<Held>,
     requests: Arc<RequestCounts>,
     desk: OnceLock<Arc<Desk>>,
+    shard: Shard,
 }
 
 impl Live {
     pub fn new(requests: Arc<RequestCounts>) -> Self {
-        Self { held: Mutex::default(), requests, desk: OnceLock::new() }
+        Self { requests, ..Self::default() }
+    }
+
+    /// The same, of a daemon that reads the teams of `shard` alone.
+    pub fn of_shard(self, shard: Shard) -> Self {
+        Self { shard, ..self }
+    }
+
+    /// The part of the fleet that the daemon reads.
+    pub fn shard(&self) -> Shard {
+        self.shard
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

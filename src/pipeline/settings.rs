@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::Partition;
-use crate::model::{Instant, Range, Stream, TeamId, WindowGrid};
+use crate::model::{Instant, Range, Shard, Stream, TeamId, WindowGrid};
 
 /// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
 /// memory that a backfill takes.
@@ -59,6 +59,8 @@ pub struct Settings {
     pub streams: Vec<Stream>,
     /// Empty: every team that the token sees.
     pub teams: Vec<TeamId>,
+    /// Of these, only its own are read.
+    pub shard: Shard,
     /// Where a first reading begins, or to where an archive is extended; `None`: the plan's span.
     pub since: Option<Instant>,
     /// Windows that end later are left alone.
@@ -71,6 +73,12 @@ pub struct Settings {
 impl Settings {
     pub fn reads(&self, stream: Stream) -> bool {
         self.streams.contains(&stream)
+    }
+
+    /// Those of `teams` that this process reads.
+    pub fn own(&self, mut teams: Vec<TeamId>) -> Vec<TeamId> {
+        teams.retain(|team| self.shard.owns(team));
+        teams
     }
 
     /// How many re-scans are due, counted from the window's end.
@@ -100,6 +108,7 @@ impl Default for Settings {
             teams_at_once: 8,
             streams: Stream::ALL.to_vec(),
             teams: Vec::new(),
+            shard: Shard::WHOLE,
             since: None,
             until: None,
             rescan_now: false,

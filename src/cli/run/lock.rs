@@ -1,0 +1,51 @@
+//! What keeps daemons apart that share an archive.
+
+use crate::archive::{Archive, ArchiveError, Guard, StoreError};
+use crate::error::Error;
+use crate::model::Shard;
+
+/// Keeps a second daemon of the same shard from the archive. Daemons of different shards work side by side; where a change of
+/// the number of shards makes two believe that they own a team, the team's own lock lets one of them in.
+///
+/// # Errors
+/// When another process holds the lock, or it cannot be made.
+pub fn take(archive: &Archive, shard: Shard) -> Result<Box<dyn Guard>, Error> {
+    archive.store().lock(&name(shard)).map_err(|error| match error {
+        StoreError::Locked { .. } if shard.is_whole() => {
+            Error::Refused("another `annals run` holds the lock of this archive: stop it first".to_owned())
+        }
+        StoreError::Locked { .. } => Error::Refused(format!(
+            "another `annals run` holds the lock of shard {shard} of this archive: stop it first"
+        )),
+        other => Error::Archive(ArchiveError::from(other)),
+    })
+}
+
+fn name(shard: Shard) -> String {
+    format!("daemon{}", ending(shard))
+}
+
+/// The file that remembers which warnings the shard sent, beside the locks: like them it is no part of what the archive says.
+pub fn told(shard: Shard) -> String {
+    format!("locks/alerts{}.json", ending(shard))
+}
+
+/// Nothing for an undivided fleet.
+fn ending(shard: Shard) -> String {
+    match shard.is_whole() {
+        true => String::new(),
+        false => format!("-{}-of-{}", shard.number(), shard.shards()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shard_has_files_of_its_own() {
+        let of = |shard: &str| (name(shard.parse().unwrap()), told(shard.parse().unwrap()));
+        assert_eq!(of("1/1"), ("daemon".to_owned(), "locks/alerts.json".to_owned()));
+        assert_eq!(of("2/8"), ("daemon-2-of-8".to_owned(), "locks/alerts-2-of-8.json".to_owned()));
+    }
+}

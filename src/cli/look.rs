@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use crate::archive::{Archive, ArchiveError, LocalStore};
 use crate::config::Config;
 use crate::error::Error;
+use crate::model::TeamId;
 use crate::report::{Engine, Flow, ReportError, Sink, ViewData, sink_for};
 
 use super::output::OutputArgs;
@@ -57,7 +58,15 @@ pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
 /// # Errors
 /// When there is no archive, or a ledger does not check.
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
-    look(config, false)
+    look(config, false, &|_| true)
+}
+
+/// What the archive holds now of the teams of this shard.
+///
+/// # Errors
+/// As [`view_data`].
+pub fn own_view_data(config: &Config) -> Result<ViewData, Error> {
+    look(config, false, &|team| config.shard.owns(team))
 }
 
 /// What the archive holds now, with the names of the teams.
@@ -65,14 +74,15 @@ pub fn view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// As [`view_data`].
 pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
-    look(config, true)
+    look(config, true, &|_| true)
 }
 
-fn look(config: &Config, is_named: bool) -> Result<ViewData, Error> {
+fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
     let (archive, root) = (open(config)?, root(config)?);
     let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
     let place = utf8(&root)?;
-    archive.read_each(&archive.teams()?, |reader| {
+    let teams: Vec<TeamId> = archive.teams()?.into_iter().filter(keeps).collect();
+    archive.read_each(&teams, |reader| {
         if reader.is_pending() {
             let team = &reader.state().team_id;
             tracing::info!("team {team}: the last commit is not published yet; this is the archive before it");

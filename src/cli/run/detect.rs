@@ -82,7 +82,7 @@ impl Detector {
         for fault in catalog.faults() {
             tracing::warn!("{fault}");
         }
-        look::consistently(|| look::view_data(&self.config), |data, _| self.look_at(data, &catalog, now, stop))
+        look::consistently(|| look::own_view_data(&self.config), |data, _| self.look_at(data, &catalog, now, stop))
     }
 
     fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {

@@ -8,9 +8,10 @@ use serde_json::json;
 use crate::api::looks_per_second;
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::Instant;
+use crate::model::{Instant, Shard};
 use crate::pipeline::{LooksLeft, TeamStatus, status};
 use crate::report::{Format, TeamNames};
+use crate::web::plural;
 
 use super::output::OutputArgs;
 use super::{Global, look, output, reading};
@@ -41,36 +42,55 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         teams.push(status(reader.state(), now));
         names.put_archived(&archive, reader.state());
     }
-    let left = looks_left(&config, &teams, now);
+    let shard = config.shard;
+    let is_own = |team: &TeamStatus| shard.owns(&team.team.as_str().into());
+    let left = looks_left(&config, teams.iter().filter(|team| is_own(team)), now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
         let root = look::root(&config)?;
         let (archive, id) = (root.display().to_string(), archive.id());
         let looks = left.map(|(left, rate)| looks_json(left, rate));
-        let teams = named(&teams, &names);
-        let line = json!({"archive": archive, "archive_id": id, "at": now, "looks": looks, "teams": teams});
+        let teams = named(&teams, &names, shard);
+        let line =
+            json!({"archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": looks, "teams": teams});
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
         return Ok(Exit::Done);
     }
+    let others: Vec<TeamStatus> = teams.extract_if(.., |team| !is_own(team)).collect();
+    let others = table::Other::all(&others, shard);
     table::problems_first(&mut teams, threshold);
-    let said = left.and_then(|(left, rate)| left_text(left, teams.len(), rate));
+    let said = [
+        shard_text(shard, teams.len(), others.len()),
+        left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),
+    ];
+    let said = said.into_iter().flatten().collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
         let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
-        let text = table::text(&teams, &names, threshold, well, now);
-        let said = said.map(|said| said + "\n").unwrap_or_default();
+        let text = table::text(&teams, &others, &names, threshold, well, now);
+        let said = if said.is_empty() { said } else { said + "\n" };
         output::to(output.output.as_deref(), |out| write!(out, "{text}{said}").map_err(Error::output))?;
     } else {
-        output.batch(&table::rows(&teams, threshold, now))?;
-        output::say(&said.unwrap_or_default());
+        output.batch(&table::rows(&teams, &others, threshold, now))?;
+        output::say(&said);
     }
     Ok(Exit::Done)
 }
 
-/// The teams' ids with their names.
-fn named(teams: &[TeamStatus], names: &TeamNames) -> Vec<serde_json::Value> {
+/// Which part of the fleet this is, where it is divided.
+fn shard_text(shard: Shard, own: usize, others: usize) -> Option<String> {
+    let all = own + others;
+    (!shard.is_whole())
+        .then(|| format!("shard {shard}: it reads {own} of the archive's {}", plural(all as u64, "team")))
+}
+
+/// The teams' ids with their names, and in a divided fleet with the shard that reads each.
+fn named(teams: &[TeamStatus], names: &TeamNames, shard: Shard) -> Vec<serde_json::Value> {
     let one = |team: &TeamStatus| {
         let mut value = json!(team);
         value["team_name"] = json!(names.name(&team.team));
+        if !shard.is_whole() {
+            value["shard"] = json!(shard.owner(&team.team.as_str().into()));
+        }
         value
     };
     teams.iter().map(one).collect()
@@ -78,9 +98,13 @@ fn named(teams: &[TeamStatus], names: &TeamNames) -> Vec<serde_json::Value> {
 
 /// What the looks at people and computers have left to ask, and how many requests a second they may make; none where
 /// nothing looks.
-fn looks_left(config: &Config, teams: &[TeamStatus], now: Instant) -> Option<(LooksLeft, Option<f64>)> {
+fn looks_left<'a>(
+    config: &Config,
+    teams: impl Iterator<Item = &'a TeamStatus>,
+    now: Instant,
+) -> Option<(LooksLeft, Option<f64>)> {
     let every = config.schedule.inventory.interval(now);
-    let inventories = teams.iter().map(|team| &team.inventory);
+    let inventories = teams.map(|team| &team.inventory);
     let left = LooksLeft::of(inventories, config.inventory.user_info, every, now);
     config.inventory.enabled.then(|| (left, config.requests_per_second.map(looks_per_second)))
 }

@@ -1,11 +1,12 @@
-//! The table: a row a stream of each team, one for its people and computers, one for its quarantine if it holds any.
+//! The table: a row a stream of each team, one for its people and computers, one for its quarantine if it holds any. A team of
+//! another shard has one row, which names the shard.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 
-use crate::model::Instant;
+use crate::model::{Instant, Shard};
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
 use crate::report::{TeamNames, printable};
 use crate::web::plural;
@@ -27,6 +28,31 @@ struct Row<'a> {
     gaps: Option<u64>,
     seconds_to_loss: Option<u64>,
     note: String,
+}
+
+/// A team that another shard reads.
+#[derive(Debug)]
+pub struct Other {
+    team: String,
+    owner: Shard,
+}
+
+impl Other {
+    /// Those of `teams` that other shards than `shard` read, by their owners and ids.
+    pub fn all(teams: &[TeamStatus], shard: Shard) -> Vec<Self> {
+        let of = |team: &TeamStatus| {
+            let owner = shard.other_owner(&team.team.as_str().into())?;
+            Some(Self { team: team.team.clone(), owner })
+        };
+        let mut others: Vec<Self> = teams.iter().filter_map(of).collect();
+        others.sort_by(|a, b| (a.owner, &a.team).cmp(&(b.owner, &b.team)));
+        others
+    }
+
+    fn row(&self) -> Row<'_> {
+        let note = format!("shard {} reads this team", self.owner);
+        Row { team: &self.team, note, ..Row::default() }
+    }
 }
 
 /// What somebody should look into, the most pressing first.
@@ -57,8 +83,15 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
     team.streams.iter().filter_map(of_stream).min().or(quarantine)
 }
 
-/// The table for people, of teams in their order: those with a problem, and `well` of the others.
-pub fn text(teams: &[TeamStatus], names: &TeamNames, threshold: Duration, well: usize, now: Instant) -> String {
+/// The table for people, of teams in their order: those with a problem, `well` of those without, and as many of other shards.
+pub fn text(
+    teams: &[TeamStatus],
+    others: &[Other],
+    names: &TeamNames,
+    threshold: Duration,
+    well: usize,
+    now: Instant,
+) -> String {
     let troubled = teams.iter().filter(|team| problem(team, threshold).is_some()).count();
     let shown = troubled.saturating_add(well).min(teams.len());
     let mut table = comfy_table::Table::new();
@@ -77,13 +110,15 @@ pub fn text(teams: &[TeamStatus], names: &TeamNames, threshold: Duration, well: 
         "left to loss",
         "note",
     ]);
-    for row in teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now)) {
+    let others_shown = well.min(others.len());
+    let own = teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now));
+    for row in own.chain(others[..others_shown].iter().map(Other::row)) {
         let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
         let long = |seconds: Option<u64>| seconds.map_or_else(|| "-".to_owned(), span);
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         table.add_row([
             names.label(row.team),
-            row.stream.to_owned(),
+            if row.stream.is_empty() { "-" } else { row.stream }.to_owned(),
             moment(row.begins),
             moment(row.settled_to),
             moment(row.read_to),
@@ -96,17 +131,26 @@ pub fn text(teams: &[TeamStatus], names: &TeamNames, threshold: Duration, well: 
             printable(&row.note),
         ]);
     }
-    let more = match teams.len() - shown {
+    let more = [
+        more_text(teams.len() - shown, "without a problem"),
+        more_text(others.len() - others_shown, "of other shards"),
+    ];
+    format!("{table}\n{}", more.concat())
+}
+
+/// The line that counts the teams that are left out.
+fn more_text(count: usize, which: &str) -> String {
+    match count {
         0 => String::new(),
-        1 => "and 1 more team without a problem: `annals status --all` shows it\n".to_owned(),
-        more => format!("and {more} more teams without a problem: `annals status --all` shows them\n"),
-    };
-    format!("{table}\n{more}")
+        1 => format!("and 1 more team {which}: `annals status --all` shows it\n"),
+        more => format!("and {more} more teams {which}: `annals status --all` shows them\n"),
+    }
 }
 
 /// The same for programs, of every team.
-pub fn rows(teams: &[TeamStatus], threshold: Duration, now: Instant) -> RecordBatch {
-    let all: Vec<Row> = teams.iter().flat_map(|team| rows_of(team, threshold, now)).collect();
+pub fn rows(teams: &[TeamStatus], others: &[Other], threshold: Duration, now: Instant) -> RecordBatch {
+    let own = teams.iter().flat_map(|team| rows_of(team, threshold, now));
+    let all: Vec<Row> = own.chain(others.iter().map(Other::row)).collect();
     let texts = |of: for<'a> fn(&'a Row) -> &'a str| -> ArrayRef {
         Arc::new(all.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect::<StringArray>())
     };

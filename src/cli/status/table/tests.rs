@@ -72,7 +72,7 @@ fn teams_with_a_problem_come_first_the_most_pressing_at_the_top() {
 #[test]
 fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
     let (teams, now) = (thousand(), Instant::from_seconds(NOW));
-    let text = text(&teams, &names(), DAY, 10, now);
+    let text = text(&teams, &[], &names(), DAY, 10, now);
     assert!(!text.contains("team-0500") && !text.contains('\u{1b}'), "{text}");
     assert!(text.ends_with("and 985 more teams without a problem: `annals status --all` shows them\n"), "{text}");
     // Borders, the header, 15 teams of four rows, the quarantine of one, and the line beneath.
@@ -86,16 +86,35 @@ fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
-    let all = super::text(&teams, &names(), DAY, usize::MAX, now);
+    let all = super::text(&teams, &[], &names(), DAY, usize::MAX, now);
     assert_eq!(all.lines().count(), 4 + 1_000 * 4 + 1);
     assert!(
-        super::text(&teams[..6], &names(), DAY, 0, now)
+        super::text(&teams[..6], &[], &names(), DAY, 0, now)
             .ends_with("and 1 more team without a problem: `annals status --all` shows it\n")
     );
 }
 
 #[test]
 fn programs_get_a_row_of_everything() {
-    let rows = rows(&thousand(), DAY, Instant::from_seconds(NOW));
+    let rows = rows(&thousand(), &[], DAY, Instant::from_seconds(NOW));
     assert_eq!(rows.num_rows(), 4 * 1_000 + 1);
+}
+
+#[test]
+fn a_team_of_another_shard_has_one_row_that_names_the_shard() {
+    let (shard, now) = (Shard::new(2, 4).unwrap(), Instant::from_seconds(NOW));
+    let (own, others): (Vec<TeamStatus>, Vec<TeamStatus>) =
+        thousand().into_iter().partition(|team| shard.owns(&team.team.as_str().into()));
+    let others = Other::all(&others, shard);
+    assert_eq!(own.len() + others.len(), 1_000);
+    assert_eq!(others[0].owner.to_string(), "1/4");
+    let all = rows(&own, &others, DAY, now);
+    let quarantined = own.iter().filter(|team| team.quarantined > 0).count();
+    assert_eq!(all.num_rows(), 4 * own.len() + quarantined + others.len());
+    let text = text(&own, &others, &names(), DAY, 10, now);
+    let of_others = text.lines().filter(|line| line.contains(" reads this team")).count();
+    assert_eq!(of_others, 10);
+    assert!(text.contains("shard 1/4 reads this team"), "{text}");
+    let left = format!("and {} more teams of other shards: `annals status --all` shows them\n", others.len() - 10);
+    assert!(text.ends_with(&left), "{text}");
 }

@@ -21,7 +21,8 @@ const AT_ONCE: usize = 2;
 /// Looks at the archive that are kept, and engines of each that nobody uses now.
 const LOOKS_KEPT_MAX: usize = 4;
 const IDLE_MAX: usize = 4;
-/// After so long it is seen whether a look is still one, whatever the daemon knows: `review sign` commits beside it.
+/// After so long it is seen whether a look is still one, whatever the daemon knows: `review sign` and the daemons of other
+/// shards commit beside it.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
 /// A commit may replace files between our look at the ledger and the engine's look at the files: then we look again.
 pub const LOOKS_MAX: u32 = 5;
@@ -57,8 +58,9 @@ struct Shared {
 
 #[derive(Default)]
 struct Kept {
-    /// The teams of the archive. While the daemon runs, others come to it through the daemon alone.
-    teams: Option<Vec<TeamId>>,
+    /// The teams of the archive, and when they were listed. Others come to it through the daemon alone, or those of other
+    /// shards.
+    teams: Option<(Duration, Vec<TeamId>)>,
     looks: Vec<Look>,
 }
 
@@ -187,7 +189,9 @@ fn broken() -> Problem {
 impl Shared {
     fn teams(&self) -> Result<Vec<TeamId>, ReportError> {
         let committed = self.live.seqs().into_iter().filter(|(_, seq)| seq.0 > 0).map(|(team, _)| team);
-        if let Some(teams) = &mut lock(&self.kept).teams {
+        let now = self.clock.monotonic();
+        let is_current = |at: Duration| self.live.shard().is_whole() || now.saturating_sub(at) < LOOK_AGE_MAX;
+        if let Some((_, teams)) = lock(&self.kept).teams.as_mut().filter(|(at, _)| is_current(*at)) {
             for team in committed {
                 if let Err(at) = teams.binary_search(&team) {
                     teams.insert(at, team);
@@ -197,7 +201,7 @@ impl Shared {
         }
         let mut teams = self.place.teams()?;
         teams.sort_unstable();
-        lock(&self.kept).teams = Some(teams.clone());
+        lock(&self.kept).teams = Some((now, teams.clone()));
         Ok(teams)
     }
 

@@ -42,6 +42,9 @@ impl Metrics {
         let standing = recorder();
         with_local_recorder(&standing, || {
             gauge(names::BUILD_INFO, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
+            let shard = live.shard();
+            let labels = [("shard", shard.number()), ("shards", shard.shards())];
+            gauge(names::SHARD, labels.map(|(name, value)| Label::new(name, value.to_string())).into(), 1.0);
             for (result, count) in live.requests() {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
             }

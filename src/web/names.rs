@@ -35,6 +35,7 @@ macro_rules! names {
 
 names! {
     BUILD_INFO Gauge "annals_build_info" &["version"], "1, and the version of the program";
+    SHARD Gauge "annals_shard" &["shard", "shards"], "1, which shard of the fleet the daemon reads, from 1, and how many there are; 1 of 1 where the fleet is undivided";
     REQUESTS Counter "annals_requests_total" &["result"], "Requests to the service by how they ended; retry counts repeated ones again";
     EVENTS_NEW Counter "annals_events_new_total" STREAM, "Events archived";
     EVENTS_LATE Counter "annals_events_late_total" STREAM, "Events first seen after their window was settled";

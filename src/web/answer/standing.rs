@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::model::{Instant, Stream, TeamId};
+use crate::model::{Instant, Shard, Stream, TeamId};
 use crate::pipeline::schedule::Task;
 use crate::pipeline::{InventoryStatus, Live, Snapshot, StreamStatus, TaskLive, TeamLive};
 use crate::report::{TeamNames, printable};
@@ -54,6 +54,9 @@ pub struct TeamStanding {
     /// What it is called; `None` where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
+    /// The shard that reads the team; `None` where the fleet is undivided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// When this was so.
     pub seen_at: Option<Instant>,
     /// The number of the ledger's last line.
@@ -79,6 +82,10 @@ pub struct VerifyStanding {
 #[derive(Debug, Clone)]
 pub struct Standing {
     pub at: Instant,
+    /// The part of the fleet that the daemon reads.
+    pub shard: Shard,
+    /// It is known which teams there are.
+    pub is_listed: bool,
     pub teams: Vec<TeamStanding>,
     pub verified: Option<VerifyStanding>,
     /// Why the service's list of teams could not be read, the last time.
@@ -105,12 +112,24 @@ pub struct Totals {
 
 impl Standing {
     pub fn of(live: &Live, now: Instant) -> Self {
-        let late = live.late(now).unwrap_or_default();
+        let (shard, late) = (live.shard(), live.late(now));
+        let is_listed = late.is_some();
+        let late = late.unwrap_or_default();
         let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
         let Snapshot { teams, verified, listing_error, .. } = live.snapshot();
-        let teams = teams.iter().map(|(team, shown)| of_team(team, shown, &late, now)).collect();
+        let own = Some(shard).filter(|shard| !shard.is_whole());
+        let of_team = |(team, shown)| TeamStanding { shard: own, ..of_team(team, shown, &late, now) };
+        let teams = teams.iter().map(of_team).collect();
         let verified = verified.map(|found| VerifyStanding { at: found.at, faults: found.faults, first: found.first });
-        Self { at: now, teams, verified, teams_error: listing_error }
+        Self { at: now, shard, is_listed, teams, verified, teams_error: listing_error }
+    }
+
+    /// Adds the teams of the archive that other shards read. Of these the daemon knows the owner alone.
+    pub fn add_others(&mut self, held: &[TeamId]) {
+        let others = held.iter().filter_map(|team| Some((team, self.shard.other_owner(team)?)));
+        let others: Vec<TeamStanding> = others.map(|(team, owner)| TeamStanding::unseen(team, Some(owner))).collect();
+        self.teams.extend(others);
+        self.teams.sort_by(|a, b| a.team.cmp(&b.team));
     }
 
     pub fn totals(&self) -> Totals {
@@ -162,6 +181,23 @@ impl Standing {
 }
 
 impl TeamStanding {
+    /// A team of which nothing is known yet.
+    fn unseen(team: &TeamId, shard: Option<Shard>) -> Self {
+        Self {
+            team: team.to_string(),
+            team_name: None,
+            shard,
+            seen_at: None,
+            ledger_seq: None,
+            ledger_head: None,
+            committed_at: None,
+            bytes: None,
+            quarantined: None,
+            streams: Vec::new(),
+            inventory: None,
+        }
+    }
+
     /// The smaller, the sooner somebody should look.
     fn worry(&self) -> Health {
         self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
@@ -185,8 +221,6 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         of_stream(stream, live, held, late.contains(&(team.clone(), stream)), (aged, now))
     });
     TeamStanding {
-        team: team.to_string(),
-        team_name: None,
         seen_at: shown.seen_at,
         ledger_seq: status.map(|status| status.ledger_seq),
         ledger_head: status.map(|status| status.ledger_head.clone()),
@@ -195,6 +229,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         quarantined: status.map(|status| status.quarantined),
         streams: streams.collect(),
         inventory: status.map(|status| status.inventory.clone()),
+        ..TeamStanding::unseen(team, None)
     }
 }
 

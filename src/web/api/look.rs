@@ -37,6 +37,9 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let totals = standing.totals();
     // The standing is there also while the archive cannot be read.
     let names = shown.asking.names().await.unwrap_or_default();
+    if !standing.shard.is_whole() {
+        standing.add_others(&shown.asking.teams().await.unwrap_or_default());
+    }
     standing.call(&names);
     if let Some(asked) = input.get("team") {
         let is_id = standing.teams.iter().any(|team| team.team == asked);
@@ -54,6 +57,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
         "annals_version": env!("CARGO_PKG_VERSION"),
         "archive_id": shown.asking.archive_id(),
         "at": standing.at,
+        "shard": standing.shard,
         "healthy": totals.late == 0 && totals.waiting == 0 && standing.teams_error.is_none(),
         "totals": totals,
         "teams_error": standing.teams_error,

@@ -3,6 +3,7 @@
 
 mod asker;
 mod assets;
+mod beside;
 mod coverage;
 mod day;
 mod findings;

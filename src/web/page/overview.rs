@@ -15,6 +15,7 @@ use super::super::asking::TEAMS_TOGETHER_MAX;
 use super::super::human::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
 use super::asker::{Frame, zone_of};
+use super::beside::Beside;
 use super::{Page, Refused, shown_page};
 
 /// Names of the parameters that the overview knows.
@@ -86,8 +87,9 @@ struct Overview {
     next: Option<String>,
     search: String,
     is_searchable: bool,
-    /// Teams of the archive that the daemon does not read.
-    unread: Vec<(String, String)>,
+    beside: Beside,
+    /// The part of the fleet that the daemon reads; empty where it reads all.
+    shard: String,
 }
 
 pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
@@ -103,14 +105,11 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     let held = shown.asking.teams().await.unwrap_or_default();
     let names = shown.asking.names().await.unwrap_or_default();
     standing.call(&names);
-    let unread = held.iter().filter(|team| !standing.teams.iter().any(|read| read.team == team.as_str()));
-    let unread =
-        unread.map(|team| (names.with_id(team.as_str()), format!("/coverage{}", query([("team", team.as_str())]))));
-    let unread = unread.take(TEAMS_SHOWN).collect();
+    let search = input.shown("q");
+    let beside = Beside::of(&held, &standing, &names, &search, TEAMS_SHOWN);
     let (totals, verdict, errors) = (standing.totals(), verdict(&standing), errors(&standing));
     standing.worst_first();
-    let search = input.shown("q");
-    let is_searchable = standing.teams.len() > TEAMS_SHOWN;
+    let is_searchable = standing.teams.len() > TEAMS_SHOWN || !beside.others_left.is_empty();
     if !search.is_empty() {
         let search = search.to_lowercase();
         let is_found = |text: &str| text.to_lowercase().contains(&search);
@@ -137,7 +136,8 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
         teams,
         search,
         is_searchable,
-        unread,
+        beside,
+        shard: if standing.shard.is_whole() { String::new() } else { standing.shard.to_string() },
         frame,
     };
     shown_page(&document)
@@ -159,6 +159,10 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
                 "The service does not answer",
                 "Which teams there are is not known yet. Annals goes on trying by itself.".to_owned(),
             ),
+            None if standing.is_listed && !standing.shard.is_whole() => {
+                let title = format!("No team belongs to shard {}", standing.shard);
+                said("calm", &title, "Other shards read the teams that the token sees.".to_owned())
+            }
             None => said("calm", "Annals is asking the service for its teams", "This takes a moment.".to_owned()),
         };
     }
@@ -357,11 +361,23 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Shard;
+
+    fn empty(at: Instant, shard: Shard, is_listed: bool) -> Standing {
+        Standing { at, shard, is_listed, teams: Vec::new(), verified: None, teams_error: None }
+    }
+
+    #[test]
+    fn a_shard_without_a_team_says_so_once_the_teams_are_listed() {
+        let title = |is_listed| verdict(&empty(Instant::EARLIEST, "2/8".parse().unwrap(), is_listed)).1;
+        assert_eq!(title(true), "No team belongs to shard 2/8");
+        assert_eq!(title(false), "Annals is asking the service for its teams");
+    }
 
     #[test]
     fn while_no_team_is_known_nothing_is_said_to_be_well() {
         let now = Instant::from_seconds(1_800_000_000);
-        let standing = Standing { at: now, teams: Vec::new(), verified: None, teams_error: None };
+        let standing = empty(now, Shard::WHOLE, false);
         let figures = figures(&standing, &standing.totals(), now, &crate::report::Zone::utc());
         let gaps = figures.iter().find(|figure| figure.label == "Recorded gaps").unwrap();
         assert_eq!(

@@ -88,6 +88,10 @@ fn commit(archive: &Archive, day: u32, draft: Draft) {
     let _ = archive.writer(&TeamId::from("t")).unwrap().commit(draft, now).unwrap();
 }
 
+fn limits() -> EngineLimits {
+    EngineLimits { limits: Limits { memory_mib: 64, threads: 1 }, spill_parent: PathBuf::from("/nowhere") }
+}
+
 /// What the store was asked for at the first look, at a look within moments, at a later one, and at the first after a commit.
 fn counted(days: u32) -> [u64; 4] {
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
@@ -100,9 +104,7 @@ fn counted(days: u32) -> [u64; 4] {
     drop(writer);
     let clock = Arc::new(Still::default());
     let place = Place::new(archive.clone(), Path::new("/nowhere")).unwrap();
-    let limits =
-        EngineLimits { limits: Limits { memory_mib: 64, threads: 1 }, spill_parent: PathBuf::from("/nowhere") };
-    let asking = Asking::new(place, limits, Arc::new(Live::default()), clock.clone());
+    let asking = Asking::new(place, limits(), Arc::new(Live::default()), clock.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let look = |windows: u32| {
         let before = store.verbs();
@@ -128,6 +130,25 @@ fn a_look_is_kept_as_long_as_nothing_is_committed_however_old_the_archive() {
         assert_eq!(again, 0, "what was just looked at is not looked at again");
         assert_eq!(later, 1, "an hour later the list of the ledger's files says that nothing was committed");
         assert!(after <= u64::from(days) + 8, "{after} for {days} days");
+    }
+}
+
+#[test]
+fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() {
+    for (shard, is_seen) in [("2/8", true), ("1/1", false)] {
+        let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
+        let clock = Arc::new(Still::default());
+        let place = Place::new(archive.clone(), Path::new("/nowhere")).unwrap();
+        let live = Live::default().of_shard(shard.parse().unwrap());
+        let asking = Asking::new(place, limits(), Arc::new(live), clock.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let teams = || runtime.block_on(asking.teams()).unwrap().len();
+        assert_eq!(teams(), 0);
+        commit(&archive, 1, Draft { windows: vec![window(1)], ..Draft::default() });
+        clock.pass(29);
+        assert_eq!(teams(), 0);
+        clock.pass(1);
+        assert_eq!(teams(), usize::from(is_seen), "{shard}: to an undivided fleet, teams come through its one daemon");
     }
 }
 

@@ -1,0 +1,100 @@
+//! The teams of the archive that this daemon does not read: those of other shards, and those that no daemon reads any more.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Shard, TeamId};
+use crate::report::TeamNames;
+
+use super::super::answer::standing::Standing;
+use super::super::human::plural;
+use super::super::input::query;
+
+/// A team that is named, and where its page is.
+pub struct Named {
+    pub label: String,
+    pub href: String,
+}
+
+/// Some of these teams, to be listed.
+#[derive(Default)]
+pub struct Beside {
+    /// No daemon reads them.
+    pub unread: Vec<Named>,
+    /// Another shard reads them: which one.
+    pub others: Vec<(Named, Shard)>,
+    /// How many more of `others` there are; empty when there are none.
+    pub others_left: String,
+}
+
+impl Beside {
+    /// Of the teams that the archive holds, at most `shown` of each kind; of other shards' those that have `search` in their name
+    /// or id.
+    pub fn of(held: &[TeamId], standing: &Standing, names: &TeamNames, search: &str, shown: usize) -> Self {
+        let read: BTreeSet<&str> = standing.teams.iter().map(|team| team.team.as_str()).collect();
+        let search = search.to_lowercase();
+        let mut beside = Self::default();
+        let mut left = 0;
+        for team in held.iter().map(TeamId::as_str).filter(|team| !read.contains(team)) {
+            let named = || Named { label: names.with_id(team), href: format!("/coverage{}", query([("team", team)])) };
+            match standing.shard.other_owner(&team.into()) {
+                None if beside.unread.len() < shown => beside.unread.push(named()),
+                None => {}
+                Some(owner) => {
+                    let named = named();
+                    if !named.label.to_lowercase().contains(&search) {
+                        continue;
+                    }
+                    match beside.others.len() < shown {
+                        true => beside.others.push((named, owner)),
+                        false => left += 1,
+                    }
+                }
+            }
+        }
+        if left > 0 {
+            beside.others_left = plural(left, "more team");
+        }
+        beside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Instant;
+
+    /// A daemon that reads no team yet.
+    fn standing(shard: &str) -> Standing {
+        let at = Instant::from_seconds(1_800_000_000);
+        Standing {
+            at,
+            shard: shard.parse().unwrap(),
+            is_listed: false,
+            teams: Vec::new(),
+            verified: None,
+            teams_error: None,
+        }
+    }
+
+    #[test]
+    fn each_team_is_named_with_the_shard_that_reads_it() {
+        let held: Vec<TeamId> = (0..40).map(|n| TeamId::new(format!("team-{n:02}"))).collect();
+        let names = TeamNames::default();
+        let of = |shard: &str, search: &str, shown| Beside::of(&held, &standing(shard), &names, search, shown);
+        let whole = of("1/1", "", 25);
+        assert_eq!((whole.unread.len(), whole.others.len()), (25, 0));
+        let second = of("2/4", "", 40);
+        assert_eq!((second.unread.len() + second.others.len(), second.others_left.as_str()), (40, ""));
+        assert!(second.others.iter().all(|(named, owner)| owner.owns(&named.label.as_str().into())));
+        assert!(second.others.iter().all(|(_, owner)| owner.to_string() != "2/4"));
+        let few = of("2/4", "", 5);
+        assert_eq!(few.others.len(), 5);
+        assert_eq!(few.others_left, format!("{} more teams", second.others.len() - 5));
+        let (other, _) = second.others.last().unwrap();
+        let found = of("2/4", &other.label.to_uppercase(), 5);
+        assert_eq!(
+            found.others.iter().map(|(named, _)| named.href.as_str()).collect::<Vec<_>>(),
+            [other.href.as_str()]
+        );
+    }
+}

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use annals::config::{Config, Overrides};
+use annals::model::Shard;
 use annals::web::names;
 use serde_json::{Value, json};
 use yaml_rust2::{Yaml, YamlLoader};
@@ -358,4 +359,32 @@ fn the_kubernetes_manifests_fit_together_and_the_program() {
         wait_for(probe, || (get(&address, path.as_str().unwrap(), None).0 == 200).then_some(()));
     }
     daemon.stop();
+}
+
+#[test]
+fn the_kubernetes_shards_are_all_there_once() {
+    let kustomization = documents(&text("kubernetes/kustomization.yaml")).remove(0);
+    assert_eq!(kustomization["resources"], json!(["annals.yaml"]));
+    assert_eq!(kustomization["patches"], json!([{"path": "shards.yaml"}]));
+    let whole = documents(&text("kubernetes/annals.yaml")).into_iter().find(|of| of["kind"] == "StatefulSet").unwrap();
+    let set = documents(&text("kubernetes/shards.yaml")).remove(0);
+    for key in ["apiVersion", "kind"] {
+        assert_eq!(set[key], whole[key]);
+    }
+    assert_eq!(set["metadata"]["name"], whole["metadata"]["name"]);
+    let container = |set: &Value| set["spec"]["template"]["spec"]["containers"][0].clone();
+    assert_eq!(container(&set)["name"], container(&whole)["name"]);
+    // The kubelet replaces a variable that stands before the one that names it.
+    let variables = container(&set)["env"].as_array().unwrap().clone();
+    let [number, shard] = &variables[..] else { panic!("two variables") };
+    let label = "metadata.labels['apps.kubernetes.io/pod-index']";
+    assert_eq!(number["valueFrom"]["fieldRef"]["fieldPath"], label);
+    assert_eq!(shard["name"], "ANNALS_SHARD");
+    let named = format!("$({})", number["name"].as_str().unwrap());
+    let (replicas, start) =
+        (set["spec"]["replicas"].as_u64().unwrap(), set["spec"]["ordinals"]["start"].as_u64().unwrap());
+    let pods = (start..start + replicas).map(|pod| shard["value"].as_str().unwrap().replace(&named, &pod.to_string()));
+    let shards: Vec<Shard> = pods.map(|text| text.parse().unwrap()).collect();
+    let all: Vec<Shard> = (1..=4).map(|number| Shard::new(number, 4).unwrap()).collect();
+    assert_eq!(shards, all);
 }

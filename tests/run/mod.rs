@@ -14,6 +14,7 @@ mod port;
 mod program;
 mod quiet;
 mod restore;
+mod shards;
 mod systemd;
 mod thousand;
 mod trouble;

@@ -69,7 +69,11 @@ impl Scene {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        self.run_with(arguments, &[])
+    }
+
+    pub fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        self.command(arguments).envs(variables.iter().copied()).output().unwrap()
     }
 
     /// Starts the daemon and waits until it is ready.

@@ -8,11 +8,13 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::model::{Range, Stream, TeamId};
 use crate::pipeline::{Progress, Quiet};
+use crate::report::{clean_name, printable};
 
 /// One bar a team and stream: event time read of what is to be read, events, time left.
 pub struct Bars {
     all: MultiProgress,
     bars: Mutex<HashMap<(TeamId, Stream), Bar>>,
+    names: Mutex<HashMap<TeamId, String>>,
 }
 
 struct Bar {
@@ -24,7 +26,11 @@ struct Bar {
 /// Bars on a terminal, nothing elsewhere.
 pub fn for_stderr() -> Arc<dyn Progress> {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-    if all.is_hidden() { Arc::new(Quiet) } else { Arc::new(Bars { all, bars: Mutex::default() }) }
+    if all.is_hidden() {
+        Arc::new(Quiet)
+    } else {
+        Arc::new(Bars { all, bars: Mutex::default(), names: Mutex::default() })
+    }
 }
 
 impl Bars {
@@ -39,7 +45,9 @@ impl Bars {
         let style = ProgressStyle::with_template("{prefix:30} [{bar:30}] {percent:>3}%  {msg}  {eta} left");
         let bar = self.all.add(ProgressBar::new(0));
         bar.set_style(style.expect("BUG: the template is well-formed").progress_chars("=> "));
-        let name: String = team.as_str().chars().filter(|c| !c.is_control()).take(17).collect();
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let label = names.get(team).map_or(team.as_str(), String::as_str);
+        let name: String = printable(label).chars().take(17).collect();
         bar.set_prefix(format!("{name} {stream}"));
         bar.enable_steady_tick(Duration::from_millis(250));
         Bar { bar, events: 0, windows: 0 }
@@ -47,6 +55,12 @@ impl Bars {
 }
 
 impl Progress for Bars {
+    fn named(&self, team: &TeamId, name: &str) {
+        if let Some(name) = clean_name(name) {
+            self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(team.clone(), name);
+        }
+    }
+
     fn planned(&self, team: &TeamId, stream: Stream, seconds: u64) {
         self.with(team, stream, |bar| bar.bar.inc_length(seconds));
     }

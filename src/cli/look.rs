@@ -10,7 +10,7 @@ use crate::archive::{Archive, ArchiveError, LocalStore};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::TeamId;
-use crate::report::{Engine, Flow, ReportError, Sink, ViewData, sink_for};
+use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, ViewData, sink_for};
 
 use super::output::OutputArgs;
 use super::{limits, signals};
@@ -108,16 +108,32 @@ pub fn engine(config: &Config, data: ViewData) -> Result<Engine, Error> {
 /// # Errors
 /// When there is no archive, the query is wrong, or the result cannot be written.
 pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
+    answer_with(config, sql, output, false)
+}
+
+/// The same with the names of the teams in place of their ids, where rows are for people: as a table or a page.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_named(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
+    answer_with(config, sql, output, matches!(output.format(), Format::Table | Format::Html))
+}
+
+fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
     consistently(
-        || view_data(config),
+        || look(config, is_named, &|_| true),
         |data, begun| {
             let mut tally = Tally::default();
             let answered = output.rows(|out, look| {
                 let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
                 let _running = guard.running(engine.interrupter());
                 let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
-                Ok(engine.query(sql, &mut sink)?)
+                match is_named {
+                    true => engine.query(sql, &mut Named::new(&mut sink, &engine.data().names))?,
+                    false => engine.query(sql, &mut sink)?,
+                }
+                Ok(())
             });
             *begun = tally.begun;
             answered

@@ -53,7 +53,7 @@ const LIST: &str = "SELECT team_id, stream, event_id, event_time, reason, detail
 pub fn run(global: &Global, args: &QuarantineArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     match &args.command {
-        QuarantineCommand::List { output } => look::answer(&config, LIST, output).map(|()| Exit::Done),
+        QuarantineCommand::List { output } => look::answer_named(&config, LIST, output).map(|()| Exit::Done),
         QuarantineCommand::Retry(args) => retry(&config, args),
     }
 }
@@ -67,7 +67,7 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
         match retried {
             Ok(retried) => all.push((team, retried)),
             Err(error) => {
-                output::say(&format!("team {team}: not read again: {error}"));
+                output::say(&format!("team {}: not read again: {error}", teams::archived_label(&archive, &team)));
                 exit = Exit::Fault;
             }
         }

@@ -10,7 +10,7 @@ use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::report::{CheckedPack, check_pack, printable};
 
-use super::{Global, look, output, reading};
+use super::{Global, look, output, reading, teams};
 
 /// Record in the ledger who looked at which evidence pack, and with what outcome
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
 fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let pack = check_pack(&args.pack)?;
     let archive = look::open(config)?.signed_by(reading::signer(config)?);
-    let teams = teams(&archive, &pack, args)?;
+    let reviewed = teams_of(&archive, &pack, args)?;
     let now = reading::clock().now();
     let manifest = &pack.manifest;
     let review = ReviewRecord {
@@ -75,14 +75,15 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         outcome: args.outcome,
         ticket: args.ticket.clone(),
     };
-    for team in &teams {
+    for team in &reviewed {
         let mut writer = archive.writer(team)?;
         let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
         let seq = match writer.commit(draft, now)? {
             Committed::Committed { seq, .. } | Committed::AlreadyCommitted { seq } => seq,
             Committed::Nothing => writer.state().seq,
         };
-        output::say(&printable(&format!("team {team}: recorded in line {seq} of the ledger")));
+        let label = teams::archived_label(&archive, team);
+        output::say(&printable(&format!("team {label}: recorded in line {seq} of the ledger")));
     }
     let said = format!(
         "{} {} by {}: pack {}, {} reports, {} findings\n",
@@ -99,7 +100,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
 }
 
 /// The teams of the pack, all of which this archive must hold.
-fn teams(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Vec<TeamId>, Error> {
+fn teams_of(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Vec<TeamId>, Error> {
     let place = args.pack.display();
     let manifest = &pack.manifest;
     if manifest.archive_id != archive.id() {

@@ -23,6 +23,15 @@ pub fn archived(archive: &Archive) -> Result<TeamNames, Error> {
     Ok(names)
 }
 
+/// What a message calls a team of the archive: its name with its id, or its id where the name is not known.
+pub fn archived_label(archive: &Archive, team: &TeamId) -> String {
+    let mut names = TeamNames::default();
+    if let Ok(reader) = archive.read(team) {
+        names.put_archived(archive, reader.state());
+    }
+    said(team, names.name(team.as_str()))
+}
+
 /// The teams that `asked` names, which the archive must hold; without any, all that it holds.
 ///
 /// # Errors

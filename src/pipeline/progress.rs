@@ -8,6 +8,8 @@ use super::flushed::Flushed;
 
 /// Hears how a round goes on. Called from several streams at once.
 pub trait Progress: Send + Sync {
+    /// The service says what the team is called.
+    fn named(&self, _team: &TeamId, _name: &str) {}
     /// So many seconds of event time will be read, beside the open windows.
     fn planned(&self, _team: &TeamId, _stream: Stream, _seconds: u64) {}
     /// A part was read; `planned` says whether it was among the planned seconds.

@@ -164,6 +164,9 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     hear(ctx, view.at).await?;
     ctx.memory.note_view(view.body.plan_span);
     name.clone_from(&view.body.name);
+    if let Some(name) = name {
+        ctx.progress.named(&ctx.team, name);
+    }
     Ok(view.body.plan_span)
 }
 

@@ -44,6 +44,7 @@ pub use coverage::{GapInside, Span, StreamCoverage};
 pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamLook, ViewData};
 pub use engine::{Engine, Interrupter, Limits};
 pub use error::ReportError;
+pub use named::Named;
 pub use needs::{COMPUTERS, Needs};
 pub use pack::{CheckedPack, Manifest, PackAsked, PackError, Tree, check_pack, write_pack, zip_pack};
 pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};

@@ -12,7 +12,7 @@ const ID_COLUMN: &str = "team_id";
 const NAME_COLUMN: &str = "team";
 
 /// Hands rows on to another sink.
-pub(super) struct Named<'a> {
+pub struct Named<'a> {
     inner: &'a mut dyn Sink,
     names: &'a TeamNames,
     schema: Option<(usize, SchemaRef)>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::api::{Computers, EventSource};
-use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, ReadPoint, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
@@ -55,6 +55,8 @@ pub struct TeamContext {
     /// The computers as this round listed them last.
     computers: Mutex<Option<Computers>>,
     pub left: LeftOpen,
+    /// Read points of this round's batches, also of those that changed nothing else and so were not written.
+    pub read_points: Arc<Mutex<Vec<(Stream, ReadPoint)>>>,
     /// A commit of this round failed, and what it held is lost to the round.
     is_broken: AtomicBool,
 }
@@ -104,6 +106,7 @@ impl TeamContext {
             totals: Mutex::new(Flushed::default()),
             computers: Mutex::default(),
             left: LeftOpen::default(),
+            read_points: Arc::default(),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -297,7 +300,7 @@ impl TeamContext {
         let made = waiting.made().await;
         let (writer, settings, remembered) = (self.writer.clone(), self.settings.clone(), self.remembered.clone());
         let (seen_at, now, clock) = (self.service().now(), self.clock.now(), self.clock.clone());
-        let (memory, points) = (self.memory.clone(), taken.read_points());
+        let (read_points, points) = (self.read_points.clone(), taken.read_points());
         let work = move || {
             let _share = share;
             let began = clock.monotonic();
@@ -311,8 +314,7 @@ impl TeamContext {
                     flushed
                 }
             };
-            // A batch that turns out to change nothing is not written, and its read points with it.
-            points.into_iter().for_each(|(stream, point)| memory.note_point(stream, point));
+            lock(&read_points).extend(points);
             Ok((flushed, clock.monotonic().saturating_sub(began)))
         };
         match self.workers {

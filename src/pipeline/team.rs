@@ -1,5 +1,6 @@
 //! One round of one team: the three streams side by side, then what only the whole can tell.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::api::ApiError;
@@ -86,6 +87,8 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
 /// What later runs of this process should know.
 async fn remember(ctx: &TeamContext) {
     let noted = ctx.pending(|batch| batch.notes.clone()).await.unwrap_or_default();
+    let read = std::mem::take(&mut *ctx.read_points.lock().unwrap_or_else(PoisonError::into_inner));
+    read.into_iter().for_each(|(stream, point)| ctx.memory.note_point(stream, point));
     for stream in Stream::ALL.into_iter().filter(|stream| ctx.settings.reads(*stream)) {
         let quiet = noted.get(&stream).and_then(|note| note.read_points.last().copied());
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);

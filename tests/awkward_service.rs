@@ -165,7 +165,7 @@ fn the_laws_can_be_broken() {
         ("an event altered", |service, _| service.world().teams[0].events[3].kept.push(' ')),
         ("a secret kept", |_, program| awkward::program::put(&program.home().join("log"), service_secret().as_bytes())),
         ("a file altered", |_, program| {
-            let files = awkward::program::files_below(&program.archive().join("recent"));
+            let files = awkward::program::files_below(&program.archive().join("tables"));
             let mut bytes = std::fs::read(&files[0]).unwrap();
             bytes[10] ^= 1;
             awkward::program::put(&files[0], &bytes);

@@ -202,7 +202,7 @@ fn cut_tail(world: &World, is_thorough: bool) {
     fs::remove_file(root.join("ledger/team=acme/2026-11-03.jsonl")).unwrap();
     if is_thorough {
         fs::remove_file(root.join("ledger/team=acme/2026-11-03.heads")).unwrap();
-        fs::remove_file(file_with(&root, "20261101t000000z-part-")).unwrap();
+        fs::remove_file(file_with(&root, "20261101t000000z-window-")).unwrap();
     }
 }
 

@@ -181,7 +181,7 @@ fn a_torn_last_line_is_dropped_and_said() {
         }
         service.set_clock(NOON + HOUR);
         let held = |path: std::path::PathBuf| (fs::read(&path).unwrap(), path);
-        let before: Vec<_> = program::files_below(&program.archive().join("recent")).into_iter().map(held).collect();
+        let before: Vec<_> = program::files_below(&program.archive().join("tables")).into_iter().map(held).collect();
         program.sync(&SINCE).ended(0);
         let (path, bytes) = ledger_end(&program);
         let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);

@@ -30,6 +30,8 @@
 //! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
 //! behind the last newline of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
 //!
+//! **Columns** have a Parquet `field_id` each: their place in the dataset's schema (`table/schema.rs`), from 1 on.
+//!
 //! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo

@@ -1,8 +1,12 @@
 //! The columns of every dataset that is kept in files: explicit, and the same in every file of a version.
+//!
+//! The field id of a column is its place, from 1 on, and stays what it is: other engines find columns by it. A new column
+//! goes to the end.
 
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::super::Dataset;
 use crate::model::{InventoryKind, InventoryPart};
@@ -53,9 +57,15 @@ pub fn schema_of(dataset: Dataset) -> SchemaRef {
 }
 
 fn make(dataset: Dataset) -> SchemaRef {
+    let with_id =
+        |(id, field): (i32, Field)| field.with_metadata([(PARQUET_FIELD_ID_META_KEY.into(), id.to_string())].into());
+    Arc::new(Schema::new((1..).zip(fields_of(dataset)).map(with_id).collect::<Vec<_>>()))
+}
+
+fn fields_of(dataset: Dataset) -> Vec<Field> {
     use column::*;
     if let Dataset::Inventory(part) = dataset {
-        return make_inventory(part);
+        return inventory_fields(part);
     }
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
     let maybe = |name: &str| Field::new(name, DataType::Utf8, true);
@@ -63,10 +73,10 @@ fn make(dataset: Dataset) -> SchemaRef {
     let nanos = |nullable| Field::new(EVENT_TIME_NS, DataType::Int64, nullable);
     let flag = Field::new(REDACTED, DataType::Boolean, false);
     if dataset == Dataset::Sessions {
-        return Arc::new(Schema::new(super::sessions::fields()));
+        return super::sessions::fields();
     }
     if dataset == Dataset::Quarantine {
-        return Arc::new(Schema::new(vec![
+        return vec![
             text(TEAM_ID),
             text(STREAM),
             text(EVENT_ID),
@@ -78,7 +88,7 @@ fn make(dataset: Dataset) -> SchemaRef {
             flag,
             text(RAW),
             Field::new(RAW_BYTES, DataType::Binary, true),
-        ]));
+        ];
     }
     let mut fields = vec![
         text(TEAM_ID),
@@ -97,10 +107,10 @@ fn make(dataset: Dataset) -> SchemaRef {
         Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
         Dataset::Sessions | Dataset::Quarantine | Dataset::Inventory(_) => {}
     }
-    Arc::new(Schema::new(fields))
+    fields
 }
 
-fn make_inventory(part: InventoryPart) -> SchemaRef {
+fn inventory_fields(part: InventoryPart) -> Vec<Field> {
     use column::*;
     let micros = || DataType::Timestamp(TimeUnit::Microsecond, None);
     let mut fields = vec![Field::new(TEAM_ID, DataType::Utf8, false)];
@@ -119,5 +129,5 @@ fn make_inventory(part: InventoryPart) -> SchemaRef {
         };
         Field::new(column.name, kind, true)
     }));
-    Arc::new(Schema::new(fields))
+    fields
 }

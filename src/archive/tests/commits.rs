@@ -1,5 +1,8 @@
 //! What a commit does to the files, the state and later readers.
 
+use parquet::file::metadata::ParquetMetaDataReader;
+
+use super::super::table::schema_of;
 use super::super::{FileRole, FindingKind, LocalStore, MemoryStore, StateError};
 use super::*;
 
@@ -193,6 +196,24 @@ fn another_version_and_a_missing_manifest_are_refused() {
             "{error}"
         );
     }
+}
+
+/// Other engines find columns by these numbers.
+#[test]
+fn every_column_of_every_file_has_the_field_id_of_its_dataset() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let state = committed(&store).read(&team()).unwrap().state().clone();
+    let mut seen = std::collections::BTreeSet::new();
+    for file in state.files.values() {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read(&file.path).unwrap()).unwrap();
+        let fields = metadata.file_metadata().schema().get_fields().iter();
+        let found: Vec<_> = fields.map(|field| (field.get_basic_info().id(), field.name().to_owned())).collect();
+        let schema = schema_of(file.dataset);
+        let expected = (1..).zip(schema.fields()).map(|(id, field)| (id, field.name().to_owned())).collect::<Vec<_>>();
+        assert_eq!(found, expected, "{}", file.path);
+        seen.insert(file.dataset);
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
 }
 
 #[test]

@@ -106,10 +106,13 @@ pub struct Share {
 impl Share {
     /// So many events are there now. Room beyond them is given back with `is_all`.
     pub fn hold(&mut self, events: usize, is_all: bool) {
+        // One step, so that no other share sees the old and the new events at once.
         let (held, most) = (&self.budget.held, &self.budget.most_held);
-        let before = held.fetch_add(events, Ordering::Relaxed);
-        held.fetch_sub(self.held, Ordering::Relaxed);
-        most.fetch_max((before + events).saturating_sub(self.held), Ordering::Relaxed);
+        let now = match events.checked_sub(self.held) {
+            Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,
+            None => held.fetch_sub(self.held - events, Ordering::Relaxed).saturating_sub(self.held - events),
+        };
+        most.fetch_max(now, Ordering::Relaxed);
         self.held = events;
         if is_all {
             drop(self.beyond(events));

@@ -6,6 +6,7 @@ use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;
 use futures::{SinkExt, StreamExt};
 
+use crate::api::PAGE_EVENTS_MAX;
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::collect::{Asked, Counted, Leaf, Outcome, SpanReader};
 use crate::model::{Digest, Instant, Multiset, Range};
@@ -111,7 +112,9 @@ impl Round<'_> {
         };
         let events_max = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
         let asked = Asked { range: span, pad };
-        let mut reader = SpanReader::new(self.lists, asked, events_max as u64, prior).within(self.budget.clone());
+        // A walk ends with the page that brings more.
+        let walk_max = (events_max - PAGE_EVENTS_MAX as usize) as u64;
+        let mut reader = SpanReader::new(self.lists, asked, walk_max, prior).within(self.budget.clone());
         let mut parts = Vec::new();
         while !reader.is_done() {
             let mut share = self.ctx.reserve(events_max).await?;

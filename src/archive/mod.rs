@@ -41,9 +41,9 @@
 //! where that of the first window did. What one of these windows gains later stands beside it.
 //!
 //! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
-//! `sealed_months` stand in one file of the month and in what amends it, and in no other. With `partition = "day"` days are sealed as they
-//! become final (`sealed_days`), and when the month is, it takes what they have left, if anything. A sealed file of events is
-//! never taken away.
+//! `sealed_months` stand in one file of the month and in what amends it, and in no other. With `partition = "day"` days are
+//! sealed as they become final (`sealed_days`). A month that is sealed later takes what its days have left, if anything. A
+//! sealed file of events is never taken away.
 //!
 //! **A head** is `annals/<archive_id>/team=<T>`, the number of a line, and its `sha256` in base64, each with a newline: the
 //! text of a checkpoint (c2sp.org/tlog-checkpoint; the hash is of a chain, not of a tree). Signed, it is a note
@@ -59,7 +59,7 @@
 //! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
 //! made sessions of; a line without `through` says that they have caught up.
 //! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
-//! Large files of them stay as they are when their month is sealed, and the small ones become one beside them. When a
+//! When a month is sealed, its large files of sessions stay as they are, and its small ones become one file. When a
 //! calendar year's last month is sealed, the files of its sealed months become one, in a line that adds that file, removes
 //! those, and says nothing else. It stands where the file of the year's January would, with its role and time, and holds what
 //! `first` and `last` say; what the year gains later stands beside it as an amendment. Files of 131,072 rows and more are

@@ -12,7 +12,7 @@ use super::{Digest, TeamId};
 
 /// Parts that a fleet is divided into, at most.
 pub const SHARDS_MAX: u16 = 1_024;
-/// Keeps these hashes apart from those of other uses. Another domain would deal all teams anew.
+/// The domain separates these hashes from hashes for other uses. A change of it deals all teams anew.
 const DOMAIN: &str = "annals shard\n";
 
 /// One part of a fleet: `2/8` is the second of eight.

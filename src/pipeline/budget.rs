@@ -106,7 +106,7 @@ pub struct Share {
 impl Share {
     /// So many events are there now. Room beyond them is given back with `is_all`.
     pub fn hold(&mut self, events: usize, is_all: bool) {
-        // One step, so that no other share sees the old and the new events at once.
+        // One step: in two, another share would count the old and the new events together.
         let (held, most) = (&self.budget.held, &self.budget.most_held);
         let now = match events.checked_sub(self.held) {
             Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,

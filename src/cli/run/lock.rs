@@ -25,7 +25,7 @@ fn name(shard: Shard) -> String {
     format!("daemon{}", ending(shard))
 }
 
-/// The file that remembers which warnings the shard sent, beside the locks: like them it is no part of what the archive says.
+/// The file of the warnings that the shard has sent. It stands beside the locks and, like them, is no part of the archive.
 pub fn told(shard: Shard) -> String {
     format!("locks/alerts{}.json", ending(shard))
 }

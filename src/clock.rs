@@ -37,11 +37,16 @@ impl Default for SystemClock {
     }
 }
 
+/// The machine's wall clock.
+#[expect(clippy::disallowed_methods, reason = "the one place where real time is read")]
+pub fn wall_clock() -> Instant {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place where real time is read")]
     fn now(&self) -> Instant {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+        wall_clock()
     }
 
     fn monotonic(&self) -> Duration {

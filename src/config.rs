@@ -34,6 +34,9 @@ const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
 const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
 const DEADLINE_MIN: Duration = Duration::from_secs(1);
 const DEADLINE_MAX: Duration = Duration::from_secs(600);
+/// A commit begins anew after an hour, so that files of a commit under way are younger.
+const GRACE_MIN: Duration = Duration::from_secs(2 * 3_600);
+const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
 const RESCANS_MAX: usize = 8;
 const DAY_SECONDS: u64 = 86_400;
@@ -95,6 +98,8 @@ pub struct Config {
     pub archive: PathBuf,
     /// Whether the group may read what is written.
     pub group_readable: bool,
+    /// For how long `vacuum` leaves alone what no ledger line names any more.
+    pub grace: Duration,
     /// A folder of the user's own reports.
     pub queries: Option<PathBuf>,
     base_url: Option<Url>,
@@ -178,6 +183,7 @@ impl Config {
         Ok(Self {
             archive,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
+            grace: check_span(&place("store.grace"), &file.store.grace, GRACE_MIN, GRACE_MAX)?,
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,

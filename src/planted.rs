@@ -49,12 +49,14 @@ pub enum Bug {
     SessionsForgotten,
     /// What was written is not read back.
     NoReadBack,
-    /// Opening does not put the last line's files in place.
-    NoRollForward,
     /// An unfinished line stays at the ledger's end.
     TornLineKept,
-    /// What a commit replaces goes before its line is written.
-    RemovesFirst,
+    /// A commit removes at once what it replaces.
+    RemovesAtOnce,
+    /// `vacuum` removes what is younger than the grace.
+    VacuumWithoutGrace,
+    /// `vacuum` reads the ledger before it lists the files.
+    VacuumReadsFirst,
     /// A reader takes a snapshot for the end of a ledger that does not reach as far.
     SnapshotAhead,
     /// A reader takes a snapshot as it stands, without its digest.

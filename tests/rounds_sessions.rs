@@ -304,9 +304,9 @@ async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
             store.remove(&file.path).unwrap();
-            let mut damaged = store.create(&file.path).unwrap();
+            let mut damaged = store.create().unwrap();
             damaged.write_all(&bytes).unwrap();
-            damaged.finish().unwrap();
+            damaged.finish(&file.path).unwrap();
         }
         None
     });

@@ -23,7 +23,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("api", &["model", "clock", "files", "planted"]),
     ("collect", &["model", "clock", "api", "planted"]),
     ("normalize", &["model", "api"]),
-    ("archive", &["model", "files", "planted"]),
+    ("archive", &["model", "clock", "files", "planted"]),
     ("correlate", &["model"]),
     ("inventory", &["model", "api"]),
     ("report", &["model", "archive", "files"]),

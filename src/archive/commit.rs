@@ -1,14 +1,15 @@
-//! A team's one writer, and the three steps of a commit.
+//! A team's one writer, and the two steps of a commit.
 //!
-//! 1. Files are written under `staging/`, made durable and read back.
-//! 2. One ledger line is appended and made durable. This is the commit.
-//! 3. Files are moved in place, and what the line removes is taken away. Where there is a key, the line's head is signed.
+//! 1. Files are written under their final names, made durable and read back. A file that no line names is nothing.
+//! 2. One ledger line is appended and made durable, on condition that the ledger still ends where this writer believes it
+//!    ends. This is the commit. Where there is a key, the line's head is signed.
 //!
-//! A failure in step 1 leaves nothing. After a failure in step 2 or 3 the writer refuses to go on: opening the team again
-//! reads whether the line is there, and does step 3 again.
+//! A failure in step 1 leaves files that `vacuum` removes later. After a failure in step 2 the writer refuses to go on:
+//! opening the team again reads whether the line is there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId};
 use crate::planted::{self, Bug};
@@ -17,8 +18,8 @@ use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
-use super::publish::{clear_staging, publish, recover};
 use super::reader::{self, StoredEvent, StoredReject};
+use super::recover::recover;
 use super::replay::{LedgerEnd, Replay, replay_for_writing};
 use super::sessions::{LentSessions, Lookup, SessionsReader};
 use super::snapshot;
@@ -27,13 +28,16 @@ use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
-use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
+use super::{Archive, ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
+
+/// A commit whose files are older begins anew, so that `vacuum` never takes a file of a commit under way.
+const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How a commit ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Committed {
-    /// A line was appended and its files are in place.
+    /// A line was appended.
     Committed { seq: LedgerSeq, files: usize, rows: u64, bytes: u64 },
     /// The very same draft is the last line already.
     AlreadyCommitted { seq: LedgerSeq },
@@ -46,8 +50,6 @@ pub enum Committed {
 pub struct Recovery {
     /// Bytes of an interrupted append, which were dropped.
     pub torn_bytes: u64,
-    /// Files that were staged and never named by a line, or named and now in place.
-    pub staged_files: usize,
 }
 
 /// The right to write one team. There is one in the world at a time.
@@ -63,55 +65,60 @@ pub struct TeamWriter {
     /// The line of the newest snapshot, and how many lines later the next one is kept.
     snapshot: LedgerSeq,
     snapshot_lines: u64,
+    grace: Duration,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
-    /// An earlier commit failed and may have left files in staging.
-    is_littered: bool,
     _guard: Box<dyn Guard>,
 }
 
 impl TeamWriter {
     pub(super) fn open(
-        store: Arc<dyn Store>,
-        archive_id: &str,
+        archive: &Archive,
         team: &TeamId,
         signer: SignerInForce,
         snapshot_lines: u64,
     ) -> Result<Self, ArchiveError> {
-        let key = TeamKey::of(team);
+        let (key, store, archive_id) = (TeamKey::of(team), Arc::clone(archive.store()), archive.id());
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
         let replay = replay_for_writing(store.as_ref(), archive_id, team)?;
-        let state = replay.state()?;
-        let staged_files = recover(store.as_ref(), &key, &replay)?;
-        let recovery = Recovery { torn_bytes: replay.end.torn, staged_files };
+        recover(store.as_ref(), &key, &replay)?;
+        let recovery = Recovery { torn_bytes: replay.end.torn };
         if recovery.torn_bytes > 0 {
             tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
         }
         let heads = heads_of(store.as_ref(), signer.now(), archive_id, team, &replay)?;
-        let end = LedgerEnd { torn: 0, ..replay.end };
+        let Replay { state, end, .. } = replay;
         let snapshot = snapshot::newest(store.as_ref(), &key).min(state.seq);
         Ok(Self {
             store,
             key,
             state,
-            end,
+            end: LedgerEnd { torn: 0, ..end },
             heads,
             signer,
             recovery,
             lookup: Lookup::default(),
             snapshot,
             snapshot_lines,
+            grace: archive.grace(),
             is_poisoned: false,
-            is_littered: false,
             _guard: guard,
         })
     }
 
     pub fn state(&self) -> &TeamState {
         &self.state
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        self.grace
     }
 
     pub fn recovery(&self) -> Recovery {
@@ -203,22 +210,20 @@ impl TeamWriter {
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }
-        if self.is_littered {
-            clear_staging(self.store.as_ref(), &self.key)?;
-            self.is_littered = false;
-        }
-        let body = self.stage(&mut draft, &rows);
-        let body = body.inspect_err(|_| self.clean())?;
+        let begun = self.store.now()?;
+        let body = self.write_files(&mut draft, &rows)?;
         if body == Body::default() {
             return Ok(Committed::Nothing);
         }
         let mut body = Body { draft: Some(digest), ..body };
         body.findings.extend(self.clock_regression(now));
-        if let Err(source) = self.state.check(&body) {
-            self.clean();
-            return Err(ArchiveError::State { team: self.state.team_id.clone(), source });
+        let team = || self.state.team_id.clone();
+        self.state.check(&body).map_err(|source| ArchiveError::State { team: team(), source })?;
+        let age = self.store.now()?.since(begun);
+        if age > COMMIT_AGE_MAX {
+            return Err(ArchiveError::Stalled { team: team(), minutes: age.as_secs() / 60 });
         }
-        self.append_and_publish(body, now)
+        self.append_line(body, now)
     }
 
     /// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's. The line that
@@ -253,7 +258,7 @@ impl TeamWriter {
     }
 
     /// Step 1.
-    fn stage(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
+    fn write_files(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let released = released(&draft.releases).map_err(refused)?;
@@ -281,14 +286,13 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage =
-            Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key, seq: self.state.seq.next() };
+        let stage = Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }
 
-    /// Steps 2 and 3.
-    fn append_and_publish(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
+    /// Step 2.
+    fn append_line(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
         let line = Line {
             v: LINE_VERSION,
             archive_id: self.state.archive_id.clone(),
@@ -301,25 +305,21 @@ impl TeamWriter {
         };
         let (bytes, hash) = line.encode();
         if bytes.len() > LINE_BYTES_MAX {
-            self.clean();
             return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
         }
         // A clock that was set back does not reorder the ledger.
         let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
         let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
-        if planted::is(Bug::RemovesFirst) {
-            line.body.removes.iter().try_for_each(|path| self.store.remove(path))?;
-        }
-        if let Err(source) = self.store.append(&path, Tail { keep, torn: 0 }, &bytes) {
-            if source.is_undone() && !matches!(source, StoreError::Conflict { .. }) {
-                self.clean();
+        let appended = self.check_end(day).and_then(|()| self.store.append(&path, Tail { keep, torn: 0 }, &bytes));
+        if let Err(source) = appended {
+            if source.is_undone() && !source.is_fenced() {
                 return Err(source.into());
             }
             return Err(self.poison(line.seq, source));
         }
-        if let Err(source) = publish(self.store.as_ref(), &self.key, &line) {
-            return Err(self.poison(line.seq, source));
+        if planted::is(Bug::RemovesAtOnce) {
+            line.body.removes.iter().try_for_each(|path| self.store.remove(path))?;
         }
         if let Some(heads) = &mut self.heads
             && let Err(source) = heads.sign(self.store.as_ref(), line.seq, hash, day)
@@ -333,6 +333,17 @@ impl TeamWriter {
         self.state.try_follow(line, hash).expect("BUG: the body was checked, and the line was made to follow");
         self.keep_snapshot();
         Ok(committed)
+    }
+
+    /// A commit that begins a new day's file extends a ledger whose last day must end where it was read to end.
+    fn check_end(&self, day: Instant) -> Result<(), StoreError> {
+        let Some(last) = self.end.day.filter(|last| *last < day) else { return Ok(()) };
+        let path = ArchivePath::Ledger { team: self.key.clone(), day: last }.to_string();
+        let found = self.store.read(&path)?.size();
+        match found == self.end.len {
+            true => Ok(()),
+            false => Err(StoreError::Conflict { path, expected: self.end.len, found }),
+        }
     }
 
     /// Best effort: without it readers replay more.
@@ -349,11 +360,6 @@ impl TeamWriter {
     fn poison(&mut self, seq: LedgerSeq, source: StoreError) -> ArchiveError {
         self.is_poisoned = true;
         ArchiveError::Reopen { team: self.state.team_id.clone(), seq, source }
-    }
-
-    /// Best effort: what stays is cleared by the next commit or the next opening.
-    fn clean(&mut self) {
-        self.is_littered = clear_staging(self.store.as_ref(), &self.key).is_err();
     }
 }
 

@@ -30,9 +30,6 @@ pub enum ArchiveError {
     /// A ledger line does not check. Lines count from 1 within their file.
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },
-    /// A file of the last commit is neither staged nor in place.
-    #[error("{path}: of commit {seq}, neither in place nor staged")]
-    FileMissing { path: String, seq: LedgerSeq },
     #[error("{path}: {bytes} bytes with digest {found}, the ledger says {expected}")]
     FileAltered { path: String, bytes: u64, found: String, expected: String },
     /// The commit would break a rule of the archive; nothing was changed.
@@ -51,8 +48,11 @@ pub enum ArchiveError {
     ReadBack { path: String, found: String, expected: String },
     #[error("{path}: {detail}")]
     Table { path: String, detail: String },
-    /// The commit may or may not stand, or stands but is not finished: opening the team again finds out and finishes.
-    #[error("team {team}: commit {seq} must be finished by opening the archive again: {source}")]
+    /// The commit was under way for longer than `vacuum` leaves its files alone; nothing was changed.
+    #[error("team {team}: the commit took {minutes} minutes, and its files are too old for it: it is begun anew")]
+    Stalled { team: TeamId, minutes: u64 },
+    /// The commit may or may not stand: opening the team again finds out.
+    #[error("team {team}: whether commit {seq} stands is found out by opening the archive again: {source}")]
     Reopen { team: TeamId, seq: LedgerSeq, source: StoreError },
     /// An earlier commit failed half-way; see [`ArchiveError::Reopen`].
     #[error("team {team}: an earlier commit failed half-way; open the archive again before writing")]
@@ -73,6 +73,6 @@ impl ArchiveError {
 
     /// Whether the same call may succeed later: the disk was full, a file was busy.
     pub fn is_transient(&self) -> bool {
-        matches!(self, ArchiveError::Store(_) | ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. })
+        matches!(self, ArchiveError::Store(_) | ArchiveError::Stalled { .. }) || self.needs_reopen()
     }
 }

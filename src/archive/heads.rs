@@ -143,7 +143,7 @@ impl HeadsWriter {
             Some(HeadLine::Rotation { after, .. }) => Some(*after),
             None => None,
         };
-        let head = replay.last.as_ref().map(|last| (last.line.seq, last.hash, last.day));
+        let head = replay.last.as_ref().map(|last| (last.seq, last.hash, last.day));
         let is_held = match (&last, head) {
             (Some(HeadLine::Signed { seq, hash, .. }), Some((at, found, _))) if *seq == at => *hash == found,
             _ => signed <= head.map(|(seq, _, _)| seq),

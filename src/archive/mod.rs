@@ -1,4 +1,4 @@
-//! The only room that writes the lake: store, schema, parquet, ledger, commit, recover, seal, verify.
+//! The only room that writes the lake: store, schema, parquet, ledger, commit, seal, vacuum, verify.
 //!
 //! # The format, for whoever writes another reader or verifier
 //! `tests/second_verifier.py` is one, written from these lines alone.
@@ -13,7 +13,7 @@
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-amendment-<hash>.parquet  rows that a sealed month or day gained later
 //! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a year that is over: see below
 //! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions to which more events are waited for
-//! staging/team=<T>/<seq>-<index>.parquet                        the file that line `seq` adds as number `index`
+//! scratch/<any name>                                            files that are being written, and have no name yet
 //! snapshots/team=<T>/<seq>.json                                 what the ledger says up to line `seq`, and never truth
 //! locks/<name>.lock                                             held by writers; empty, and never truth
 //! locks/alerts.json                                             which warnings were sent; no part of the archive
@@ -73,8 +73,11 @@
 //! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.
 //!
 //! # What always holds
-//! - Files of a line are durable under `staging/` before the line is written, and are moved in place after it. A reader
-//!   that finds one not in place takes the line for not yet there. A writer moves them first of all.
+//! - The files that a line adds are durable under their names before the line is written. A file that no line names is
+//!   nothing: a commit that failed left it. A file that a line removes stays for a grace (a day at least on a local disk),
+//!   so that whoever reads goes on; then `vacuum` removes it. So a glob may see more files than are live.
+//! - A line is appended on condition that the ledger ends where its writer believes it ends: the last file has the length
+//!   that the writer knows, and no later day's file is there.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
 //!   no row goes, and a sealed month or day holds no file but sealed ones.
 
@@ -91,9 +94,9 @@ mod looks;
 mod note;
 mod path;
 mod plan;
-mod publish;
 mod reader;
 mod record;
+mod recover;
 mod replay;
 mod review;
 mod rules;
@@ -106,6 +109,7 @@ mod store;
 mod table;
 mod team_name;
 mod text_lines;
+mod vacuum;
 mod verify;
 
 pub use commit::{Committed, Recovery, TeamWriter};
@@ -133,6 +137,7 @@ pub use store::{
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_name::team_name;
+pub use vacuum::{GRACE_DEFAULT, GRACE_MIN, Leftover, Leftovers};
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

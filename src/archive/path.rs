@@ -11,9 +11,10 @@ use super::{Dataset, FileRole};
 
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
-pub const STAGING: &str = "staging";
 pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
+/// Where a store writes files before they have a name.
+pub const SCRATCH: &str = "scratch";
 
 /// Longer encoded team ids are cut and closed with a hash.
 const TEAM_KEY_BYTES_MAX: usize = 120;
@@ -103,12 +104,6 @@ pub enum ArchivePath {
         team: TeamKey,
         seq: LedgerSeq,
     },
-    /// The file that commit `seq` adds as number `index`, before it is in place.
-    Staging {
-        team: TeamKey,
-        seq: LedgerSeq,
-        index: usize,
-    },
 }
 
 impl ArchivePath {
@@ -122,11 +117,6 @@ impl ArchivePath {
             }
             [LEDGER, team, name] => {
                 ArchivePath::Ledger { team: team_of(team)?, day: parse_day(name.strip_suffix(".jsonl")?)? }
-            }
-            [STAGING, team, name] => {
-                let (seq, index) = name.strip_suffix(".parquet")?.split_once('-')?;
-                let seq = LedgerSeq(seq.parse().ok()?);
-                ArchivePath::Staging { team: team_of(team)?, seq, index: index.parse().ok()? }
             }
             [SNAPSHOTS, team, name] => {
                 let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
@@ -165,7 +155,6 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
             ArchivePath::Data(data) => data.fmt(f),
             ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
-            ArchivePath::Staging { team, seq, index } => write!(f, "{}/{seq}-{index}.parquet", staging_of(team)),
         }
     }
 }
@@ -175,19 +164,19 @@ pub fn ledger_of(team: &TeamKey) -> String {
     format!("{LEDGER}/team={team}")
 }
 
-/// The directory of a team's files that are not in place yet.
-pub fn staging_of(team: &TeamKey) -> String {
-    format!("{STAGING}/team={team}")
-}
-
 /// The directory of a team's snapshots.
 pub fn snapshots_of(team: &TeamKey) -> String {
     format!("{SNAPSHOTS}/team={team}")
 }
 
+/// The directory of a team's files of a dataset.
+pub fn table_of(dataset: Dataset, team: &TeamKey) -> String {
+    format!("{TABLES}/{dataset}/team={team}")
+}
+
 /// Where the files of a dataset stand whose time begins in the month of `start`.
 fn month_place(dataset: Dataset, team: &TeamKey, start: Instant) -> String {
-    format!("{TABLES}/{dataset}/team={team}/month={}", start.month())
+    format!("{}/month={}", table_of(dataset, team), start.month())
 }
 
 /// What the paths of the files begin with whose time begins in a month or day.
@@ -298,11 +287,6 @@ mod tests {
                 .prop_map(|(team, s)| ArchivePath::Ledger { team, day: day_start(Instant::from_seconds(s)) }),
             (team.clone(), second.clone())
                 .prop_map(|(team, s)| ArchivePath::Heads { team, day: day_start(Instant::from_seconds(s)) }),
-            (team.clone(), any::<u64>(), any::<usize>()).prop_map(|(team, seq, index)| ArchivePath::Staging {
-                team,
-                seq: LedgerSeq(seq),
-                index
-            }),
             (team, second, role(), 0..Dataset::ALL.len(), "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
                 let dataset = Dataset::ALL[dataset];
                 ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })

@@ -43,13 +43,12 @@ pub struct StoredReject {
 pub struct TeamReader {
     store: Arc<dyn Store>,
     state: TeamState,
-    is_pending: bool,
     snapshot: Option<LedgerSeq>,
 }
 
 impl TeamReader {
-    pub(super) fn new(store: Arc<dyn Store>, state: TeamState, is_pending: bool, snapshot: Option<LedgerSeq>) -> Self {
-        Self { store, state, is_pending, snapshot }
+    pub(super) fn new(store: Arc<dyn Store>, state: TeamState, snapshot: Option<LedgerSeq>) -> Self {
+        Self { store, state, snapshot }
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -60,11 +59,6 @@ impl TeamReader {
         &self.state
     }
 
-    /// Whether a later commit stands in the ledger whose files are not all in place yet.
-    pub fn is_pending(&self) -> bool {
-        self.is_pending
-    }
-
     /// The line of the snapshot that reading went on from; the whole ledger was read where there is none.
     pub fn snapshot(&self) -> Option<LedgerSeq> {
         self.snapshot
@@ -73,7 +67,7 @@ impl TeamReader {
     /// See [`events_in`].
     ///
     /// # Errors
-    /// When a file cannot be read; a file that is not there any more means that a commit replaced it: open again.
+    /// When a file cannot be read. The files of a state stay for the store's grace: who reads longer opens again.
     pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         events_in(self.store.as_ref(), &self.state, stream, range)
     }

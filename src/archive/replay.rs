@@ -14,9 +14,9 @@ use super::text_lines::{TextLine, TextLines};
 /// A ledger as it was found.
 #[derive(Debug)]
 pub struct Replay {
-    /// The state before the last line.
-    pub before: TeamState,
-    /// The last line, which follows `before`.
+    /// The state after the last line.
+    pub state: TeamState,
+    /// The last line that was read; none where the ledger was followed from its very end.
     pub last: Option<LastLine>,
     /// Where the next line goes.
     pub end: LedgerEnd,
@@ -26,7 +26,7 @@ pub struct Replay {
 
 #[derive(Debug)]
 pub struct LastLine {
-    pub line: Line,
+    pub seq: LedgerSeq,
     pub hash: Digest,
     pub day: Instant,
     /// Where it begins in its file.
@@ -43,24 +43,6 @@ pub struct LedgerEnd {
     pub day: Option<Instant>,
     pub len: u64,
     pub torn: u64,
-}
-
-impl Replay {
-    /// The state after the last line.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Damaged`] when the last line breaks a rule.
-    pub fn state(&self) -> Result<TeamState, ArchiveError> {
-        let mut state = self.before.clone();
-        if let Some(last) = &self.last {
-            let key = TeamKey::of(&state.team_id);
-            let path = ArchivePath::Ledger { team: key, day: last.day }.to_string();
-            state
-                .try_follow(last.line.clone(), last.hash)
-                .map_err(|e| damaged(&path, last.line.seq.0, e.to_string()))?;
-        }
-        Ok(state)
-    }
 }
 
 /// The days of a team's ledger, oldest first.
@@ -140,7 +122,7 @@ fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay,
     let mut days = ledger_days(store, &key)?;
     days.retain(|day| from.day.is_none_or(|from| *day >= from));
     let snapshot = from.day.map(|_| state.seq);
-    let mut replay = Replay { before: state, last: None, end: from, snapshot };
+    let mut replay = Replay { state, last: None, end: from, snapshot };
     for (at, day) in days.iter().enumerate() {
         let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
         let is_last = at + 1 == days.len();
@@ -198,7 +180,6 @@ fn follow_tail(
     }
 }
 
-/// Takes over the line held back so far, and holds this one back.
 fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> Result<(), String> {
     let (line, hash) = Line::decode(text).map_err(|e| e.to_string())?;
     let before = replay.last.as_ref().map(|last| last.day).or(replay.end.day);
@@ -206,13 +187,9 @@ fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> R
     if day != day_start(line.at).max(earliest) {
         return Err(format!("a line of {} in the file of another day", line.at));
     }
-    if let Some(last) = replay.last.take() {
-        replay.before.try_follow(last.line, last.hash).map_err(|e| format!("the line before: {e}"))?;
-    }
-    replay.before.check_link(&line).map_err(|e| e.to_string())?;
     let bytes = [text, b"\n"].concat();
-    replay.last = Some(LastLine { line, hash, day, offset, bytes, is_unended: false });
-    Ok(())
+    replay.last = Some(LastLine { seq: line.seq, hash, day, offset, bytes, is_unended: false });
+    replay.state.try_follow(line, hash).map_err(|e| e.to_string())
 }
 
 fn damaged(path: &str, line: u64, reason: String) -> ArchiveError {

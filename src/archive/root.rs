@@ -1,8 +1,8 @@
 //! An archive as a whole: its manifest, its teams, the way in for readers and writers.
 
 use std::fmt;
-use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use crate::model::TeamId;
 
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
-use super::path::{ArchivePath, LEDGER, MANIFEST, STAGING, TABLES, TeamKey, ledger_of};
-use super::publish::is_in_place;
+use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
 use super::reader::TeamReader;
 use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
-use super::store::{Store, StoreError, Verb};
+use super::store::{Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
+use super::vacuum::GRACE_DEFAULT;
 use super::{ArchiveError, Signer, TeamWriter};
 
 /// The version of the format of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
@@ -50,6 +50,7 @@ pub struct Archive {
     id: String,
     signer: SignerInForce,
     snapshot_lines: u64,
+    grace: Duration,
 }
 
 impl fmt::Debug for Archive {
@@ -75,34 +76,45 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::ManifestMissing`] when there is data but no manifest, else as [`Archive::open`].
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
-        if let Some(manifest) = read_manifest(store.as_ref())? {
-            clear_staged_manifest(store.as_ref())?;
+        let has_data = || -> Result<Option<String>, StoreError> {
+            let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
+            Ok(first(LEDGER)?.or(first(TABLES)?))
+        };
+        let found = read_manifest(store.as_ref())?;
+        if let Some(manifest) = found.filter(|_| matches!(has_data(), Ok(Some(_)))) {
             return Ok(Self::of(store, manifest));
         }
-        let _guard = store.lock("archive")?;
-        if let Some(manifest) = read_manifest(store.as_ref())? {
-            drop(_guard);
-            return Ok(Self::of(store, manifest));
-        }
-        for directory in [LEDGER, TABLES] {
-            if let Some(found) = store.list(directory)?.into_iter().next() {
-                return Err(ArchiveError::ManifestMissing { found: found.path });
-            }
-        }
-        let manifest = Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() };
+        let guard = store.lock("archive")?;
+        let manifest = match (read_manifest(store.as_ref())?, has_data()?) {
+            (Some(manifest), _) => manifest,
+            (None, Some(found)) => return Err(ArchiveError::ManifestMissing { found }),
+            (None, None) => Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() },
+        };
+        // Whoever wrote it may have died before it was durable, and the first commit rests on it.
         write_manifest(store.as_ref(), &manifest)?;
-        drop(_guard);
+        drop(guard);
         Ok(Self::of(store, manifest))
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
-        Self { store, id: manifest.id, signer: SignerInForce::default(), snapshot_lines: SNAPSHOT_LINES }
+        let signer = SignerInForce::default();
+        Self { store, id: manifest.id, signer, snapshot_lines: SNAPSHOT_LINES, grace: GRACE_DEFAULT }
     }
 
     /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
     #[must_use]
     pub fn snapshots_every(self, lines: u64) -> Self {
         Self { snapshot_lines: lines, ..self }
+    }
+
+    /// `vacuum` leaves alone for so long what no line names any more; see [`GRACE_MIN`](super::GRACE_MIN).
+    #[must_use]
+    pub fn keeping(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    pub fn grace(&self) -> Duration {
+        self.grace
     }
 
     /// Writers of this archive sign the heads of what they commit.
@@ -137,19 +149,13 @@ impl Archive {
         teams(self.store.as_ref())
     }
 
-    /// A team as it stands now, for reading. A commit whose files are not all in place yet is not seen.
+    /// A team as it stands now, for reading.
     ///
     /// # Errors
     /// When the store fails or the ledger does not check.
     pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
         let replay = replay_for_reading(self.store.as_ref(), &self.id, team)?;
-        let after = replay.state()?;
-        let is_pending = match &replay.last {
-            Some(last) => !is_in_place(self.store.as_ref(), &last.line.body)?,
-            None => false,
-        };
-        let state = if is_pending { replay.before } else { after };
-        Ok(TeamReader::new(Arc::clone(&self.store), state, is_pending, replay.snapshot))
+        Ok(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot))
     }
 
     /// As [`Archive::read`], of many teams: several are read side by side, and handed on in their order.
@@ -180,13 +186,12 @@ impl Archive {
         }))
     }
 
-    /// The team's one writer: what an earlier one left unfinished is finished first.
+    /// The team's one writer. It cuts off a torn line that an earlier writer left.
     ///
     /// # Errors
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        let snapshot_lines = self.snapshot_lines;
-        TeamWriter::open(Arc::clone(&self.store), &self.id, team, self.signer.clone(), snapshot_lines)
+        TeamWriter::open(self, team, self.signer.clone(), self.snapshot_lines)
     }
 }
 
@@ -242,22 +247,8 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
     Ok(Some(manifest))
 }
 
-/// A loss of power in the middle of the manifest's move may leave both of its names.
-fn clear_staged_manifest(store: &dyn Store) -> Result<(), ArchiveError> {
-    let staged = format!("{STAGING}/{MANIFEST}");
-    match store.read(&staged) {
-        Err(e) if e.is_not_found() => Ok(()),
-        _ => Ok(store.remove(&staged)?),
-    }
-}
-
 fn write_manifest(store: &dyn Store, manifest: &Manifest) -> Result<(), ArchiveError> {
-    let staged = format!("{STAGING}/{MANIFEST}");
-    store.remove(&staged)?;
-    let mut file = store.create(&staged)?;
     let mut text = serde_json::to_vec_pretty(manifest).expect("BUG: a manifest has no map with odd keys");
     text.push(b'\n');
-    file.write_all(&text).map_err(|e| StoreError::io(Verb::Write, &staged, e))?;
-    file.finish()?;
-    Ok(store.publish(&staged, MANIFEST)?)
+    Ok(put(store, MANIFEST, &text)?)
 }

@@ -3,7 +3,6 @@
 //! replays everything, and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ use super::ledger::LINE_VERSION;
 use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
 use super::replay::LedgerEnd;
 use super::state::TeamState;
-use super::store::{Listed, Store, StoreError, Verb};
+use super::store::{Listed, Store, StoreError, put};
 use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
 
 /// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise.
@@ -161,14 +160,12 @@ pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), 
     let Some(day) = end.day else { return Ok(()) };
     let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&lengths(store, &key)?, day));
     let path = ArchivePath::Snapshot { team: key.clone(), seq: state.seq }.to_string();
-    store.remove(&path)?;
-    let mut file = store.create(&path)?;
-    file.write_all(&snapshot.encode()).map_err(|e| StoreError::io(Verb::Write, &path, e))?;
-    file.finish()?;
+    put(store, &path, &snapshot.encode())?;
     // What is said to come later is of another history: of an archive that was restored from a copy.
     let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(seq, _)| *seq <= state.seq);
     let surplus = older.len().saturating_sub(KEPT);
-    older[..surplus].iter().chain(&later).try_for_each(|(_, path)| store.remove(path))
+    let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, path)| path.as_str()).collect();
+    store.remove_all(&gone)
 }
 
 /// The newest snapshot that lines follow and that fits the ledger as it is listed: the state, and where its line ends.

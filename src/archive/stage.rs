@@ -1,4 +1,4 @@
-//! The first step of a commit: files under `staging/`, durable, read back and compared before a line may name them.
+//! The first step of a commit: files are durable under their names, read back and compared before a line names them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::thread::{available_parallelism, scope};
 use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
-use crate::model::{EventRow, Instant, LedgerSeq, Stream, TeamId};
+use crate::model::{Digest, EventRow, Instant, Stream, TeamId};
 use crate::planted::{self, Bug};
 
-use super::path::{ArchivePath, DataPath, TeamKey};
+use super::path::{DataPath, TeamKey};
 use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::sessions::SessionsChange;
 use super::store::{Store, StoreError, Verb};
@@ -27,13 +27,12 @@ const THREADS_MAX: usize = 4;
 /// Fewer rows are not worth a thread.
 const ROWS_A_THREAD_MIN: u64 = 4_000;
 
-/// Where files are staged: the team, and the number of the line that is going to name them.
+/// Where the files of a team are written.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub store: &'a dyn Store,
     pub team: &'a TeamId,
     pub key: &'a TeamKey,
-    pub seq: LedgerSeq,
 }
 
 impl Stage<'_> {
@@ -50,14 +49,14 @@ impl Stage<'_> {
             few => few,
         };
         if threads <= 1 {
-            return outputs.into_iter().enumerate().map(|(index, output)| self.write(index, output)).collect();
+            return outputs.into_iter().map(|output| self.write(output)).collect();
         }
         let waiting = Mutex::new(outputs.into_iter().enumerate().collect::<VecDeque<_>>());
         let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let write_some = || {
             let mut written = Vec::new();
             while let Some((index, output)) = take() {
-                written.push((index, self.write(index, output).inspect_err(|_| while take().is_some() {})?));
+                written.push((index, self.write(output).inspect_err(|_| while take().is_some() {})?));
             }
             Ok(written)
         };
@@ -78,28 +77,29 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// When the store fails, an input cannot be read, or the file does not hold exactly the rows that it should.
-    pub fn write(self, index: usize, output: Output) -> Result<FileEntry, ArchiveError> {
-        let path = ArchivePath::Staging { team: self.key.clone(), seq: self.seq, index }.to_string();
+    pub fn write(self, output: Output) -> Result<FileEntry, ArchiveError> {
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let tier = output.tier();
+        let name =
+            |hash: Digest| DataPath { dataset, team: self.key.clone(), role, start, hash: hash.short() }.to_string();
         let (written, meant) = match output.content {
             Content::Encoded { table, .. } | Content::Sessions(SessionsChange { encoded: Some(table), .. }) => {
-                let written = table.write(self.store, &path)?;
-                (written, Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
+                table.write(self.store, &name(table.written().sha256))?;
+                (table.written(), Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
             }
             content => {
-                let mut table = TableWriter::create(self.store, &path, dataset, tier, rows)?;
+                let mut table = TableWriter::create(self.store, dataset, tier, rows)?;
                 let meant = fill(self.store, self.team, &mut table, content)?;
-                (table.finish()?, meant)
+                (table.finish(name)?, meant)
             }
         };
+        let path = name(written.sha256);
         if !planted::is(Bug::NoReadBack) {
             let found = read_back(self.store, &path, dataset, &written, &meant)?;
             compare(&path, found, (rows, meant.digest))?;
         }
-        let place = DataPath { dataset, team: self.key.clone(), role, start, hash: written.sha256.short() };
         Ok(FileEntry {
-            path: place.to_string(),
+            path,
             dataset,
             role,
             rows: written.rows,
@@ -322,8 +322,7 @@ pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, Rows
     if found == expected {
         return Ok(());
     }
-    let say =
-        |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", crate::model::Digest::from(digest));
+    let say = |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", Digest::from(digest));
     Err(ArchiveError::ReadBack { path: path.to_owned(), found: say(found), expected: say(expected) })
 }
 
@@ -359,9 +358,9 @@ mod tests {
             let mut rows: Vec<EventRow> = (0..count).map(row).collect();
             rows.last_mut().unwrap().detail = detail(None);
             let store = MemoryStore::new();
-            let mut table = TableWriter::create(&store, "file", STREAM.into(), Tier::Recent, count).unwrap();
+            let mut table = TableWriter::create(&store, STREAM.into(), Tier::Recent, count).unwrap();
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
-            let written = table.finish().unwrap();
+            let written = table.finish(|_| "file".to_owned()).unwrap();
             let read = |rows: &[EventRow]| {
                 let meant = Meant { rows: Some(batches(rows)), ..Meant::default() };
                 read_back(&store, "file", STREAM.into(), &written, &meant)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::api::{HttpOptions, TokenSource};
-use crate::archive::{LocalStore, VerifyOptions};
+use crate::archive::{GRACE_DEFAULT, LocalStore, VerifyOptions};
 use crate::error::{Error, Exit};
 use crate::pipeline::{FleetRound, InventorySettings, Looks, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
@@ -97,7 +97,7 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let clock = reading::clock();
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
-    let archive = reading::archive(root, &clock)?;
+    let archive = reading::archive(root, GRACE_DEFAULT, &clock)?;
     let source = reading::source(options, &clock)?;
     let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };

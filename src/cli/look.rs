@@ -15,9 +15,6 @@ use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, ViewData, si
 use super::output::OutputArgs;
 use super::{limits, signals};
 
-/// A writer may replace files between our look at the ledger and the engine's look at the files: then we look again.
-pub const LOOKS_MAX: u32 = 5;
-
 /// The archive's directory, absolute.
 ///
 /// # Errors
@@ -38,7 +35,7 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
             "{}: no archive is here: `annals sync` makes one, and --archive names another place",
             root.display()
         ))),
-        other => Ok(other?),
+        other => Ok(other?.keeping(config.grace)),
     }
 }
 
@@ -83,10 +80,6 @@ fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Res
     let place = utf8(&root)?;
     let teams: Vec<TeamId> = archive.teams()?.into_iter().filter(keeps).collect();
     archive.read_each(&teams, |reader| {
-        if reader.is_pending() {
-            let team = &reader.state().team_id;
-            tracing::info!("team {team}: the last commit is not published yet; this is the archive before it");
-        }
         data.add_state(place, reader.state());
         if is_named {
             data.names.put_archived(&archive, reader.state());
@@ -121,46 +114,17 @@ pub fn answer_named(config: &Config, sql: &str, output: &OutputArgs) -> Result<(
 
 fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
-    consistently(
-        || look(config, is_named, &|_| true),
-        |data, begun| {
-            let mut tally = Tally::default();
-            let answered = output.rows(|out, look| {
-                let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
-                let _running = guard.running(engine.interrupter());
-                let mut sink = Watched { inner: sink_for(output.format(), out, look), tally: &mut tally };
-                match is_named {
-                    true => engine.query(sql, &mut Named::new(&mut sink, &engine.data().names))?,
-                    false => engine.query(sql, &mut sink)?,
-                }
-                Ok(())
-            });
-            *begun = tally.begun;
-            answered
-        },
-    )
-}
-
-/// Lets `ask` ask one look at the archive, as `look` takes it; again with another look where a commit took files away meanwhile, unless
-/// `ask` has noted by then that output was begun.
-///
-/// # Errors
-/// When there is no archive, and those of `ask`.
-pub fn consistently<T>(
-    look: impl Fn() -> Result<ViewData, Error>,
-    mut ask: impl FnMut(ViewData, &mut bool) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let mut looks = 0;
-    loop {
-        looks += 1;
-        let data = look()?;
-        let mut begun = false;
-        match ask(data.clone(), &mut begun) {
-            Err(Error::Report(ReportError::Engine(_)))
-                if !begun && looks < LOOKS_MAX && look()?.files != data.files => {}
-            other => return other,
+    let data = look(config, is_named, &|_| true)?;
+    output.rows(|out, look| {
+        let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
+        let _running = guard.running(engine.interrupter());
+        let mut sink = sink_for(output.format(), out, look);
+        match is_named {
+            true => engine.query(sql, &mut Named::new(sink.as_mut(), &engine.data().names))?,
+            false => engine.query(sql, sink.as_mut())?,
         }
-    }
+        Ok(())
+    })
 }
 
 /// What is known of an answer while it is made.

@@ -31,6 +31,7 @@ mod status;
 mod sync;
 mod teams;
 mod terminal;
+mod vacuum;
 mod verify;
 mod visitor;
 
@@ -74,6 +75,7 @@ enum Command {
     Quarantine(quarantine::QuarantineArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Vacuum(vacuum::VacuumArgs),
     Anchor(anchor::AnchorArgs),
     Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
@@ -103,6 +105,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Quarantine(args) => quarantine::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),
+        Command::Vacuum(args) => vacuum::run(global, &args),
         Command::Anchor(args) => anchor::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, Listener, Notice, Pause, RetryPolicy, Retrying};
 use crate::archive::{Archive, LocalStore, SecretKey, Signer};
@@ -69,13 +70,14 @@ fn speaker(address: String) -> Listener {
     })
 }
 
-/// The archive at `root`, made if there is none.
+/// The archive at `root`, made if there is none. `vacuum` keeps to its `grace`.
 ///
 /// # Errors
 /// When it cannot be opened or made.
-pub fn archive(root: &Path, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
+pub fn archive(root: &Path, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
     Archive::open_or_create(Arc::new(LocalStore::new(root)), new_id)
+        .map(|archive| archive.keeping(grace))
         .map_err(|source| Error::ArchiveAt { root: root.to_owned(), source })
 }
 

@@ -116,7 +116,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         commands,
     };
     let signer = reading::signer(&running.config)?;
-    let archive = Arc::new(reading::archive(&root, &running.clock)?.signed_by(signer));
+    let archive = Arc::new(reading::archive(&root, running.config.grace, &running.clock)?.signed_by(signer));
     let _lock = lock::take(&archive, running.config.shard)?;
     running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;

@@ -103,7 +103,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         settings.teams = teams::own(asked, settings.shard)?;
     }
     let root = look::root(&config)?;
-    let archive = reading::archive(&root, &clock)?.signed_by(reading::signer(&config)?);
+    let archive = reading::archive(&root, config.grace, &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?

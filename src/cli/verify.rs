@@ -79,7 +79,7 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
         ([], Some(configured)) => vec![key_of("signing.public_key", configured)?],
         (given, _) => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
     };
-    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()) })
+    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()), grace: config.grace })
 }
 
 /// A hash, the text of heads, or a file that holds one or the other.
@@ -123,8 +123,9 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
         None => "found no commit that checks".to_owned(),
     };
     let _ = writeln!(text, "asked for the whole archive, {found}");
-    let pending = if report.pending > 0 { format!(", {} files pending", report.pending) } else { String::new() };
-    let _ = writeln!(text, "commits {}, files {}, rows {}{pending}", report.commits, report.files, report.rows);
+    let left = [(report.retired, "retired"), (report.unnamed, "unnamed")].into_iter().filter(|(files, _)| *files > 0);
+    let left: String = left.map(|(files, kind)| format!(", {files} files {kind}")).collect();
+    let _ = writeln!(text, "commits {}, files {}, rows {}{left}", report.commits, report.files, report.rows);
     for team in &report.teams {
         let _ = writeln!(text, "{}", printable(&team_line(team, names)));
     }

@@ -46,11 +46,18 @@ pub(super) struct Fleet {
     pub shard: Option<String>,
 }
 
-/// For whom the archive's files are.
-#[derive(Debug, Default, Deserialize)]
+/// For whom the archive's files are, and how long those stay that no ledger line names any more.
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub group_readable: bool,
+    pub grace: String,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { group_readable: false, grace: "1d".into() }
+    }
 }
 
 /// Who vouches for the archive: keys that do not stand in it.

@@ -22,6 +22,8 @@ const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
 const POINTS_MAX: usize = 256;
 /// The computers are listed so often, while activity tells what becomes of them.
 const LIST_EVERY: Duration = Duration::from_secs(3600);
+/// The team's files are vacuumed so often: each vacuum reads the whole ledger.
+const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// Activity that was read no longer ago than this has told of every removal that matters.
 const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
 
@@ -43,6 +45,7 @@ struct Held {
     /// A computer was removed and activity did not tell.
     is_activity_silent: bool,
     restless: BTreeMap<Stream, Restless>,
+    vacuumed: Option<Duration>,
 }
 
 #[derive(Clone, Copy)]
@@ -174,6 +177,17 @@ impl TeamMemory {
         let is_due = held.looked_ahead.get(&stream).is_none_or(|last| now.saturating_sub(*last) >= LOOK_AHEAD_EVERY);
         if is_due {
             held.looked_ahead.insert(stream, now);
+        }
+        is_due
+    }
+
+    /// Whether it is time to vacuum the team's files; taken for done.
+    pub fn is_vacuum_due(&self) -> bool {
+        let now = self.clock.monotonic();
+        let mut held = self.held();
+        let is_due = held.vacuumed.is_none_or(|last| now.saturating_sub(last) >= VACUUM_EVERY);
+        if is_due {
+            held.vacuumed = Some(now);
         }
         is_due
     }

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, TeamWriter, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -76,12 +76,25 @@ pub async fn read_team(ctx: &TeamContext) -> TeamRound {
     if kept.is_ok() && is_readable {
         kept = catch_up(ctx).await;
     }
+    if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
+        kept = vacuum(ctx).await;
+    }
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
     (round.committed, round.left) = (ctx.totals(), ctx.left.all());
     remember(ctx).await;
     round
+}
+
+/// Removes files that no ledger line names any more.
+async fn vacuum(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    let found = ctx.with_writer(TeamWriter::vacuum).await?;
+    if !found.expired.is_empty() {
+        let (team, files) = (&ctx.team, found.expired.len());
+        tracing::debug!(%team, files, "vacuumed files that no ledger line names any more");
+    }
+    Ok(())
 }
 
 /// What later runs of this process should know.

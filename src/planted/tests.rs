@@ -30,9 +30,9 @@ const CAUGHT: [(Bug, &[Fault]); 26] = [
     (Bug::RejectsForgotten, &[Fault::OddNumbers]),
     (Bug::SessionsForgotten, &[]),
     (Bug::NoReadBack, &[Fault::BitFlip]),
-    (Bug::NoRollForward, &[Fault::CrashInPublish]),
     (Bug::TornLineKept, &[Fault::PowerLoss]),
-    (Bug::RemovesFirst, &[Fault::PowerLoss, Fault::CompactionCrash]),
+    (Bug::RemovesAtOnce, &[]),
+    (Bug::VacuumWithoutGrace, &[]),
     (Bug::SnapshotAhead, &[]),
     (Bug::SnapshotUnchecked, &[Fault::BitFlip]),
 ];

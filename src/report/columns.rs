@@ -171,7 +171,7 @@ const ARCHIVE_FILES: [Column; 10] = [
 const VERIFICATION: [Column; 4] = [text("team_id"), text("code"), text("subject"), text("detail")];
 
 /// What `verify` says of the whole: one row. A good one is as the ledger says.
-const VERIFICATION_VERDICT: [Column; 10] = [
+const VERIFICATION_VERDICT: [Column; 11] = [
     flag("clean"),
     text("verdict"),
     count("files"),
@@ -180,7 +180,8 @@ const VERIFICATION_VERDICT: [Column; 10] = [
     count("rows_good"),
     count("lines"),
     count("lines_good"),
-    count("pending"),
+    count("retired"),
+    count("unnamed"),
     count("faults"),
 ];
 

@@ -159,7 +159,8 @@ fn verdict_values(report: &VerifyReport) -> Value {
         "rows_good": report.rows.good,
         "lines": report.commits.total,
         "lines_good": report.commits.good,
-        "pending": report.pending,
+        "retired": report.retired,
+        "unnamed": report.unnamed,
         "faults": report.faults.len(),
     })
 }

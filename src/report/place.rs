@@ -77,8 +77,7 @@ impl Place {
         Ok(self.look(teams, known)?.0)
     }
 
-    /// [`Place::data`], and how far the ledgers reached before it was read; `None` where the last commit of one was not to be
-    /// seen yet, so that more will be seen though the ledger stays as it is.
+    /// [`Place::data`], and how far the ledgers reached before it was read.
     ///
     /// # Errors
     /// As [`Place::data`].
@@ -86,8 +85,8 @@ impl Place {
         &self,
         teams: &[TeamId],
         known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
-    ) -> Result<(ViewData, Option<Extents>), ReportError> {
-        let mut extents = Some(self.extents(teams)?);
+    ) -> Result<(ViewData, Extents), ReportError> {
+        let extents = self.extents(teams)?;
         let mut data = ViewData { archive: Some(self.archive.clone()), ..ViewData::default() };
         for team in teams {
             let mut add = |state: &TeamState| {
@@ -95,9 +94,7 @@ impl Place {
                 data.names.put_archived(&self.archive, state);
             };
             if !known(team, &mut add) {
-                let reader = self.archive.read(team).map_err(failed)?;
-                add(reader.state());
-                extents = extents.filter(|_| !reader.is_pending());
+                add(self.archive.read(team).map_err(failed)?.state());
             }
         }
         Ok((data, extents))

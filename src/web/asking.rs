@@ -24,8 +24,6 @@ const IDLE_MAX: usize = 4;
 /// After so long it is seen whether a look is still one, whatever the daemon knows: `review sign` and the daemons of other
 /// shards commit beside it.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
-/// A commit may replace files between our look at the ledger and the engine's look at the files: then we look again.
-pub const LOOKS_MAX: u32 = 5;
 /// A stop that falls between two statements of a question is lost: it is repeated.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// More teams than this are not asked together.
@@ -70,7 +68,7 @@ struct Look {
     at: Duration,
     data: Arc<ViewData>,
     /// How far the ledgers reached; `None` where a look must be taken anew when it is old.
-    extents: Option<Extents>,
+    extents: Extents,
     /// Each over a part of the look.
     idle: Vec<(Needs, Engine)>,
 }
@@ -133,16 +131,6 @@ impl Asking {
         check_together(&teams)?;
         let shared = self.shared.clone();
         Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
-    }
-
-    /// Whether a commit has replaced files since that look at `teams`, which is then forgotten.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
-    pub async fn has_changed(&self, teams: Vec<TeamId>, data: Arc<ViewData>) -> Result<bool, Problem> {
-        let shared = self.shared.clone();
-        let changed = tokio::task::spawn_blocking(move || shared.has_changed(&teams, &data)).await;
-        Ok(changed.map_err(|_| broken())??)
     }
 
     /// Answers `question`, which needs no more than `needs`, over `teams` within `time`.
@@ -211,27 +199,15 @@ impl Shared {
         stop: &Stop,
         question: &impl Fn(&mut Engine) -> Result<T, ReportError>,
     ) -> Result<T, ReportError> {
-        let mut looks = 0;
-        loop {
-            looks += 1;
-            let data = self.look(teams)?;
-            let mut engine = match self.engine(teams, needs, &data) {
-                Err(ReportError::Engine(_)) if looks < LOOKS_MAX && self.has_changed(teams, &data)? => continue,
-                other => other?,
-            };
-            stop.watch(engine.interrupter());
-            if stop.is_asked() {
-                return Err(ReportError::Interrupted);
-            }
-            match question(&mut engine) {
-                Err(ReportError::Engine(_)) if looks < LOOKS_MAX && self.has_changed(teams, &data)? => {}
-                Ok(answer) => {
-                    self.put_back(teams, needs, &data, engine);
-                    return Ok(answer);
-                }
-                Err(error) => return Err(error),
-            }
+        let data = self.look(teams)?;
+        let mut engine = self.engine(teams, needs, &data)?;
+        stop.watch(engine.interrupter());
+        if stop.is_asked() {
+            return Err(ReportError::Interrupted);
         }
+        let answer = question(&mut engine)?;
+        self.put_back(teams, needs, &data, engine);
+        Ok(answer)
     }
 
     /// A look that is not older than what the daemon has committed.
@@ -268,7 +244,7 @@ impl Shared {
         if now.saturating_sub(at) < LOOK_AGE_MAX {
             return Ok(Some(data));
         }
-        let is_current = extents.is_some() && extents == Some(self.place.extents(teams)?);
+        let is_current = extents == self.place.extents(teams)?;
         let mut kept = lock(&self.kept);
         match kept.of(teams, &data) {
             Some(look) if is_current => look.at = now,
@@ -276,10 +252,6 @@ impl Shared {
             None => {}
         }
         Ok(is_current.then_some(data))
-    }
-
-    fn read(&self, teams: &[TeamId]) -> Result<ViewData, ReportError> {
-        self.place.data(teams, |team, look| self.live.look(team, look))
     }
 
     fn engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>) -> Result<Engine, ReportError> {
@@ -299,12 +271,6 @@ impl Shared {
             }
             look.idle.push((needs.clone(), engine));
         }
-    }
-
-    /// Whether a commit has replaced files since that look, which is then forgotten.
-    fn has_changed(&self, teams: &[TeamId], data: &Arc<ViewData>) -> Result<bool, ReportError> {
-        lock(&self.kept).looks.retain(|look| !Arc::ptr_eq(&look.data, data));
-        Ok(self.read(teams)?.files != data.files)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod excuses;
 pub mod faults;
 #[path = "../awkward/habits.rs"]
 pub mod habits;
+pub mod laws;
 #[path = "../common/naive_sessions.rs"]
 pub mod naive_sessions;
 pub mod oracle;

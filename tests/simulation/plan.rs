@@ -51,7 +51,7 @@ pub enum End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadly {
     Any,
-    Publish,
+    Append,
     Remove,
     /// Whatever is done to a snapshot.
     Snapshot,

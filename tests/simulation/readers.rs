@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::archive::{
     Archive, ArchivePath, Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, TeamKey, TeamState,
 };
-use annals::model::{Digest, LedgerSeq, TeamId};
+use annals::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::faults::{Coverage, Fault, Rare};
 
@@ -37,11 +37,11 @@ pub struct Readers {
 }
 
 /// What a reader sees of a team, and the snapshot that it went on from.
-type Seen = Result<(TeamState, bool, Option<LedgerSeq>), String>;
+type Seen = Result<(TeamState, Option<LedgerSeq>), String>;
 
 fn seen(store: impl Store + 'static, team: &TeamId) -> Seen {
     let reader = Archive::open(Arc::new(store)).and_then(|archive| archive.read(team)).map_err(|e| e.to_string())?;
-    Ok((reader.state().clone(), reader.is_pending(), reader.snapshot()))
+    Ok((reader.state().clone(), reader.snapshot()))
 }
 
 impl Readers {
@@ -114,14 +114,14 @@ fn without(files: &MemoryStore, is_left_out: impl Fn(&str) -> bool) -> MemorySto
 /// What a reader sees is what one sees who has the whole ledger alone.
 fn agree(what: &str, team: &TeamId, seen: &Seen, whole: &Seen, notes: &mut Notes<'_>) {
     match (seen, whole) {
-        (Ok(seen), Ok(whole)) if (&seen.0, seen.1) == (&whole.0, whole.1) => {
-            if seen.2.is_some() {
+        (Ok(seen), Ok(whole)) if seen.0 == whole.0 => {
+            if seen.1.is_some() {
                 notes.coverage.rare(Rare::SnapshotRead, notes.seed);
             }
         }
         (Ok(seen), Ok(whole)) => notes.broken.push(format!(
             "I6: {what}: a reader of {team} that goes on from {:?} stands at {}, the whole ledger at {}",
-            seen.2, seen.0.seq, whole.0.seq
+            seen.1, seen.0.seq, whole.0.seq
         )),
         (seen, whole) => {
             let told = |seen: &Seen| seen.as_ref().err().cloned();
@@ -134,7 +134,7 @@ fn as_it_stands(files: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
     let found = seen(files.clone(), team);
     let whole = seen(without(files, |path| path.starts_with(SNAPSHOTS)), team);
     agree("as it stands", team, &found, &whole, notes);
-    let used = found.ok().and_then(|(_, _, used)| used);
+    let used = found.ok().and_then(|(_, used)| used);
     let newer = held(files, team).into_iter().filter(|(seq, _)| used.is_none_or(|used| *seq > used));
     if newer.into_iter().any(|(_, is_whole)| !is_whole) {
         notes.coverage.rare(Rare::SnapshotTorn, notes.seed);
@@ -195,8 +195,8 @@ struct Lagging {
 }
 
 impl Store for Lagging {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.files.create(path)
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.files.create()
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -207,12 +207,8 @@ impl Store for Lagging {
         self.listed.list(directory)
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.files.publish(from, to)
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.files.remove(path)
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.files.remove_all(paths)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -221,5 +217,9 @@ impl Store for Lagging {
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.files.lock(name)
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.files.now()
     }
 }

@@ -86,8 +86,8 @@ fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
             Fault::Crash => End::Killed,
             Fault::PowerLoss => power(Deadly::Any, draw.below(60), true),
             Fault::KilledInRecovery => power(Deadly::Any, draw.below(30), draw.is(50)),
-            Fault::CrashInPublish => power(Deadly::Publish, draw.below(3), false),
-            Fault::CompactionCrash => power(Deadly::Remove, draw.below(3), false),
+            Fault::CrashBeforeLine => power(Deadly::Append, draw.below(3), false),
+            Fault::VacuumCrash => power(Deadly::Remove, draw.below(3), false),
             // Restarts belong to life: no fault.
             Fault::LateWithinLag | Fault::Bounds | Fault::OddSessions => End::Stopped,
             _ => return,

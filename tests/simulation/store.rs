@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use annals::archive::{Blob, FaultyStore, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
+use annals::model::Instant;
 use bytes::Bytes;
 
 use super::clock::SimClock;
 use super::draw::Draw;
 use super::faults::{Coverage, Fault, Rare};
+use super::laws::{StoreLaws, content, store_time};
 use super::plan::{Deadly, Plan};
 use super::readers::{Notes, Readers, SNAPSHOTS};
 use super::trace::Trace;
@@ -32,13 +34,12 @@ pub struct Remembered {
     chance: Draw,
     /// Ledger files as they were acknowledged.
     pub acknowledged: BTreeMap<String, Bytes>,
-    /// Sealed files as they were acknowledged.
-    sealed: BTreeMap<String, Bytes>,
+    laws: StoreLaws,
+    /// Scratch files that dead processes left.
+    scratch: u64,
     /// Power goes in the verb of this kind, so many later; whether what is under way is torn.
     pub deadly: Option<(Deadly, u64, bool)>,
     pub is_dead: bool,
-    /// The last append found its bytes there already: a writer is being opened.
-    is_recovering: bool,
     readers: Readers,
 }
 
@@ -50,10 +51,10 @@ impl Disk {
             failures: Vec::new(),
             chance: Draw::of(plan.seed, "disk"),
             acknowledged: BTreeMap::new(),
-            sealed: BTreeMap::new(),
+            laws: StoreLaws::default(),
+            scratch: 0,
             deadly: None,
             is_dead: false,
-            is_recovering: false,
             readers: Readers::default(),
         };
         Arc::new(Self { plan, clock, trace, inner: Mutex::new(inner) })
@@ -63,21 +64,17 @@ impl Disk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every acknowledged line stands, and every sealed file is as it was.
+    /// Every acknowledged line stands, and every file that lines name.
     pub fn check(&self, files: &MemoryStore) -> Vec<String> {
         let inner = self.inner();
         let mut broken = Vec::new();
-        let content = |path: &str| files.read(path).ok().and_then(|blob| blob.to_bytes().ok()).unwrap_or_default();
+        let content = |path: &str| content(files, path).unwrap_or_default();
         for (path, bytes) in &inner.acknowledged {
             if !content(path).starts_with(bytes) {
                 broken.push(format!("I6: {path} does not begin with the {} bytes that were acknowledged", bytes.len()));
             }
         }
-        for (path, bytes) in &inner.sealed {
-            if content(path) != *bytes {
-                broken.push(format!("I7: {path} was sealed, and has changed"));
-            }
-        }
+        broken.extend(inner.laws.check(files));
         broken
     }
 }
@@ -105,7 +102,6 @@ enum Act {
     Sync,
     Read,
     List,
-    Publish,
     Remove,
     Append,
 }
@@ -130,6 +126,7 @@ enum Fate {
 impl SimStore {
     fn fate(&self, act: Act, path: &str) -> Fate {
         let now = self.disk.clock.truth();
+        self.files.set_now(store_time(now, self.disk.plan.seed));
         let mut inner = self.disk.inner();
         if inner.is_dead {
             return Fate::Dead;
@@ -149,7 +146,7 @@ impl SimStore {
         if let Some((deadly, after, is_torn)) = inner.deadly {
             let is_it = match deadly {
                 Deadly::Any => true,
-                Deadly::Publish => act == Act::Publish,
+                Deadly::Append => act == Act::Append,
                 Deadly::Remove => act == Act::Remove,
                 Deadly::Snapshot => path.starts_with(SNAPSHOTS),
             };
@@ -170,7 +167,7 @@ impl SimStore {
                 (Fault::DiskErrors, _) => Fate::Failed,
                 (Fault::AppendButDone, Act::Append) => Fate::FailedButDone,
                 (Fault::WriteFails, Act::Write | Act::Sync) => Fate::Failed,
-                (Fault::BitFlip, Act::Write) => Fate::Flipped,
+                (Fault::BitFlip, Act::Write | Act::Sync) => Fate::Flipped,
                 _ => continue,
             };
             if spell.percent == 100 || inner.chance.is(spell.percent) {
@@ -204,10 +201,6 @@ impl SimStore {
         self.disk.inner().coverage.rare(state, seed);
     }
 
-    fn content(&self, path: &str) -> Bytes {
-        self.files.read(path).ok().and_then(|blob| blob.to_bytes().ok()).unwrap_or_default()
-    }
-
     fn tear(&self, path: &str, kept: &[u8], bytes: &[u8], how: u64) {
         let part = bytes.len() / 2;
         let torn = match how {
@@ -217,13 +210,6 @@ impl SimStore {
             _ => [kept, &vec![0; bytes.len()]].concat(),
         };
         self.files.tamper(path, Some(torn.into()));
-    }
-
-    /// A file that is sealed never changes: months of events.
-    fn is_sealed(path: &str) -> bool {
-        let is_of_events =
-            ["activity", "connections", "billing"].iter().any(|of| path.starts_with(&format!("tables/{of}/")));
-        is_of_events && ["-day-", "-month-", "-amendment-"].iter().any(|role| path.contains(role))
     }
 }
 
@@ -235,9 +221,9 @@ fn failed(path: &str, undone: bool) -> StoreError {
 }
 
 impl Store for SimStore {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        let inner = self.run(Act::Create, path, || self.files.create(path))?;
-        Ok(Box::new(SimWriter { store: self.clone(), inner: Some(inner), path: path.to_owned(), content: Vec::new() }))
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.run(Act::Create, NAMELESS, || self.files.create())?;
+        Ok(Box::new(SimWriter { store: self.clone(), inner: Some(inner), content: Vec::new(), is_flipped: false }))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -248,27 +234,16 @@ impl Store for SimStore {
         self.run(Act::List, directory, || self.files.list(directory))
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        if self.disk.inner().is_recovering && self.files.read(from).is_ok() {
-            self.rare(Rare::RollForward);
-        }
-        self.run(Act::Publish, to, || self.files.publish(from, to))?;
-        let content = self.content(to);
-        let mut inner = self.disk.inner();
-        if Self::is_sealed(to) {
-            let before = inner.sealed.insert(to.to_owned(), content.clone());
-            if before.is_some_and(|before| before != content) {
-                inner.broken.push(format!("I7: {to} was sealed, and is written again"));
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        for path in paths {
+            {
+                let mut inner = self.disk.inner();
+                let Remembered { laws, coverage, broken, .. } = &mut *inner;
+                broken.extend(laws.remove(&self.files, path, coverage, self.disk.plan.seed));
             }
+            self.run(Act::Remove, path, || self.files.remove(path))?;
         }
         Ok(())
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        if Self::is_sealed(path) {
-            self.disk.inner().broken.push(format!("I7: {path} is sealed, and is taken away"));
-        }
-        self.run(Act::Remove, path, || self.files.remove(path))
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -276,7 +251,7 @@ impl Store for SimStore {
             self.rare(Rare::TornLine);
         }
         let fate = self.fate(Act::Append, path);
-        let before = self.content(path);
+        let before = content(&self.files, path).unwrap_or_default();
         if let Fate::Dies(how) = fate {
             let kept = before.get(..usize::try_from(tail.keep).unwrap()).unwrap_or_default().to_vec();
             self.tear(path, &kept, bytes, how);
@@ -290,9 +265,10 @@ impl Store for SimStore {
             Fate::Refused => return Err(failed(path, true)),
             Fate::Failed | Fate::Dies(_) | Fate::Dead => return Err(failed(path, false)),
         }
-        let content = self.content(path);
+        let content = content(&self.files, path).unwrap_or_default();
         let mut inner = self.disk.inner();
-        inner.is_recovering = content == before;
+        let Remembered { laws, broken, .. } = &mut *inner;
+        laws.follow(&self.files, path, broken);
         let acknowledged = inner.acknowledged.insert(path.to_owned(), content.clone());
         if acknowledged.is_some_and(|acknowledged| !content.starts_with(&acknowledged)) {
             inner.broken.push(format!("I6: {path} does not go on from what was acknowledged"));
@@ -307,27 +283,35 @@ impl Store for SimStore {
         }
         guard
     }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.files.set_now(store_time(self.disk.clock.truth(), self.disk.plan.seed));
+        self.files.now()
+    }
 }
+
+/// What the trace calls a file that has no name yet.
+const NAMELESS: &str = "a new file";
 
 struct SimWriter {
     store: SimStore,
     inner: Option<Box<dyn FileWriter>>,
-    path: String,
     content: Vec<u8>,
+    is_flipped: bool,
 }
 
 impl Write for SimWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let fate = self.store.fate(Act::Write, &self.path);
+        let fate = self.store.fate(Act::Write, NAMELESS);
         let error = || io::Error::other("as the simulation wants");
-        let inner = self.inner.as_mut().expect("it is written before it is finished");
+        self.inner.as_ref().expect("it is written before it is finished");
         match fate {
-            Fate::Done => inner.write_all(buffer)?,
+            Fate::Done => self.content.extend_from_slice(buffer),
             Fate::Flipped => {
-                let mut flipped = buffer.to_vec();
-                let at = flipped.len() / 2;
-                flipped.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 4);
-                inner.write_all(&flipped)?;
+                self.content.extend_from_slice(buffer);
+                let at = self.content.len() - buffer.len().div_ceil(2);
+                self.content[at] ^= 4;
+                self.is_flipped = true;
             }
             fate => {
                 if matches!(fate, Fate::Dies(_)) {
@@ -336,7 +320,6 @@ impl Write for SimWriter {
                 return Err(error());
             }
         }
-        self.content.extend_from_slice(buffer);
         Ok(buffer.len())
     }
 
@@ -346,34 +329,44 @@ impl Write for SimWriter {
 }
 
 impl FileWriter for SimWriter {
-    fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
-        let inner = self.inner.take().expect("a file is finished once");
-        let (store, path) = (self.store.clone(), self.path.clone());
-        let done = match store.fate(Act::Sync, &path) {
-            Fate::Dies(how) => {
-                store.tear(&path, &[], &self.content, how);
-                Err(failed(&path, false))
-            }
-            Fate::Failed | Fate::Refused | Fate::Dead => Err(failed(&path, false)),
-            Fate::FailedButDone => inner.finish().and_then(|()| Err(failed(&path, false))),
-            Fate::Done | Fate::Flipped => inner.finish(),
+    fn finish(mut self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let mut inner = self.inner.take().expect("a file is finished once");
+        let store = self.store.clone();
+        let fate = store.fate(Act::Sync, path);
+        if fate == Fate::Flipped {
+            let at = self.content.len() / 2;
+            self.content[at] ^= 4;
+        }
+        if path.starts_with(SNAPSHOTS) && self.is_flipped {
+            store.disk.inner().readers.expect();
+        }
+        let place = |content: &[u8]| {
+            inner.write_all(content).expect("memory takes what it is given");
+            inner.finish(path)
+        };
+        let done = match fate {
+            Fate::Done | Fate::Flipped => place(&self.content),
+            Fate::FailedButDone => place(&self.content).and_then(|()| Err(failed(path, false))),
+            Fate::Dies(how) if how % 2 == 1 => place(&self.content).and_then(|()| Err(failed(path, false))),
+            Fate::Dies(_) | Fate::Failed | Fate::Refused | Fate::Dead => Err(failed(path, false)),
         };
         if path.starts_with(SNAPSHOTS) && store.disk.inner().readers.is_due() {
-            store.disk.look(&store.files, Some(&path));
+            store.disk.look(&store.files, Some(path));
         }
         done
     }
 }
 
 impl Drop for SimWriter {
-    /// What was not synced when the power went.
+    /// What was not finished when the power went.
     fn drop(&mut self) {
         if self.inner.is_some() && self.store.disk.inner().is_dead {
-            let how = self.store.disk.inner().chance.below(4);
-            self.store.tear(&self.path, &[], &self.content, how);
-            if self.path.starts_with("staging/") {
-                self.store.rare(Rare::Litter);
-            }
+            let (how, path) = {
+                let mut inner = self.store.disk.inner();
+                inner.scratch += 1;
+                (inner.chance.below(4), format!("scratch/{}", inner.scratch))
+            };
+            self.store.tear(&path, &[], &self.content, how);
         }
     }
 }

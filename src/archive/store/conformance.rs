@@ -7,9 +7,7 @@ use bytes::Bytes;
 use super::*;
 
 fn put(store: &dyn Store, path: &str, content: &[u8]) {
-    let mut file = store.create(path).unwrap();
-    file.write_all(content).unwrap();
-    file.finish().unwrap();
+    super::put(store, path, content).unwrap();
 }
 
 fn get(store: &dyn Store, path: &str) -> Option<Bytes> {
@@ -26,17 +24,35 @@ fn paths(store: &dyn Store, directory: &str) -> Vec<String> {
     store.list(directory).unwrap().into_iter().map(|entry| entry.path).collect()
 }
 
-fn files_are_written_once_and_read_anywhere(store: &dyn Store) {
-    assert_eq!(get(store, "staging/a"), None);
-    put(store, "staging/a", b"0123456789");
-    let blob = store.read("staging/a").unwrap();
+fn a_file_has_no_name_before_it_is_finished(store: &dyn Store) {
+    assert_eq!(get(store, "t/a"), None);
+    let mut file = store.create().unwrap();
+    file.write_all(b"01234").unwrap();
+    file.write_all(b"56789").unwrap();
+    assert_eq!((get(store, "t/a"), paths(store, "t")), (None, vec![]));
+    file.finish("t/a").unwrap();
+    let blob = store.read("t/a").unwrap();
     assert_eq!((blob.size(), blob.digest().unwrap()), (10, crate::model::Digest::of(b"0123456789")));
     let mut rest = String::new();
     blob.reader(7).read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "789");
-    assert!(matches!(store.create("staging/a").err(), Some(StoreError::Exists { .. })));
-    assert!(matches!(store.read("staging").err(), Some(StoreError::NotFound { .. } | StoreError::Irregular { .. })));
-    store.remove("staging/a").unwrap();
+    assert!(matches!(store.read("t").err(), Some(StoreError::NotFound { .. } | StoreError::Irregular { .. })));
+    let mut dropped = store.create().unwrap();
+    dropped.write_all(b"nothing").unwrap();
+    drop(dropped);
+    assert_eq!(paths(store, ""), ["t/a"]);
+}
+
+fn a_file_is_replaced_as_a_whole(store: &dyn Store) {
+    put(store, "t/a", b"content");
+    let before = store.read("t/a").unwrap();
+    put(store, "t/a", b"more content");
+    assert_eq!(get(store, "t/a"), Some("more content".into()));
+    assert_eq!(before.to_bytes().unwrap(), "content", "who reads the old one goes on with it");
+    let [listed] = store.list("t").unwrap().try_into().unwrap();
+    let now = store.now().unwrap();
+    let age = now.since(listed.modified).max(listed.modified.since(now));
+    assert!(age < std::time::Duration::from_secs(600), "{age:?} by the store's own clock");
 }
 
 fn listing_is_deep_sorted_and_by_directory(store: &dyn Store) {
@@ -45,55 +61,31 @@ fn listing_is_deep_sorted_and_by_directory(store: &dyn Store) {
     }
     assert_eq!(paths(store, "b"), ["b/x=1/1", "b/x=1/2", "b/y"]);
     assert_eq!(paths(store, "nowhere"), Vec::<String>::new());
-    assert_eq!(store.list("bb").unwrap(), [Listed { path: "bb/z".to_owned(), bytes: 4, irregular: None }]);
+    let [listed] = store.list("bb").unwrap().try_into().unwrap();
+    assert_eq!((listed.path.as_str(), listed.bytes, listed.irregular), ("bb/z", 4, None));
     let _guard = store.lock("listed").unwrap();
     assert_eq!(paths(store, ""), ["b/x=1/1", "b/x=1/2", "b/y", "bb/z"]);
 }
 
-fn publishing_and_removing_may_be_repeated(store: &dyn Store) {
-    put(store, "staging/t=1/f", b"content");
-    for _ in 0..2 {
-        store.publish("staging/t=1/f", "tables/d/t=1/f").unwrap();
-        assert_eq!((get(store, "staging/t=1/f"), get(store, "tables/d/t=1/f")), (None, Some("content".into())));
-    }
-    put(store, "staging/t=1/f", b"again");
-    store.publish("staging/t=1/f", "tables/d/t=1/f").unwrap();
-    assert_eq!(get(store, "tables/d/t=1/f"), Some("again".into()));
-    let missing = store.publish("staging/t=1/no", "tables/d/t=1/no").unwrap_err();
-    assert!(missing.is_not_found() && missing.to_string().contains("tables/d/t=1/no"), "{missing}");
-    for _ in 0..2 {
-        store.remove("tables/d/t=1/f").unwrap();
-        assert_eq!(get(store, "tables/d/t=1/f"), None);
-    }
-}
-
-fn several_are_published_and_removed_at_once(store: &dyn Store) {
-    let moves = [("s/t=1/1", "d/t=1/a=1/1"), ("s/t=1/2", "d/t=1/a=2/2"), ("s/t=1/3", "d/t=1/a=2/3")];
-    let staged: Vec<&str> = moves.iter().map(|(from, _)| *from).collect();
-    let placed: Vec<&str> = moves.iter().map(|(_, to)| *to).collect();
-    for path in &staged[..2] {
+fn removing_may_be_repeated(store: &dyn Store) {
+    for path in ["d/t=1/a=1/1", "d/t=1/a=2/2", "d/t=1/a=2/3"] {
         put(store, path, path.as_bytes());
     }
-    let missing = store.publish_all(&moves).unwrap_err();
-    assert!(missing.is_not_found() && missing.to_string().contains(placed[2]), "{missing}");
-    put(store, staged[2], staged[2].as_bytes());
     for _ in 0..2 {
-        store.publish_all(&moves).unwrap();
-        let found = moves.map(|(from, to)| (get(store, from), get(store, to)));
-        assert_eq!(found, moves.map(|(from, _)| (None, Some(Bytes::from(from)))));
+        store.remove("d/t=1/a=1/1").unwrap();
+        assert_eq!(paths(store, ""), ["d/t=1/a=2/2", "d/t=1/a=2/3"]);
     }
-    store.publish_all(&[]).unwrap();
     for _ in 0..2 {
-        store.remove_all(&placed[..2]).unwrap();
-        assert_eq!(paths(store, ""), [placed[2]]);
+        store.remove_all(&["d/t=1/a=1/1", "d/t=1/a=2/3"]).unwrap();
+        assert_eq!(paths(store, ""), ["d/t=1/a=2/2"]);
     }
-    store.remove_all(&placed).unwrap();
     store.remove_all(&[]).unwrap();
+    store.remove_all(&["d/t=1/a=2/2"]).unwrap();
     assert_eq!(paths(store, ""), Vec::<String>::new());
 }
 
 fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
-    let path = "ledger/l";
+    let path = "ledger/team=a/2026-11-20.jsonl";
     let at = |keep, torn| Tail { keep, torn };
     store.append(path, at(0, 0), b"one\n").unwrap();
     store.append(path, at(4, 0), b"two\n").unwrap();
@@ -111,8 +103,24 @@ fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     store.append(path, at(8, 0), b"th").unwrap();
     store.append(path, at(8, 2), b"three\n").unwrap();
     assert_eq!(get(store, path), Some("one\ntwo\nthree\n".into()));
-    let missing = store.append("ledger/none", at(3, 0), b"x").unwrap_err();
+    let missing = store.append("ledger/team=b/2026-11-20.jsonl", at(3, 0), b"x").unwrap_err();
     assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
+}
+
+fn an_append_is_refused_where_a_later_day_has_begun(store: &dyn Store) {
+    let day = |day: u32| format!("ledger/team=a/2026-11-{day}.jsonl");
+    store.append(&day(20), Tail::default(), b"one\n").unwrap();
+    store.append(&day(21), Tail::default(), b"two\n").unwrap();
+    for (tail, bytes) in [(4, "three\n"), (0, "one\n"), (4, "")] {
+        let refused = store.append(&day(20), Tail { keep: tail, torn: 0 }, bytes.as_bytes()).unwrap_err();
+        let StoreError::Later { later, .. } = &refused else { panic!("{refused}") };
+        assert!(refused.is_undone() && refused.is_fenced() && *later == day(21), "{refused}");
+    }
+    assert!(matches!(store.append(&day(19), Tail::default(), b"x\n"), Err(StoreError::Later { .. })));
+    store.append(&day(21), Tail { keep: 4, torn: 0 }, b"three\n").unwrap();
+    store.append("ledger/team=b/2026-11-20.jsonl", Tail::default(), b"of another team\n").unwrap();
+    store.append("ledger/team=a/2026-11-20.heads", Tail::default(), b"of another kind\n").unwrap();
+    assert_eq!((get(store, &day(20)), get(store, &day(21))), (Some("one\n".into()), Some("two\nthree\n".into())));
 }
 
 /// Lists are of this moment, for whoever asks: the ledger's end is found by them. `other` is another process's hand.
@@ -125,17 +133,16 @@ fn a_list_is_never_behind(store: &dyn Store, other: &dyn Store) {
         }
     };
     told(&[]);
-    put(store, "s/1", b"12345");
-    store.publish("s/1", "l/t=1/b").unwrap();
+    put(store, "l/t=1/b", b"12345");
     told(&[("l/t=1/b", 5)]);
-    store.append("l/t=1/a", Tail::default(), b"one\n").unwrap();
-    told(&[("l/t=1/a", 4), ("l/t=1/b", 5)]);
-    other.append("l/t=1/a", Tail { keep: 4, torn: 0 }, b"two\n").unwrap();
-    told(&[("l/t=1/a", 8), ("l/t=1/b", 5)]);
+    store.append("l/t=1/a.l", Tail::default(), b"one\n").unwrap();
+    told(&[("l/t=1/a.l", 4), ("l/t=1/b", 5)]);
+    other.append("l/t=1/a.l", Tail { keep: 4, torn: 0 }, b"two\n").unwrap();
+    told(&[("l/t=1/a.l", 8), ("l/t=1/b", 5)]);
     put(other, "l/t=2/c", b"1");
-    store.append("l/t=1/a", Tail { keep: 4, torn: 4 }, b"").unwrap();
-    told(&[("l/t=1/a", 4), ("l/t=1/b", 5), ("l/t=2/c", 1)]);
-    for path in ["l/t=1/b", "l/t=1/a", "l/t=2/c"] {
+    store.append("l/t=1/a.l", Tail { keep: 4, torn: 4 }, b"").unwrap();
+    told(&[("l/t=1/a.l", 4), ("l/t=1/b", 5), ("l/t=2/c", 1)]);
+    for path in ["l/t=1/b", "l/t=1/a.l", "l/t=2/c"] {
         other.remove(path).unwrap();
     }
     told(&[]);
@@ -153,11 +160,12 @@ fn a_lock_has_one_holder(store: &dyn Store) {
 /// `make` gives two hands on one new store, as two processes have them.
 fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
-        files_are_written_once_and_read_anywhere,
+        a_file_has_no_name_before_it_is_finished,
+        a_file_is_replaced_as_a_whole,
         listing_is_deep_sorted_and_by_directory,
-        publishing_and_removing_may_be_repeated,
-        several_are_published_and_removed_at_once,
+        removing_may_be_repeated,
         appending_knows_the_end_it_appends_to,
+        an_append_is_refused_where_a_later_day_has_begun,
         a_lock_has_one_holder,
     ] {
         check(make()[0].as_ref());
@@ -198,19 +206,16 @@ fn a_faulty_store_that_never_fails_conforms() {
 fn the_disk_says_what_it_could_not_do_and_where() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
-    put(&store, "staging", b"a file where a directory should be");
-    put(&store, "x", b"x");
+    put(&store, "taken", b"a file where a directory should be");
     for error in [
-        store.publish_all(&[("x", "y"), ("y", "staging/f")]).unwrap_err(),
-        store.create("staging/f").err().unwrap(),
-        store.publish("x", "staging/f").unwrap_err(),
-        store.append("staging/f", Tail::default(), b"x").unwrap_err(),
+        store.create().unwrap().finish("taken/f").unwrap_err(),
+        store.append("taken/f", Tail::default(), b"x").unwrap_err(),
     ] {
         let text = error.to_string();
-        assert!(text.starts_with("cannot ") && text.contains("staging/f"), "{text}");
+        assert!(text.starts_with("cannot ") && text.contains("taken/f"), "{text}");
     }
     // What cannot be listed is not taken for empty; what is not there is.
-    assert!(store.list("staging").is_err());
+    assert!(store.list("taken").is_err());
     assert_eq!(store.list("elsewhere").unwrap(), []);
 }
 
@@ -243,10 +248,28 @@ fn an_append_that_finds_no_room_leaves_nothing_of_itself() {
 fn directories_of_a_team_that_became_empty_go() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
-    put(&store, "staging/team=a/1-0.parquet", b"x");
-    store.publish("staging/team=a/1-0.parquet", "tables/d/team=a/month=1/f").unwrap();
-    assert!(!directory.path().join("staging/team=a").try_exists().unwrap());
+    put(&store, "tables/d/team=a/month=1/f", b"x");
     store.remove("tables/d/team=a/month=1/f").unwrap();
     assert!(!directory.path().join("tables/d/team=a").try_exists().unwrap());
     assert!(directory.path().join("tables/d").try_exists().unwrap());
+}
+
+#[test]
+fn the_disk_lists_the_times_that_files_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    put(&store, "t/old", b"x");
+    let age = std::time::Duration::from_secs(10 * 86_400);
+    let file = std::fs::File::options().write(true).open(directory.path().join("t/old")).unwrap();
+    let written = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(written - age).unwrap();
+    let [listed] = store.list("t").unwrap().try_into().unwrap();
+    let aged = store.now().unwrap().since(listed.modified);
+    assert!(aged >= age && aged < age + age, "{aged:?}");
+    store.append("l/1.jsonl", Tail::default(), b"line\n").unwrap();
+    let file = std::fs::File::options().write(true).open(directory.path().join("l/1.jsonl")).unwrap();
+    file.set_modified(written - age).unwrap();
+    store.append("l/1.jsonl", Tail::default(), b"line\n").unwrap();
+    let [listed] = store.list("l").unwrap().try_into().unwrap();
+    assert!(store.now().unwrap().since(listed.modified) >= age, "an append that changes nothing keeps the time");
 }

@@ -65,3 +65,33 @@ pub(super) fn sync_if_there(directory: &Path) -> io::Result<()> {
         synced => synced,
     }
 }
+
+/// A path of the same directory and extension that is later than `path`, if `paths` has one: the last of them.
+pub fn later_name<'p>(path: &str, paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
+    fn kind(path: &str) -> (&str, Option<&str>) {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        (directory, name.rsplit_once('.').map(|(_, extension)| extension))
+    }
+    paths.filter(|other| *other > path && kind(other) == kind(path)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::later_name;
+
+    #[test]
+    fn a_later_file_is_one_of_the_same_directory_and_extension() {
+        let days =
+            ["l/t=1/1.heads", "l/t=1/1.jsonl", "l/t=1/2.jsonl", "l/t=1/3.jsonl", "l/t=1/4.heads", "l/t=2/5.jsonl"];
+        for (path, later) in [
+            ("l/t=1/1.jsonl", Some("l/t=1/3.jsonl")),
+            ("l/t=1/3.jsonl", None),
+            ("l/t=1/4.jsonl", None),
+            ("l/t=1/3.heads", Some("l/t=1/4.heads")),
+            ("l/t=2/4.jsonl", Some("l/t=2/5.jsonl")),
+            ("l/t=3/4.jsonl", None),
+        ] {
+            assert_eq!(later_name(path, days.into_iter()), later, "{path}");
+        }
+    }
+}

@@ -5,7 +5,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::model::Instant;
+
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+
+/// What errors call a file that has no name yet.
+const NAMELESS: &str = "a new file";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -55,9 +60,9 @@ impl FaultyStore {
 }
 
 impl Store for FaultyStore {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        let inner = self.run(Verb::Create, path, || self.inner.create(path))?;
-        Ok(Box::new(FaultyWriter { store: self.clone(), inner, path: path.to_owned() }))
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.run(Verb::Create, NAMELESS, || self.inner.create())?;
+        Ok(Box::new(FaultyWriter { store: self.clone(), inner }))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -68,12 +73,9 @@ impl Store for FaultyStore {
         self.run(Verb::List, directory, || self.inner.list(directory))
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.run(Verb::Publish, to, || self.inner.publish(from, to))
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.run(Verb::Remove, path, || self.inner.remove(path))
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        let path = paths.first().copied().unwrap_or_default();
+        self.run(Verb::Remove, path, || self.inner.remove_all(paths))
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -83,19 +85,22 @@ impl Store for FaultyStore {
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.run(Verb::Lock, name, || self.inner.lock(name))
     }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.run(Verb::Clock, "the store", || self.inner.now())
+    }
 }
 
 struct FaultyWriter {
     store: FaultyStore,
     inner: Box<dyn FileWriter>,
-    path: String,
 }
 
 impl Write for FaultyWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Self { store, inner, path } = self;
+        let Self { store, inner } = self;
         let mut written = Ok(0);
-        let outcome = store.run(Verb::Write, path, || {
+        let outcome = store.run(Verb::Write, NAMELESS, || {
             written = inner.write(buffer);
             Ok(())
         });
@@ -111,8 +116,8 @@ impl Write for FaultyWriter {
 }
 
 impl FileWriter for FaultyWriter {
-    fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        let Self { store, inner, path } = *self;
-        store.run(Verb::Sync, &path, || inner.finish())
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let Self { store, inner } = *self;
+        store.run(Verb::Sync, path, || inner.finish(path))
     }
 }

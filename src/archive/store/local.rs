@@ -3,18 +3,26 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tempfile::NamedTempFile;
+
+use crate::clock::wall_clock;
 use crate::files::{self, Irregular, Links};
+use crate::model::Instant;
 
-use super::directories::{Directories, make_directories, sync_directories, sync_directory, sync_if_there};
+use super::super::path::SCRATCH;
+use super::directories::{Directories, later_name, make_directories, sync_directories, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that merging many small files does not run out of handles.
 const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
 const LOCKS: &str = "locks";
+/// How often a file is placed: `vacuum` may remove its directory as empty just before the file comes.
+const PLACED_MAX: usize = 3;
 
 /// An archive in a directory of a local disk.
 #[derive(Debug, Clone)]
@@ -90,7 +98,7 @@ impl LocalStore {
                 None => Some("its name is not UTF-8".to_owned()),
                 Some(_) => irregularity(&meta),
             };
-            found.push(Listed { path, bytes: meta.len(), irregular });
+            found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), irregular });
         }
         Ok(())
     }
@@ -112,10 +120,10 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Publishing renames, which works within one file system only.
+    /// A file gets its name by renaming, which works within one file system only.
     fn check_one_device(&self) -> io::Result<()> {
         let own = fs::metadata(&self.root)?.dev();
-        for directory in ["staging", "tables", "ledger"] {
+        for directory in [SCRATCH, "tables", "ledger"] {
             if let Ok(meta) = fs::metadata(self.full(directory))
                 && meta.dev() != own
             {
@@ -126,11 +134,38 @@ impl LocalStore {
         Ok(())
     }
 
+    /// The last file of the same extension in the directory of `path`, if it is later.
+    fn later(&self, path: &str, directory: &Path) -> io::Result<Option<String>> {
+        let above = path.rsplit_once('/').map(|(above, _)| format!("{above}/")).unwrap_or_default();
+        let names =
+            fs::read_dir(directory)?.map(|entry| Ok(format!("{above}{}", entry?.file_name().to_string_lossy())));
+        let names = names.collect::<io::Result<Vec<_>>>()?;
+        Ok(later_name(path, names.iter().map(String::as_str)).map(str::to_owned))
+    }
+
+    /// Gives a finished file its name. A new name is durable with its directory.
+    fn place(&self, mut file: NamedTempFile, path: &str) -> io::Result<()> {
+        let full = self.full(path);
+        let directory = full.parent().unwrap_or(&self.root);
+        for placed in 1.. {
+            self.make_directory(directory)?;
+            match file.persist(&full) {
+                Ok(_) => break,
+                Err(e) if e.error.kind() == ErrorKind::NotFound && placed < PLACED_MAX => file = e.file,
+                Err(e) => return Err(e.error),
+            }
+        }
+        sync_directory(directory)
+    }
+
     fn append_file(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         self.refuse_links(Verb::Append, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
         self.make_directory(directory).map_err(|e| append_failed(Verb::Create, path, e, true))?;
+        if let Some(later) = self.later(path, directory).map_err(|e| append_failed(Verb::List, path, e, true))? {
+            return Err(StoreError::Later { path: path.to_owned(), later });
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(tail == Tail::default()).truncate(false);
         let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
@@ -146,16 +181,17 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.refuse_links(Verb::Create, path)?;
-        let full = self.full(path);
-        let directory = full.parent().unwrap_or(&self.root).to_path_buf();
-        self.make_directory(&directory).map_err(|e| StoreError::io(Verb::Create, path, e))?;
-        match OpenOptions::new().write(true).create_new(true).open(&full) {
-            Ok(file) => Ok(Box::new(LocalWriter { file, directory, path: path.to_owned() })),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(StoreError::Exists { path: path.to_owned() }),
-            Err(e) => Err(StoreError::io(Verb::Create, path, e)),
-        }
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let name = format!("{SCRATCH}/");
+        self.refuse_links(Verb::Create, &name)?;
+        let scratch = self.full(SCRATCH);
+        let made = self.make_directory(&scratch).and_then(|()| {
+            // The umask takes away what others may not do.
+            let mode = fs::Permissions::from_mode(0o666);
+            tempfile::Builder::new().permissions(mode).tempfile_in(&scratch)
+        });
+        let file = made.map_err(|e| StoreError::io(Verb::Create, &name, e))?;
+        Ok(Box::new(LocalWriter { store: self.clone(), file }))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -181,37 +217,6 @@ impl Store for LocalStore {
         Ok(found)
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.publish_all(&[(from, to)])
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.remove_all(&[path])
-    }
-
-    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
-        let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Publish, path, e);
-        let sources = self.directories(moves.iter().map(|(from, _)| *from));
-        let targets = self.directories(moves.iter().map(|(_, to)| *to));
-        sources.values().chain(targets.values()).try_for_each(|path| self.refuse_links(Verb::Publish, path))?;
-        make_directories(&targets).map_err(fail)?;
-        for (from, to) in moves {
-            match fs::rename(self.full(from), self.full(to)) {
-                Err(e) if e.kind() == ErrorKind::NotFound => {
-                    if fs::symlink_metadata(self.full(to)).is_err() {
-                        return Err(StoreError::NotFound { path: (*to).to_owned() });
-                    }
-                }
-                moved => moved.map_err(|e| fail((to, e)))?,
-            }
-        }
-        // A new name is durable before the old one is gone.
-        sync_directories(&targets, sync_directory).map_err(fail)?;
-        sync_directories(&sources, sync_if_there).map_err(fail)?;
-        sources.values().for_each(|path| self.prune(path));
-        Ok(())
-    }
-
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Remove, path, e);
         for path in paths {
@@ -230,11 +235,15 @@ impl Store for LocalStore {
         self.append_file(path, tail, bytes)
     }
 
+    fn now(&self) -> Result<Instant, StoreError> {
+        Ok(wall_clock())
+    }
+
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         let path = format!("{LOCKS}/{name}.lock");
         let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
         // A writer that would be refused later, in the middle of a commit, does not begin.
-        [path.as_str(), "staging/", "tables/", "ledger/"]
+        [path.as_str(), "scratch/", "tables/", "ledger/"]
             .iter()
             .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
         let full = self.full(&path);
@@ -264,26 +273,32 @@ impl Drop for LocalGuard {
 }
 
 struct LocalWriter {
-    file: File,
-    directory: PathBuf,
-    path: String,
+    store: LocalStore,
+    file: NamedTempFile,
 }
 
 impl Write for LocalWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.file.write(buffer)
+        self.file.as_file_mut().write(buffer)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.as_file_mut().flush()
     }
 }
 
 impl FileWriter for LocalWriter {
-    fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        let synced = self.file.sync_all().and_then(|()| sync_directory(&self.directory));
-        synced.map_err(|e| StoreError::io(Verb::Sync, &self.path, e))
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let Self { store, file } = *self;
+        store.refuse_links(Verb::Sync, path)?;
+        let synced = file.as_file().sync_all().and_then(|()| store.place(file, path));
+        synced.map_err(|e| StoreError::io(Verb::Sync, path, e))
     }
+}
+
+/// When a file was written last.
+fn modified(meta: &fs::Metadata) -> Instant {
+    Instant::from_seconds(meta.mtime()).plus(Duration::from_nanos(meta.mtime_nsec().unsigned_abs()))
 }
 
 fn append_failed(verb: Verb, path: &str, source: io::Error, undone: bool) -> StoreError {
@@ -298,11 +313,15 @@ fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), St
     if len != tail.keep + tail.torn && !is_done {
         return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
     }
-    if !is_done && tail.torn > 0 {
+    // What stands there already is synced again, and keeps its time.
+    if is_done {
+        return file.sync_all().map_err(|e| fail(Verb::Sync, e, false));
+    }
+    if tail.torn > 0 {
         file.set_len(tail.keep).map_err(|e| fail(Verb::Append, e, false))?;
     }
     if let Err(e) = file.write_all_at(bytes, tail.keep) {
-        let is_restored = !is_done && file.set_len(tail.keep).is_ok();
+        let is_restored = file.set_len(tail.keep).is_ok();
         return Err(fail(Verb::Append, e, is_restored && tail.torn == 0));
     }
     file.sync_all().map_err(|e| fail(Verb::Sync, e, false))
@@ -347,21 +366,20 @@ mod tests {
         let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = LocalStore::new(directory.path());
         std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("linked")).unwrap();
-        std::os::unix::fs::symlink(elsewhere.path().join("file"), directory.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("file"), directory.path().join("link.l")).unwrap();
         fs::create_dir(directory.path().join("locks")).unwrap();
-        for pipe in ["pipe", "locks/team=a.lock"] {
+        for pipe in ["pipe.p", "locks/team=a.lock"] {
             let made = std::process::Command::new("mkfifo").arg(directory.path().join(pipe)).status().unwrap();
             assert!(made.success());
         }
         store.append("plain", Tail::default(), b"x").unwrap();
         for (case, refused) in [
-            ("create behind a link", store.create("linked/a").err()),
+            ("place behind a link", store.create().unwrap().finish("linked/a").err()),
             ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
-            ("append to a link", store.append("link", Tail::default(), b"x").err()),
-            ("append to a pipe", store.append("pipe", Tail::default(), b"x").err()),
-            ("read a pipe", store.read("pipe").err()),
-            ("read a link", store.read("link").err()),
-            ("publish behind a link", store.publish("plain", "linked/a").err()),
+            ("append to a link", store.append("link.l", Tail::default(), b"x").err()),
+            ("append to a pipe", store.append("pipe.p", Tail::default(), b"x").err()),
+            ("read a pipe", store.read("pipe.p").err()),
+            ("read a link", store.read("link.l").err()),
             ("lock a pipe", store.lock("team=a").err()),
         ] {
             assert!(matches!(refused, Some(StoreError::Irregular { .. })), "{case}: {refused:?}");

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
+use crate::model::Instant;
+
+use super::directories::later_name;
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
 
 /// Clones share one content, as processes share a disk.
@@ -14,10 +17,30 @@ pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone)]
 struct Inner {
-    files: BTreeMap<String, Bytes>,
+    files: BTreeMap<String, Held>,
     locks: BTreeSet<String>,
+    now: Instant,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    content: Bytes,
+    modified: Instant,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self { files: BTreeMap::new(), locks: BTreeSet::new(), now: Instant::from_nanos(0) }
+    }
+}
+
+impl Inner {
+    fn put(&mut self, path: &str, content: Bytes) {
+        let held = Held { content, modified: self.now };
+        self.files.insert(path.to_owned(), held);
+    }
 }
 
 impl MemoryStore {
@@ -27,17 +50,22 @@ impl MemoryStore {
 
     /// A store of its own with the same files and no locks: the disk as a crash at this moment leaves it.
     pub fn snapshot(&self) -> Self {
-        let inner = Inner { files: self.inner().files.clone(), locks: BTreeSet::new() };
+        let inner = Inner { locks: BTreeSet::new(), ..self.inner().clone() };
         Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// Sets the store's clock, which stands still until it is set again.
+    pub fn set_now(&self, now: Instant) {
+        self.inner().now = now;
     }
 
     /// Puts a file there behind the archive's back, or takes it away: for tests of damage.
     pub fn tamper(&self, path: &str, content: Option<Bytes>) {
         let mut inner = self.inner();
         match content {
-            Some(content) => inner.files.insert(path.to_owned(), content),
-            None => inner.files.remove(path),
-        };
+            Some(content) => inner.put(path, content),
+            None => drop(inner.files.remove(path)),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -46,17 +74,12 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        let mut inner = self.inner();
-        if inner.files.contains_key(path) {
-            return Err(StoreError::Exists { path: path.to_owned() });
-        }
-        inner.files.insert(path.to_owned(), Bytes::new());
-        Ok(Box::new(MemoryWriter { store: self.clone(), path: path.to_owned(), content: Vec::new() }))
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        Ok(Box::new(MemoryWriter { store: self.clone(), content: Vec::new() }))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        let found = self.inner().files.get(path).cloned();
+        let found = self.inner().files.get(path).map(|held| held.content.clone());
         found.map(Blob::Bytes).ok_or_else(|| StoreError::NotFound { path: path.to_owned() })
     }
 
@@ -64,40 +87,43 @@ impl Store for MemoryStore {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let inner = self.inner();
         let under = inner.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
-        Ok(under.map(|(path, b)| Listed { path: path.clone(), bytes: b.len() as u64, irregular: None }).collect())
+        let entry = |(path, held): (&String, &Held)| Listed {
+            path: path.clone(),
+            bytes: held.content.len() as u64,
+            modified: held.modified,
+            irregular: None,
+        };
+        Ok(under.map(entry).collect())
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         let mut inner = self.inner();
-        match inner.files.remove(from) {
-            Some(content) => {
-                inner.files.insert(to.to_owned(), content);
-                Ok(())
-            }
-            None if inner.files.contains_key(to) => Ok(()),
-            None => Err(StoreError::NotFound { path: to.to_owned() }),
-        }
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.inner().files.remove(path);
+        paths.iter().for_each(|path| drop(inner.files.remove(*path)));
         Ok(())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let mut inner = self.inner();
-        let content = inner.files.get(path).cloned();
-        let found = content.as_ref().map_or(0, |c| c.len() as u64);
+        if let Some(later) = later_name(path, inner.files.keys().map(String::as_str)) {
+            return Err(StoreError::Later { path: path.to_owned(), later: later.to_owned() });
+        }
+        let content = inner.files.get(path).map(|held| held.content.clone()).unwrap_or_default();
+        let found = content.len() as u64;
         let conflict = StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found };
         let keep = usize::try_from(tail.keep).expect("BUG: a file in memory");
-        let content = content.unwrap_or_default();
-        let Some(kept) = content.get(..keep) else { return Err(conflict) };
-        let is_done = &content[keep..] == bytes;
-        if found != tail.keep + tail.torn && !is_done {
+        let Some((kept, behind)) = content.split_at_checked(keep) else { return Err(conflict) };
+        if behind == bytes && inner.files.contains_key(path) {
+            return Ok(());
+        }
+        if found != tail.keep + tail.torn {
             return Err(conflict);
         }
-        inner.files.insert(path.to_owned(), [kept, bytes].concat().into());
+        inner.put(path, [kept, bytes].concat().into());
         Ok(())
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        Ok(self.inner().now)
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
@@ -123,7 +149,6 @@ impl Drop for MemoryGuard {
 
 struct MemoryWriter {
     store: MemoryStore,
-    path: String,
     content: Vec<u8>,
 }
 
@@ -139,9 +164,9 @@ impl Write for MemoryWriter {
 }
 
 impl FileWriter for MemoryWriter {
-    fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        let Self { store, path, content } = *self;
-        store.inner().files.insert(path, content.into());
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let Self { store, content } = *self;
+        store.inner().put(path, content.into());
         Ok(())
     }
 }

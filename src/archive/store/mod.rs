@@ -1,4 +1,4 @@
-//! The edge to storage: seven verbs, and the sync discipline that makes a commit durable.
+//! The edge to storage: seven verbs, and the promise of durability that a commit rests on.
 
 mod blob;
 #[cfg(test)]
@@ -13,7 +13,11 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
+use crate::model::Instant;
+
 pub use blob::Blob;
+#[cfg(test)]
+pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
@@ -24,15 +28,13 @@ pub use memory::MemoryStore;
 /// - What a verb has answered `Ok` for survives a loss of power.
 /// - What a verb has answered `Ok` for is seen at once by every later verb of every process; `list` is no exception.
 /// - Verbs never follow symbolic links, and name the verb and the path in every error.
-/// - `publish`, `remove` and `append` may be repeated: doing again what is done already is success, and makes it durable
-///   again. So recovery is the code of success, run again.
+/// - Each verb may be repeated. Doing again what is done already is success, and makes it durable again.
 pub trait Store: Send + Sync {
-    /// Starts a new file, making directories as needed. Refuses a path that is taken. Nothing is promised about the
-    /// file until [`FileWriter::finish`] answered `Ok`.
+    /// Starts a new file that has no name yet. Nobody sees it before [`FileWriter::finish`].
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Io`].
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError>;
+    /// [`StoreError::Io`].
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError>;
 
     /// Opens a file for reading at any place. Never waits for what is not a file.
     ///
@@ -48,41 +50,28 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Io`].
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError>;
 
-    /// Moves a finished file in place, whatever stood there. When `from` is gone and `to` is there, it is done already.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] when neither is there, [`StoreError::Io`].
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError>;
-
-    /// Takes a file away. A file that is not there is gone already.
+    /// Removes files. A file that is not there is removed already. After an error some may be removed and others not.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    fn remove(&self, path: &str) -> Result<(), StoreError>;
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError>;
 
-    /// As [`Store::publish`] for each of `(from, to)`. What they need in common a store may do once; after an error some may be
-    /// done and others not.
+    /// As [`Store::remove_all`], of one file.
     ///
     /// # Errors
-    /// As [`Store::publish`].
-    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
-        moves.iter().try_for_each(|(from, to)| self.publish(from, to))
-    }
-
-    /// As [`Store::remove`] for each, in the same way.
-    ///
-    /// # Errors
-    /// As [`Store::remove`].
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        paths.iter().try_for_each(|path| self.remove(path))
+    /// As [`Store::remove_all`].
+    fn remove(&self, path: &str) -> Result<(), StoreError> {
+        self.remove_all(&[path])
     }
 
     /// Writes `bytes` behind the first `tail.keep` bytes of a file, which is made when `tail` is empty. The file must be
-    /// exactly `tail.keep + tail.torn` bytes long, or hold exactly these bytes behind `tail.keep` already. An error whose
-    /// [`StoreError::is_undone`] is true left the file as it was; after any other the file must be read to find out.
+    /// exactly `tail.keep + tail.torn` bytes long, or hold exactly these bytes behind `tail.keep` already. It must be the
+    /// last file of its extension in its directory: a writer that sleeps through midnight is fenced by the day file of its
+    /// successor. An error whose [`StoreError::is_undone`] is true left the file as it was; after any other error the file
+    /// must be read to find out.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Io`].
+    /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Takes a lock for as long as the guard lives or this process does. A lock that a dead process left is no lock.
@@ -90,15 +79,32 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Locked`] when someone else holds it, [`StoreError::Io`].
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
-}
 
-/// A file in the making. Dropped without `finish`, it is worth nothing and may be left behind.
-pub trait FileWriter: Write + Send {
-    /// Makes content and name durable. Never tried twice on one file: after a failed sync the file is thrown away.
+    /// The store's own clock, by which [`Listed::modified`] is told. It may differ from the clock of this machine.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    fn finish(self: Box<Self>) -> Result<(), StoreError>;
+    fn now(&self) -> Result<Instant, StoreError>;
+}
+
+/// A file in the making. Dropped without `finish`, it leaves nothing that anybody reads.
+pub trait FileWriter: Write + Send {
+    /// Makes the content durable, then places the file under a name, and makes the name durable. A file that stands there
+    /// already is replaced, so that its age is new. Never tried twice: after a failed sync the file is thrown away.
+    ///
+    /// # Errors
+    /// [`StoreError::Irregular`] for a path behind a link, [`StoreError::Io`].
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError>;
+}
+
+/// Writes a whole small file under its name.
+///
+/// # Errors
+/// As [`Store::create`] and [`FileWriter::finish`].
+pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreError> {
+    let mut file = store.create()?;
+    file.write_all(content).map_err(|e| StoreError::io(Verb::Write, path, e))?;
+    file.finish(path)
 }
 
 /// A held lock.
@@ -118,6 +124,8 @@ pub struct Tail {
 pub struct Listed {
     pub path: String,
     pub bytes: u64,
+    /// When the file was written last, by the store's clock.
+    pub modified: Instant,
     /// Why this is not a file that can be trusted to be read: a link, a pipe, a name that is not UTF-8.
     pub irregular: Option<String>,
 }
@@ -129,10 +137,10 @@ pub enum Verb {
     Sync,
     Read,
     List,
-    Publish,
     Remove,
     Append,
     Lock,
+    Clock,
 }
 
 impl fmt::Display for Verb {
@@ -143,10 +151,10 @@ impl fmt::Display for Verb {
             Verb::Sync => "sync",
             Verb::Read => "read",
             Verb::List => "list",
-            Verb::Publish => "publish",
             Verb::Remove => "remove",
             Verb::Append => "append to",
             Verb::Lock => "lock",
+            Verb::Clock => "read the clock of",
         })
     }
 }
@@ -163,12 +171,12 @@ pub enum StoreError {
     },
     #[error("{path}: not found")]
     NotFound { path: String },
-    #[error("{path}: there already")]
-    Exists { path: String },
     #[error("{path}: {what}")]
     Irregular { path: String, what: String },
     #[error("cannot append to {path}: {found} bytes long, expected {expected}: another writer was here")]
     Conflict { path: String, expected: u64, found: u64 },
+    #[error("cannot append to {path}: {later} is there already: another writer was here")]
+    Later { path: String, later: String },
     #[error("lock {name}: held by another process")]
     Locked { name: String },
 }
@@ -184,6 +192,11 @@ impl StoreError {
             StoreError::Io { undone, .. } => *undone,
             _ => true,
         }
+    }
+
+    /// Whether another writer went on where this one meant to.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, StoreError::Conflict { .. } | StoreError::Later { .. })
     }
 
     pub fn is_not_found(&self) -> bool {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
-use super::super::store::{Blob, MemoryStore, Store, StoreError, Verb};
+use super::super::store::{Blob, MemoryStore, Store, StoreError, Verb, put};
 use super::super::{ArchiveError, Dataset};
 use super::compare::rows_again;
 use super::{EventColumns, RowsDigest, TableWriter, Tier, Written};
@@ -53,9 +53,9 @@ impl EncodedTable {
     ) -> Result<Self, ArchiveError> {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let store = MemoryStore::new();
-        let mut table = TableWriter::create(&store, NAME, dataset, tier, rows)?;
+        let mut table = TableWriter::create(&store, dataset, tier, rows)?;
         batches.iter().try_for_each(|batch| table.write(batch))?;
-        let written = table.finish()?;
+        let written = table.finish(|_| NAME.to_owned())?;
         if rows_again(&store, NAME, dataset, None, batches)? != Some(rows) {
             let (found, expected) = ("other values".to_owned(), "the rows that were encoded".to_owned());
             return Err(ArchiveError::ReadBack { path: NAME.to_owned(), found, expected });
@@ -95,14 +95,16 @@ impl EncodedTable {
         }
     }
 
-    /// Writes the file, and makes it durable.
+    /// What the ledger says about it.
+    pub fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Writes the file under a name, and makes it durable.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn write(&self, store: &dyn Store, path: &str) -> Result<Written, ArchiveError> {
-        let mut file = store.create(path)?;
-        file.write_all(&self.bytes).map_err(|e| StoreError::io(Verb::Write, path, e))?;
-        file.finish()?;
-        Ok(self.written)
+    pub fn write(&self, store: &dyn Store, path: &str) -> Result<(), ArchiveError> {
+        Ok(put(store, path, &self.bytes)?)
     }
 }

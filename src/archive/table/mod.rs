@@ -60,10 +60,10 @@ pub const TABLE_VERSION: &str = "1";
 fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
     let store = super::MemoryStore::new();
     let dataset = super::Dataset::Connections;
-    let mut table = TableWriter::create(&store, "file", dataset, Tier::Sealed, 1_000_000).unwrap();
+    let mut table = TableWriter::create(&store, dataset, Tier::Sealed, 1_000_000).unwrap();
     for some in rows.chunks(BATCH_ROWS_MAX) {
         table.write(&event_batch(crate::model::Stream::Connections, some).unwrap()).unwrap();
     }
-    table.finish().unwrap();
+    table.finish(|_| "file".to_owned()).unwrap();
     store
 }

@@ -258,10 +258,10 @@ mod tests {
     fn row_groups_stand_where_all_of_them_went() {
         let (first, second) = (groups("2026-11-01"), groups("2026-11-02"));
         let store = MemoryStore::new();
-        let mut table = TableWriter::create(&store, "both", Dataset::Connections, Tier::Sealed, 1_000_000).unwrap();
+        let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Sealed, 1_000_000).unwrap();
         let times = (crate::model::Instant::EARLIEST, crate::model::Instant::LATEST);
         assert_eq!([&first, &second].map(|groups| table.splice(groups, times).unwrap()), [0, 1]);
-        table.finish().unwrap();
+        table.finish(|_| "both".to_owned()).unwrap();
         let both = Groups::open(&store, "both").unwrap();
         for (groups, expected) in
             [(&first, [true, false, false]), (&second, [false, true, false]), (&both, [true, false, false])]

@@ -33,7 +33,8 @@ pub struct Written {
 
 /// A table file in the making.
 pub struct TableWriter {
-    path: String,
+    /// What errors call the file, which has no name before it is finished.
+    label: String,
     writer: SerializedFileWriter<Sink>,
     columns: ArrowRowGroupWriterFactory,
     /// The row group that is being encoded.
@@ -50,25 +51,19 @@ struct Group {
 }
 
 impl TableWriter {
-    /// Starts a file at `path`; `rows` is how many are expected.
+    /// Starts a file of a dataset; `rows` is how many are expected.
     ///
     /// # Errors
     /// When the store cannot create the file.
-    pub fn create(
-        store: &dyn Store,
-        path: &str,
-        dataset: Dataset,
-        tier: Tier,
-        rows: u64,
-    ) -> Result<Self, ArchiveError> {
-        let file = store.create(path)?;
-        let sink = Sink { file: Some(file), hasher: Sha256::new(), bytes: 0, failure: None };
+    pub fn create(store: &dyn Store, dataset: Dataset, tier: Tier, rows: u64) -> Result<Self, ArchiveError> {
+        let label = format!("a new file of {dataset}");
+        let sink = Sink { file: Some(store.create()?), hasher: Sha256::new(), bytes: 0, failure: None };
         let options =
             ArrowWriterOptions::new().with_properties(properties(dataset, tier, rows)).with_skip_arrow_metadata(true);
         let (writer, columns) = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
             .and_then(ArrowWriter::into_serialized_writer)
-            .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
-        Ok(Self { path: path.to_owned(), writer, columns, group: None, rows: 0, first: None, last: None })
+            .map_err(|e| ArchiveError::Table { path: label.clone(), detail: e.to_string() })?;
+        Ok(Self { label, writer, columns, group: None, rows: 0, first: None, last: None })
     }
 
     /// Adds rows, which come after those before in time order.
@@ -77,7 +72,7 @@ impl TableWriter {
     /// When the store fails, or the batch is not one of the dataset.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ArchiveError> {
         let table = |path: &str, detail: String| ArchiveError::Table { path: path.to_owned(), detail };
-        let times = times_of(batch).map_err(|detail| table(&self.path, detail))?;
+        let times = times_of(batch).map_err(|detail| table(&self.label, detail))?;
         for time in times.iter().flatten() {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));
@@ -156,21 +151,21 @@ impl TableWriter {
 
     /// An error of the file, under the store's own name for it where there is one.
     fn named<T>(&mut self, outcome: Result<T, ParquetError>) -> Result<T, ArchiveError> {
-        outcome.map_err(|e| named(&self.path, self.writer.inner_mut().failure.take(), &e))
+        outcome.map_err(|e| named(&self.label, self.writer.inner_mut().failure.take(), &e))
     }
 
-    /// Completes the file and makes it durable.
+    /// Completes the file, and makes it durable under the name that `name` gives to its hash.
     ///
     /// # Errors
     /// When the store fails: the file is then worth nothing.
-    pub fn finish(mut self) -> Result<Written, ArchiveError> {
+    pub fn finish(mut self, name: impl FnOnce(Digest) -> String) -> Result<Written, ArchiveError> {
         let finished = self.close_group().and_then(|()| self.writer.finish().map(drop));
         self.named(finished)?;
         // The writer has flushed what it held; taking it apart would finish it a second time.
         let sink = self.writer.inner_mut();
         let sha256 = Digest(std::mem::take(&mut sink.hasher).finalize().into());
         let bytes = sink.bytes;
-        sink.file.take().expect("BUG: a file is finished once").finish()?;
+        sink.file.take().expect("BUG: a file is finished once").finish(&name(sha256))?;
         Ok(Written {
             rows: self.rows,
             bytes,
@@ -236,9 +231,9 @@ mod tests {
         let groups = |batch: &RecordBatch, times: usize| {
             let store = MemoryStore::new();
             let rows = (batch.num_rows() * times) as u64;
-            let mut table = TableWriter::create(&store, "file", Dataset::Connections, Tier::Recent, rows).unwrap();
+            let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Recent, rows).unwrap();
             (0..times).for_each(|_| table.write(batch).unwrap());
-            table.finish().unwrap();
+            table.finish(|_| "file".to_owned()).unwrap();
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read("file").unwrap()).unwrap();
             metadata.row_groups().iter().map(RowGroupMetaData::num_rows).collect::<Vec<_>>()
         };
@@ -270,7 +265,7 @@ mod tests {
     }
 
     impl FileWriter for Failing {
-        fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        fn finish(self: Box<Self>, _: &str) -> Result<(), StoreError> {
             Ok(())
         }
     }

@@ -25,8 +25,8 @@ impl Busy {
 }
 
 impl Store for Busy {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.inner.create(path)
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.inner.create()
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -41,12 +41,8 @@ impl Store for Busy {
         self.inner.list(directory)
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.inner.publish(from, to)
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.inner.remove(path)
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.inner.remove_all(paths)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -55,6 +51,10 @@ impl Store for Busy {
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.inner.lock(name)
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.inner.now()
     }
 }
 

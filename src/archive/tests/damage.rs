@@ -102,9 +102,9 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     change(&mut rows);
     let aside = MemoryStore::new();
     // Announced as many rows, a file has bloom filters: other bytes for the same rows.
-    let mut table = TableWriter::create(&aside, "new", dataset, Tier::Sealed, 1_000_000).unwrap();
+    let mut table = TableWriter::create(&aside, dataset, Tier::Sealed, 1_000_000).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
-    table.finish().unwrap();
+    table.finish(|_| "new".to_owned()).unwrap();
     disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());
 }
 

@@ -22,8 +22,8 @@ struct Writer {
 }
 
 impl Store for Lying {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        let inner = self.inner.create(path)?;
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let inner = self.inner.create()?;
         Ok(Box::new(Writer { inner, content: Vec::new(), hundredths: self.hundredths }))
     }
 
@@ -35,12 +35,8 @@ impl Store for Lying {
         self.inner.list(directory)
     }
 
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.inner.publish(from, to)
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.inner.remove(path)
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.inner.remove_all(paths)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -49,6 +45,10 @@ impl Store for Lying {
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.inner.lock(name)
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.inner.now()
     }
 }
 
@@ -63,11 +63,11 @@ impl Write for Writer {
 }
 
 impl FileWriter for Writer {
-    fn finish(mut self: Box<Self>) -> Result<(), StoreError> {
+    fn finish(mut self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let at = (self.content.len() - 1) * self.hundredths / 100;
         self.content[at] ^= 1;
         self.inner.write_all(&self.content).unwrap();
-        self.inner.finish()
+        self.inner.finish(path)
     }
 }
 

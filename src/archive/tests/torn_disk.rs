@@ -2,7 +2,7 @@
 //!
 //! It does under each verb of the store what the store on a local disk does, in the same order: a new file's content is
 //! durable once the file is synced, its name once its directory is; a renamed file's new name once the target's directory
-//! is synced, the end of the old name once the source's is; a rename never loses the file; of several files that are moved or
+//! is synced, the end of the old name once the source's is; a rename never loses the file; of several files that are
 //! taken away together, each directory is synced once, after all of them. After every such step the disk
 //! is photographed, and the photo says what a loss of power at that moment can leave. Directories are not part of it: the
 //! store makes them, and syncs them, before it puts a file there.
@@ -15,7 +15,8 @@ use bytes::Bytes;
 use fastrand::Rng;
 
 use super::super::MemoryStore;
-use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
+use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, later_name};
+use crate::model::Instant;
 
 const SECTOR: usize = 512;
 /// Of so many unsynced changes of names every combination is tried; of more, some.
@@ -260,18 +261,16 @@ impl TornDisk {
 }
 
 impl Store for TornDisk {
-    fn create(&self, path: &str) -> Result<Box<dyn FileWriter>, StoreError> {
-        if self.inode(path).is_some() {
-            return Err(StoreError::Exists { path: path.to_owned() });
-        }
-        let inode = self.step(|disk| {
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let (inode, scratch) = self.step(|disk| {
             let inode = disk.inodes.len();
+            let scratch = format!("scratch/{inode}");
             disk.inodes.push(Inode::default());
-            disk.names.insert(path.to_owned(), inode);
-            disk.changes.push(Change::Link { path: path.to_owned(), inode });
-            inode
+            disk.names.insert(scratch.clone(), inode);
+            disk.changes.push(Change::Link { path: scratch.clone(), inode });
+            (inode, scratch)
         });
-        Ok(Box::new(TornWriter { disk: self.clone(), inode, path: path.to_owned() }))
+        Ok(Box::new(TornWriter { disk: self.clone(), inode, scratch }))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -285,32 +284,8 @@ impl Store for TornDisk {
         let inner = self.inner();
         let under = inner.disk.names.iter().filter(|(path, _)| path.starts_with(&prefix));
         let bytes = |at: &usize| inner.disk.inodes[*at].now.len() as u64;
-        Ok(under.map(|(path, at)| Listed { path: path.clone(), bytes: bytes(at), irregular: None }).collect())
-    }
-
-    fn publish(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.publish_all(&[(from, to)])
-    }
-
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.remove_all(&[path])
-    }
-
-    fn publish_all(&self, moves: &[(&str, &str)]) -> Result<(), StoreError> {
-        for (from, to) in moves {
-            match (self.inode(from), self.inode(to)) {
-                (Some(inode), _) => self.step(|disk| {
-                    disk.names.remove(*from);
-                    disk.names.insert((*to).to_owned(), inode);
-                    disk.changes.push(Change::Rename { from: (*from).to_owned(), to: (*to).to_owned(), inode });
-                }),
-                (None, Some(_)) => {}
-                (None, None) => return Err(StoreError::NotFound { path: (*to).to_owned() }),
-            }
-        }
-        self.sync_directories_of(moves.iter().map(|(_, to)| *to));
-        self.sync_directories_of(moves.iter().map(|(from, _)| *from));
-        Ok(())
+        let modified = Instant::from_nanos(0);
+        Ok(under.map(|(path, at)| Listed { path: path.clone(), bytes: bytes(at), modified, irregular: None }).collect())
     }
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
@@ -325,6 +300,10 @@ impl Store for TornDisk {
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let later = later_name(path, self.inner().disk.names.keys().map(String::as_str)).map(str::to_owned);
+        if let Some(later) = later {
+            return Err(StoreError::Later { path: path.to_owned(), later });
+        }
         let keep = usize::try_from(tail.keep).unwrap();
         let found = self.inode(path).map_or_else(Bytes::new, |at| self.inner().disk.inodes[at].now.clone());
         let is_done = found.len() == keep + bytes.len() && &found[keep..] == bytes;
@@ -345,7 +324,9 @@ impl Store for TornDisk {
         if !is_done && tail.torn > 0 {
             self.step(|disk| disk.inodes[inode].now.truncate(keep));
         }
-        self.step(|disk| disk.inodes[inode].now = [&found[..keep], bytes].concat().into());
+        if !is_done {
+            self.step(|disk| disk.inodes[inode].now = [&found[..keep], bytes].concat().into());
+        }
         self.sync_file(inode, Lie::LedgerSync);
         if keep == 0 {
             self.sync_directories_of([path].into_iter());
@@ -356,6 +337,10 @@ impl Store for TornDisk {
     fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
         Ok(Box::new(NoGuard))
     }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        Ok(Instant::from_nanos(0))
+    }
 }
 
 struct NoGuard;
@@ -364,7 +349,7 @@ impl Guard for NoGuard {}
 struct TornWriter {
     disk: TornDisk,
     inode: usize,
-    path: String,
+    scratch: String,
 }
 
 impl Write for TornWriter {
@@ -383,9 +368,15 @@ impl Write for TornWriter {
 }
 
 impl FileWriter for TornWriter {
-    fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        self.disk.sync_file(self.inode, Lie::FileSync);
-        self.disk.sync_directories_of([self.path.as_str()].into_iter());
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let Self { disk, inode, scratch } = *self;
+        disk.sync_file(inode, Lie::FileSync);
+        disk.step(|disk| {
+            disk.names.remove(&scratch);
+            disk.names.insert(path.to_owned(), inode);
+            disk.changes.push(Change::Rename { from: scratch, to: path.to_owned(), inode });
+        });
+        disk.sync_directories_of([path].into_iter());
         Ok(())
     }
 }

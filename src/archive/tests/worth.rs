@@ -70,26 +70,6 @@ fn a_manifest_that_every_line_contradicts_is_named() {
 }
 
 #[test]
-fn what_the_last_line_removes_may_still_be_there() {
-    let (disk, store) = disk();
-    let mut writer = writer(&open(&store));
-    let mut steps = history().into_iter();
-    for draft in steps.by_ref().take(2) {
-        let _ = commit(&mut writer, draft).unwrap();
-    }
-    let before = disk.snapshot();
-    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
-    let gone: Vec<String> =
-        before.list("tables").unwrap().into_iter().map(|f| f.path).filter(|path| disk.read(path).is_err()).collect();
-    assert!(gone.len() > 1, "{gone:?}");
-    gone.iter().for_each(|path| disk.tamper(path, Some(content(&before, path))));
-    let report = check(&disk);
-    assert_eq!((codes(&report), report.pending), (vec![], gone.len() as u64));
-    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
-    assert_eq!(codes(&check(&disk)), vec![FaultCode::OrphanFile; gone.len()], "a line later they are strays");
-}
-
-#[test]
 fn a_signed_head_without_a_key_to_check_it_with_is_noticed() {
     let (disk, store) = disk();
     let archive = committed(&store);
@@ -164,28 +144,4 @@ fn of_other(mut draft: Draft) -> Draft {
     draft.rows.iter_mut().flat_map(|window| &mut window.rows).for_each(|row| row.team_id = team());
     draft.rejects.iter_mut().for_each(|row| row.team_id = team());
     draft
-}
-
-/// What is staged and named by no line was left by a writer, or is at work this moment: no fault.
-#[test]
-fn what_waits_in_staging_is_counted_and_no_fault() {
-    let (disk, store) = disk();
-    let _ = committed(&store);
-    let mut expected = 0;
-    for (path, is_pending) in [
-        ("staging/archive.json", true),
-        ("staging/team=acme/8-0.parquet", true),
-        ("staging/team=acme/8-1.parquet", true),
-        ("staging/archive.txt", false),
-        ("staging/notes", false),
-    ] {
-        disk.tamper(path, Some(Bytes::from_static(b"x")));
-        let report = check(&disk);
-        expected += u64::from(is_pending);
-        assert_eq!((report.pending, report.faults.is_empty()), (expected, is_pending), "{path}");
-        if !is_pending {
-            assert_eq!(report.faults[0].object, path);
-            disk.tamper(path, None);
-        }
-    }
 }

@@ -7,6 +7,7 @@ use crate::model::{Digest, Instant, LedgerSeq};
 
 use super::super::note::{Head, PublicKey};
 use super::super::path::TeamKey;
+use super::super::vacuum::GRACE_DEFAULT;
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
 
@@ -14,7 +15,7 @@ use super::{Anchored, FaultCode, VerifyReport};
 const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
 
 /// What to verify beyond the archive itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct VerifyOptions {
     /// Heads remembered elsewhere: the archive must still hold every one of them.
     pub heads: Vec<HeadGiven>,
@@ -22,6 +23,14 @@ pub struct VerifyOptions {
     pub keys: Vec<PublicKey>,
     /// The time of whoever verifies; without it nothing is said of times that lie ahead and of silence.
     pub now: Option<Instant>,
+    /// For how long `vacuum` leaves alone what no line names any more.
+    pub grace: Duration,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self { heads: Vec::new(), keys: Vec::new(), now: None, grace: GRACE_DEFAULT }
+    }
 }
 
 /// A head as it was remembered.
@@ -38,6 +47,7 @@ pub struct Asking {
     pub archive_id: Option<String>,
     pub now: Option<Instant>,
     pub keys: Vec<PublicKey>,
+    pub grace: Duration,
     heads: Vec<HeadGiven>,
     hashes: BTreeSet<Digest>,
     /// The teams and numbers that heads name.
@@ -55,8 +65,8 @@ impl Asking {
             HeadGiven::Note(head) => Some((head.team.clone(), head.seq)),
         });
         let (hashes, places) = (hashes.collect(), places.collect());
-        let VerifyOptions { heads, keys, now } = options.clone();
-        Self { archive_id, now, keys, heads, hashes, places }
+        let VerifyOptions { heads, keys, now, grace } = options.clone();
+        Self { archive_id, now, keys, grace, heads, hashes, places }
     }
 
     /// Whether a line is one that a head may name.

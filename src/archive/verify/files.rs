@@ -1,13 +1,8 @@
 //! Every live file: there, whole, unaltered, and with the rows that the ledger says.
 
-use super::super::ledger::Line;
-use super::super::path::{ArchivePath, day_start};
-use super::super::publish::staged_path;
-use super::super::replay::ledger_days;
-use super::super::state::TeamState;
-use super::super::store::{Blob, Store, StoreError};
+use super::super::path::ArchivePath;
+use super::super::store::{Blob, Store};
 use super::super::table::{RowsDigest, Selection, TableReader, digest_rows};
-use super::super::text_lines::TextLines;
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
@@ -29,61 +24,22 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
             report.teams[walk.at].rows.add(0, file.rows);
             continue;
         }
-        let staged = staged(walk, file);
-        let found = look_for(store, file, staged.as_deref());
-        let is_pending = matches!(&found, Ok(Some((path, _))) if *path != file.path);
-        match found {
-            Err(e) => report.fault(FaultCode::Unreadable, &file.path, e),
-            Ok(None) => {
+        match store.read(&file.path) {
+            Ok(blob) => check_content(store, file, &blob, report),
+            Err(e) if e.is_not_found() => {
                 let detail = format!("{} rows of {} are gone", file.rows, file.dataset);
                 report.fault(FaultCode::FileMissing, &file.path, detail);
             }
-            Ok(Some((path, blob))) => check_content(store, file, &path, &blob, report),
+            Err(e) => report.fault(FaultCode::Unreadable, &file.path, e),
         }
         let is_good = report.faults.len() == before;
-        if !is_good && is_replaced(store, walk, state, file) {
-            report.faults.truncate(before);
-            continue;
-        }
         if !is_good {
             note_damage(walk, file, report);
         }
         let team = &mut report.teams[walk.at];
         team.files.add(u64::from(is_good), 1);
         team.rows.add(if is_good { file.rows } else { 0 }, file.rows);
-        team.pending += u64::from(is_pending);
     }
-}
-
-/// Whether a writer at work has taken the file away since the ledger was walked: lines that continue its chain say so, and it is
-/// gone. What stands in its place is checked the next time.
-fn is_replaced(store: &dyn Store, walk: &Walk, state: &TeamState, file: &FileEntry) -> bool {
-    let is_gone = matches!(store.read(&file.path), Err(e) if e.is_not_found());
-    let Some(at) = state.at.filter(|_| is_gone) else { return false };
-    let days = ledger_days(store, &walk.key).unwrap_or_default();
-    let mut head = (state.seq, state.head);
-    for day in days.into_iter().filter(|day| *day >= day_start(at)) {
-        let path = ArchivePath::Ledger { team: walk.key.clone(), day }.to_string();
-        let Ok(blob) = store.read(&path) else { return false };
-        for text in TextLines::new(blob, 0) {
-            let Ok(text) = text else { return false };
-            if !text.has_newline {
-                continue;
-            }
-            let Ok((line, hash)) = Line::decode(&text.text) else { return false };
-            if line.seq <= head.0 {
-                continue;
-            }
-            if (line.seq, line.prev) != (head.0.next(), head.1) {
-                return false;
-            }
-            if line.body.removes.contains(&file.path) {
-                return true;
-            }
-            head = (line.seq, hash);
-        }
-    }
-    false
 }
 
 fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
@@ -93,26 +49,8 @@ fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
     damage.last_event = damage.last_event.max(file.last);
 }
 
-/// Where a file waits that the last line adds.
-fn staged(walk: &Walk, file: &FileEntry) -> Option<String> {
-    let last = walk.last.as_ref()?;
-    let index = last.body.adds.iter().position(|add| add.path == file.path)?;
-    Some(staged_path(&walk.key, last, index))
-}
-
-/// The file in place, or on its way there. A writer may move it while we look, hence the second look.
-fn look_for(store: &dyn Store, file: &FileEntry, staged: Option<&str>) -> Result<Option<(String, Blob)>, StoreError> {
-    for path in [Some(file.path.as_str()), staged, staged.map(|_| file.path.as_str())].into_iter().flatten() {
-        match store.read(path) {
-            Ok(blob) => return Ok(Some((path.to_owned(), blob))),
-            Err(e) if e.is_not_found() => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(None)
-}
-
-fn check_content(store: &dyn Store, file: &FileEntry, path: &str, blob: &Blob, report: &mut VerifyReport) {
+fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, report: &mut VerifyReport) {
+    let path = file.path.as_str();
     if blob.size() != file.bytes {
         report.fault(FaultCode::FileSize, path, format!("{} bytes, the ledger says {}", blob.size(), file.bytes));
         // A hole costs nobody anything to make, and reading it would.
@@ -124,7 +62,7 @@ fn check_content(store: &dyn Store, file: &FileEntry, path: &str, blob: &Blob, r
         Ok(found) => found,
         Err(e) => return report.fault(FaultCode::Unreadable, path, e),
     };
-    let rows = count(store, path, file);
+    let rows = count(store, file);
     if found != file.sha256 {
         let about = match &rows {
             Ok(rows) if *rows == expected(file) => "rewritten, its rows are intact".to_owned(),
@@ -154,12 +92,12 @@ fn expected(file: &FileEntry) -> (u64, RowsDigest) {
 }
 
 /// The rows of a file and their digest.
-fn count(store: &dyn Store, path: &str, file: &FileEntry) -> Result<(u64, RowsDigest), ArchiveError> {
+fn count(store: &dyn Store, file: &FileEntry) -> Result<(u64, RowsDigest), ArchiveError> {
     let mut found = (0, RowsDigest::default());
-    for batch in TableReader::open(store, path, file.dataset, Selection::default())? {
+    for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
         let batch = batch?;
         let digest = digest_rows(&batch);
-        let digest = digest.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
+        let digest = digest.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
     Ok(found)

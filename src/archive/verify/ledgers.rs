@@ -28,10 +28,10 @@ pub struct Walk {
     pub key: TeamKey,
     /// The state after the last line; none when no line could be read.
     pub state: Option<TeamState>,
-    /// The last line: its files may still be on their way.
-    pub last: Option<Line>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
+    /// The files that lines removed, each with the time when the last of these ledger files was written.
+    pub removed: BTreeMap<String, Instant>,
     /// Of the lines that were asked for by hash or by number, and check by themselves: their hashes.
     pub met: BTreeMap<Digest, Anchored>,
     /// The archive that the lines name, where they all name the same.
@@ -50,6 +50,8 @@ struct Walker<'a> {
     /// The line before did not check: what it was and how it hashed is not known.
     is_lost: bool,
     day: Option<Instant>,
+    /// When the file at hand was written last.
+    modified: Instant,
     lines: u64,
     /// The lines of the day at hand.
     signable: Vec<Signable>,
@@ -62,9 +64,9 @@ impl Walk {
     pub fn over(store: &dyn Store, asking: &Asking, key: TeamKey, days: &Days<'_>, report: &mut VerifyReport) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
         let (at, archive_id) = (report.teams.len(), asking.archive_id.as_deref());
-        let (added, met) = (BTreeMap::new(), BTreeMap::new());
+        let (added, removed, met) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let snapshots = snapshot::held(store, &key);
-        let walk = Walk { key, state: None, last: None, added, met, named_archive: None, at };
+        let walk = Walk { key, state: None, added, removed, met, named_archive: None, at };
         let mut walker = Walker {
             walk,
             archive_id,
@@ -73,6 +75,7 @@ impl Walk {
             team,
             is_lost: false,
             day: None,
+            modified: Instant::EARLIEST,
             lines: 0,
             signable: Vec::new(),
             snapshots,
@@ -119,6 +122,7 @@ impl Walker<'_> {
             Err(e) => return self.unreadable(&file.path, &e.to_string()),
         };
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
+        self.modified = file.modified;
         for (line, number) in TextLines::new(blob, 0).zip(1..) {
             let object = format!("{}:{number}", file.path);
             let line = match line {
@@ -207,9 +211,9 @@ impl Walker<'_> {
             self.team.damaged(line.seq, line.seq);
         }
         self.day = Some(day);
-        self.walk.last = Some(line.clone());
         for removed in &line.body.removes {
             self.walk.added.remove(removed);
+            self.walk.removed.insert(removed.clone(), self.modified);
         }
         self.walk.added.extend(line.body.adds.iter().map(|file| (file.path.clone(), line.seq)));
         state.follow(line, hash);
@@ -332,7 +336,7 @@ mod tests {
         let day = day_start(now());
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
         for (bytes, is_read) in [(0, true), (DAY_BYTES_MAX, true), (DAY_BYTES_MAX + 1, false)] {
-            let listed = Listed { path: path.clone(), bytes, irregular: None };
+            let listed = Listed { path: path.clone(), bytes, modified: now(), irregular: None };
             let days = Days::from([(day, (Some(&listed), None))]);
             let mut report = VerifyReport::default();
             let asking = Asking::new(Some("archive-1".to_owned()), &VerifyOptions::default());

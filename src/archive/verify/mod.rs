@@ -2,10 +2,10 @@
 
 mod asking;
 mod files;
+mod leftovers;
 mod ledgers;
 mod report;
 mod signatures;
-mod strays;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use ledgers::Walk;
 pub use report::{Anchored, Asked, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;
 
-/// A writer may commit while we look; after that many looks, what we saw is what there is.
+/// A writer may append while we read a ledger and its signatures: then both are read again, so many times at most.
 const LOOKS_MAX: usize = 3;
 
 /// Verifies an archive. What is damaged stands in the report; nothing is changed.
@@ -62,7 +62,7 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
     for walk in &walks {
         files::check(store, walk, &mut report);
     }
-    strays::check(store, &walks, &listed, &mut report);
+    leftovers::check(store, &asking, &walks, &listed, &mut report)?;
     asking.check_heads(&walks, &mut report);
     asking.notice_silence(&mut report);
     report.archive_id = asking.archive_id;

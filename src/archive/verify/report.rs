@@ -150,8 +150,6 @@ pub struct TeamReport {
     pub anchored: Option<Anchored>,
     /// None where nothing is signed.
     pub signed: Option<Signed>,
-    /// Files of the last line that are not in place yet.
-    pub pending: u64,
 }
 
 /// What the signatures beside a ledger say.
@@ -235,8 +233,10 @@ pub struct VerifyReport {
     pub commits: Counts,
     pub files: Counts,
     pub rows: Counts,
-    /// Files of last lines that are not in place yet, and staged files that no line names: no fault.
-    pub pending: u64,
+    /// Files within the grace that a line removed, which `vacuum` removes later: no fault.
+    pub retired: u64,
+    /// Files within the grace that no line ever named, which a commit left that failed or is under way: no fault.
+    pub unnamed: u64,
     pub teams: Vec<TeamReport>,
     pub faults: Vec<VerifyFault>,
     /// What is worth knowing and no damage: the archive itself says so, and is as it was written.
@@ -280,7 +280,6 @@ impl VerifyReport {
             self.commits.add(team.commits.good, team.commits.total);
             self.files.add(team.files.good, team.files.total);
             self.rows.add(team.rows.good, team.rows.total);
-            self.pending += team.pending;
             self.found_from = [self.found_from, team.first_at].into_iter().flatten().min();
             self.found_to = self.found_to.max(team.last_at);
         }

@@ -68,17 +68,13 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let work = target.work()?;
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let (manifest, tree) = look::consistently(
-        || look::named_view_data(&config),
-        |data, _| {
-            let team = args.period.team(&data)?;
-            let asked = reports.iter().zip(&values).map(|(report, values)| {
-                let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
-                (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
-            });
-            fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())
-        },
-    )?;
+    let data = look::named_view_data(&config)?;
+    let team = args.period.team(&data)?;
+    let asked = reports.iter().zip(&values).map(|(report, values)| {
+        let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
+        (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
+    });
+    let (manifest, tree) = fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())?;
     target.publish(work, &tree, &manifest)?;
     tell(args, &manifest);
     Ok(match (manifest.faults, manifest.gaps) {
@@ -88,7 +84,6 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     })
 }
 
-/// A look that failed may have left files behind: each begins with an empty folder.
 fn fill(
     config: &Config,
     data: ViewData,
@@ -98,9 +93,6 @@ fn fill(
 ) -> Result<(Manifest, Tree), Error> {
     let root = work.join("pack");
     let failed = |source| Error::io(format!("cannot write {}", root.display()), source);
-    if root.try_exists().map_err(failed)? {
-        fs::remove_dir_all(&root).map_err(failed)?;
-    }
     fs::create_dir(&root).map_err(failed)?;
     let mut tree = Tree::new(&root);
     let guard = signals::guard()?;

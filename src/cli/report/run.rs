@@ -113,34 +113,22 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     }
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let about = look::consistently(
-        || look::named_view_data(&config),
-        |data, begun| {
-            let team = args.period.team(&data)?;
-            let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values: values.clone() };
-            answer(&config, &data, &report, &asked, args, begun)
-        },
-    )?;
+    let data = look::named_view_data(&config)?;
+    let team = args.period.team(&data)?;
+    let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values };
+    let about = answer(&config, &data, &report, &asked, args)?;
     if args.bare {
         about.lines().iter().for_each(|line| output::say(line));
     }
     Ok(verdict(&about, args.fail_on))
 }
 
-fn answer(
-    config: &Config,
-    data: &ViewData,
-    report: &Report,
-    asked: &Asked,
-    args: &RunArgs,
-    begun: &mut bool,
-) -> Result<About, Error> {
+fn answer(config: &Config, data: &ViewData, report: &Report, asked: &Asked, args: &RunArgs) -> Result<About, Error> {
     let guard = signals::guard()?;
     let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
     let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
-    *begun = true;
     args.output.rows(|out, look| Ok(write_report(&run, args.output.format(), out, look, args.bare)?))?;
     Ok(run.about().clone())
 }

@@ -82,7 +82,7 @@ impl Detector {
         for fault in catalog.faults() {
             tracing::warn!("{fault}");
         }
-        look::consistently(|| look::own_view_data(&self.config), |data, _| self.look_at(data, &catalog, now, stop))
+        self.look_at(look::own_view_data(&self.config)?, &catalog, now, stop)
     }
 
     fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {
@@ -102,8 +102,6 @@ impl Detector {
                 Ok(detected) => {
                     detections.found.insert(report.id.clone(), Arc::new(detected));
                 }
-                // A commit took files away meanwhile, maybe: all is looked at again.
-                Err(Error::Report(error @ ReportError::Engine(_))) => return Err(Error::Report(error)),
                 Err(error) => {
                     detections.failed.insert(report.id.clone(), error.render(false));
                 }

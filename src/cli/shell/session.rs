@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
@@ -77,16 +78,23 @@ pub struct Session<'a> {
     /// Statements are typed, not read from a script.
     is_person: bool,
     has_new_names: bool,
+    /// When the engine's look at the archive was taken.
+    looked_at: Duration,
 }
+
+/// An older look at the archive is taken anew. `vacuum` leaves its files alone for two hours at least.
+const LOOK_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 impl<'a> Session<'a> {
     pub fn new(config: &'a Config, guard: &'a Guard, engine: Engine, base: Base<'a>, format: Option<Format>) -> Self {
         let is_shown = matches!(base, Base::Terminal);
+        let clock = SystemClock::new();
         Self {
             config,
             guard,
             engine,
-            clock: SystemClock::new(),
+            looked_at: clock.monotonic(),
+            clock,
             base,
             answers: 0,
             opened: None,
@@ -238,24 +246,15 @@ impl<'a> Session<'a> {
         self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// Answers one statement. A writer may replace files between our look at the ledger and the engine's look at the
-    /// files: then we look again.
+    /// Answers one statement. The files of a look at the archive stay for the grace, which is longer than [`LOOK_AGE_MAX`].
     fn ask(&mut self, sql: &str) -> Result<(), Error> {
         let begun = self.clock.monotonic();
-        let mut looks = 1;
-        let tally = loop {
-            let mut tally =
-                Tally { is_rowless: ROWLESS.contains(&lexer::first_word(sql).as_str()), ..Tally::default() };
-            match self.answer(sql, &mut tally) {
-                Err(Error::Report(ReportError::Engine(_)))
-                    if !tally.begun && looks < look::LOOKS_MAX && self.renew()? => {}
-                answered => {
-                    answered?;
-                    break tally;
-                }
-            }
-            looks += 1;
-        };
+        if begun.saturating_sub(self.looked_at) > LOOK_AGE_MAX {
+            self.engine.renew(look::view_data(self.config)?)?;
+            self.looked_at = begun;
+        }
+        let mut tally = Tally { is_rowless: ROWLESS.contains(&lexer::first_word(sql).as_str()), ..Tally::default() };
+        self.answer(sql, &mut tally)?;
         self.has_new_names |= tally.is_rowless;
         if self.timer {
             let took = self.clock.monotonic().saturating_sub(begun);
@@ -267,16 +266,6 @@ impl<'a> Session<'a> {
             output::say(&format!("({rows}{took:.1?})"));
         }
         Ok(())
-    }
-
-    /// Whether the archive has changed since the views were made; then they are made anew.
-    fn renew(&mut self) -> Result<bool, Error> {
-        let data = look::view_data(self.config)?;
-        let has_changed = data.files != self.engine.data().files;
-        if has_changed {
-            self.engine.renew(data)?;
-        }
-        Ok(has_changed)
     }
 
     fn answer(&mut self, sql: &str, tally: &mut Tally) -> Result<(), Error> {

@@ -143,9 +143,9 @@ fn an_archive_that_fails_is_no_wrong_use() {
     };
     let _ = archive.writer(&team_id).unwrap();
     let damaged = "ledger/team=t/2026-11-20.jsonl";
-    let mut file = archive.store().create(damaged).unwrap();
+    let mut file = archive.store().create().unwrap();
     std::io::Write::write_all(&mut file, b"no ledger line\n").unwrap();
-    file.finish().unwrap();
+    file.finish(damaged).unwrap();
     let data = ViewData { archive: Some(archive), teams: vec![look], ..ViewData::default() };
     let engine = Engine::open_confined(data, SMALL).unwrap();
     let error = engine.query("SELECT * FROM ledger", &mut Counted(Vec::new(), 0)).unwrap_err();

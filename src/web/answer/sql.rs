@@ -6,7 +6,7 @@ use crate::model::TeamId;
 use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows, printable};
 
 use super::super::Shown;
-use super::super::asking::{EngineLimits, LOOKS_MAX, check_together};
+use super::super::asking::{EngineLimits, check_together};
 use super::super::guard::is_own_form;
 use super::super::problem::Problem;
 
@@ -83,21 +83,15 @@ async fn ask(
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
     let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
-    let mut looks = 0;
-    loop {
-        looks += 1;
-        let look = shown.asking.look(teams.clone()).await?;
-        let spent = clock.monotonic().saturating_sub(begun);
-        let (name, question, clock) = (visitor.clone(), question.clone(), clock.clone());
-        match shown.visitors.ask(name, question, look.clone(), (time, spent), clock).await? {
-            VisitorAnswer::Failed(_) if looks < LOOKS_MAX && shown.asking.has_changed(teams.clone(), look).await? => {}
-            VisitorAnswer::Failed(message) => {
-                let message = printable(&message);
-                tracing::warn!(error = message, "a visitor's query was not answered");
-                return Err(Problem::failed(message));
-            }
-            answer => return Ok(answer),
+    let look = shown.asking.look(teams).await?;
+    let spent = clock.monotonic().saturating_sub(begun);
+    match shown.visitors.ask(visitor, question, look, (time, spent), clock).await? {
+        VisitorAnswer::Failed(message) => {
+            let message = printable(&message);
+            tracing::warn!(error = message, "a visitor's query was not answered");
+            Err(Problem::failed(message))
         }
+        answer => Ok(answer),
     }
 }
 

@@ -1,24 +1,40 @@
-//! Everything that is there and should not be.
+//! Everything that is there and that no ledger names: files within the grace are counted, the others are faults.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use super::super::FileEntry;
-use super::super::path::{ArchivePath, MANIFEST, STAGING};
-use super::super::publish::staged_path;
+use super::super::path::{ArchivePath, SCRATCH};
 use super::super::store::{Listed, Store};
+use super::super::vacuum::Grace;
+use super::super::{ArchiveError, FileEntry};
+use super::asking::Asking;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport, by_content};
-use crate::model::Digest;
+use crate::model::{Digest, Instant};
 
-/// Names every listed file that no ledger names, and says what it is where that can be told.
-pub fn check(store: &dyn Store, walks: &[Walk], listed: &[Listed], report: &mut VerifyReport) {
+/// A schedule of `vacuum` that runs once a day removes a file at most so long after its grace.
+const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
+
+/// Counts every listed file that no ledger names and that is within the grace. Names every other one, and says what it is
+/// where that can be told.
+///
+/// # Errors
+/// When the store does not tell the time.
+pub fn check(
+    store: &dyn Store,
+    asking: &Asking,
+    walks: &[Walk],
+    listed: &[Listed],
+    report: &mut VerifyReport,
+) -> Result<(), ArchiveError> {
     let live: BTreeSet<&str> = walks
         .iter()
         .filter_map(|walk| walk.state.as_ref())
         .flat_map(|state| state.files.keys().map(String::as_str))
         .collect();
-    let leaving: BTreeSet<&str> = walks.iter().flat_map(leaving).collect();
-    let staged: BTreeSet<String> = walks.iter().flat_map(staged).collect();
+    let removed: BTreeMap<&str, Instant> =
+        walks.iter().flat_map(|walk| &walk.removed).map(|(path, at)| (path.as_str(), *at)).collect();
+    let grace = Grace::ending(store.now()?, asking.grace.saturating_add(VACUUM_TURN));
     let contents = by_content(walks);
     for entry in listed {
         let path = entry.path.as_str();
@@ -28,34 +44,25 @@ pub fn check(store: &dyn Store, walks: &[Walk], listed: &[Listed], report: &mut 
             }
             continue;
         }
-        let is_gone = matches!(store.read(path), Err(e) if e.is_not_found());
-        if is_gone || staged.contains(path) {
-            continue;
-        }
+        let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
+        let removed_at = removed.get(path);
+        let is_kept = grace.covers(entry.modified) || removed_at.is_some_and(|at| grace.covers(*at));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Never truth: what a reader makes of a wrong one is a whole replay.
             Some(ArchivePath::Snapshot { .. }) => {}
-            Some(ArchivePath::Staging { .. }) => report.pending += 1,
-            Some(ArchivePath::Data(_)) if leaving.contains(path) => report.pending += 1,
-            None if path == format!("{STAGING}/{MANIFEST}") => report.pending += 1,
-            _ => name_stray(store, entry, &contents, report),
+            Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
+            Some(ArchivePath::Data(_)) if is_kept => report.unnamed += 1,
+            None if is_scratch && is_kept => report.unnamed += 1,
+            // A vacuum may have removed it since it was listed.
+            _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
+            _ => name_leftover(store, entry, &contents, report),
         }
     }
+    Ok(())
 }
 
-/// What the last line removes may still be there for a moment.
-fn leaving(walk: &Walk) -> impl Iterator<Item = &str> {
-    walk.last.iter().flat_map(|line| line.body.removes.iter().map(String::as_str))
-}
-
-/// Where the files of the last line may still be waiting; they were counted where they are looked for.
-fn staged(walk: &Walk) -> impl Iterator<Item = String> {
-    let count = |line: &super::super::ledger::Line| line.body.adds.len();
-    walk.last.iter().flat_map(move |line| (0..count(line)).map(|index| staged_path(&walk.key, line, index)))
-}
-
-fn name_stray(
+fn name_leftover(
     store: &dyn Store,
     entry: &Listed,
     contents: &BTreeMap<Digest, Vec<&FileEntry>>,

@@ -1,0 +1,29 @@
+//! What opening a team for writing does with the end of its ledger.
+
+use crate::planted::{self, Bug};
+
+use super::path::{ArchivePath, TeamKey};
+use super::replay::Replay;
+use super::store::{Store, StoreError, Tail};
+
+/// Cuts a torn line off the end of a ledger, and makes the last line durable: the writer before may have died between
+/// writing and syncing it. Done again, it changes nothing.
+///
+/// # Errors
+/// When the store fails.
+pub fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
+    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    if let (Some(day), 1..) = (replay.end.day, replay.end.torn)
+        && !planted::is(Bug::TornLineKept)
+    {
+        store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
+    }
+    match &replay.last {
+        // Whoever began a later file found this line durable.
+        Some(last) if replay.end.day == Some(last.day) => {
+            let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
+            store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! `annals vacuum`: removes files that no ledger line names any more.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use clap::Args;
+
+use crate::archive::{Archive, ArchiveError, Leftover, Leftovers};
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::model::TeamId;
+
+use super::output::{self, OutputArgs};
+use super::{Global, look, teams};
+
+/// Remove files that no ledger line names any more, when they are older than the grace
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct VacuumArgs {
+    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    #[arg(long, value_name = "TEAM")]
+    team: Vec<String>,
+    /// Show what would be removed, and remove nothing; works beside a daemon
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const AFTER: &str = "\
+A commit leaves the files that it replaces, and a commit that failed leaves its own. Readers, other engines and copies that \
+began before go on with them for the grace ([store] grace, 1 day). The daemon and `sync` vacuum by themselves. Printed are, by \
+team, the files removed and the files kept because they are younger than the grace.
+Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
+
+pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
+    let config: Config = global.load()?;
+    let archive = look::open(&config)?;
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
+    for team in teams::in_archive(&archive, &args.team)? {
+        match vacuum(&archive, &team, args.dry_run) {
+            Ok(found) => all.push((team, found)),
+            Err(error) => {
+                output::say(&format!("team {}: not vacuumed: {error}", teams::archived_label(&archive, &team)));
+                exit = Exit::Fault;
+            }
+        }
+    }
+    args.output.batch(&table(&all))?;
+    Ok(exit)
+}
+
+fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<Leftovers, ArchiveError> {
+    match is_dry_run {
+        true => archive.leftovers(team),
+        false => archive.writer(team)?.vacuum(),
+    }
+}
+
+fn table(all: &[(TeamId, Leftovers)]) -> RecordBatch {
+    let files = |of: fn(&Leftovers) -> &[Leftover]| -> ArrayRef {
+        Arc::new(all.iter().map(|(_, found)| Some(of(found).len() as u64)).collect::<UInt64Array>())
+    };
+    let bytes = |of: fn(&Leftovers) -> &[Leftover]| -> ArrayRef {
+        let sum = |found| of(found).iter().map(|file| file.bytes).sum::<u64>();
+        Arc::new(all.iter().map(|(_, found)| Some(sum(found))).collect::<UInt64Array>())
+    };
+    let columns: [(&str, ArrayRef); 5] = [
+        ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
+        ("files_removed", files(|found| &found.expired)),
+        ("bytes_removed", bytes(|found| &found.expired)),
+        ("files_kept", files(|found| &found.kept)),
+        ("bytes_kept", bytes(|found| &found.kept)),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}

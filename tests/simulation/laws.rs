@@ -1,0 +1,119 @@
+//! The laws of the store, held at every verb: S1 (a line's files are durable before it, and stay), S3 (`vacuum` removes
+//! nothing that a line within the grace or a commit under way names), S4 (what a reader began it can finish).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use annals::archive::{GRACE_MIN, Line, MemoryStore, Store};
+use annals::model::{Digest, Instant};
+use bytes::Bytes;
+
+use super::faults::{Coverage, Rare};
+
+/// What lines say of files, and how far each ledger file was followed.
+#[derive(Default)]
+pub struct StoreLaws {
+    /// Every file that a line names, with its digest; with the time of the line that removes it, where one does.
+    named: BTreeMap<String, (Digest, Option<Instant>)>,
+    /// Files of events that are sealed, as they were when a line named them.
+    sealed: BTreeMap<String, Bytes>,
+    followed: BTreeMap<String, usize>,
+}
+
+impl StoreLaws {
+    /// Follows the lines that an acknowledged append left in a ledger file.
+    pub fn follow(&mut self, files: &MemoryStore, path: &str, broken: &mut Vec<String>) {
+        let content = content(files, path).unwrap_or_default();
+        let at = modified(files, path).expect("it was written just now");
+        let begin = *self.followed.get(path).unwrap_or(&0);
+        let end = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if !path.ends_with(".jsonl") || end <= begin {
+            return;
+        }
+        for text in content[begin..end].split_inclusive(|byte| *byte == b'\n') {
+            let Ok((line, _)) = Line::decode(text.strip_suffix(b"\n").unwrap_or(text)) else { continue };
+            for file in &line.body.adds {
+                let found = self::content(files, &file.path);
+                if found.as_ref().map(|found| Digest::of(found)) != Some(file.sha256) {
+                    broken.push(format!("S1: line {} names {}, which is not there as it says", line.seq, file.path));
+                }
+                if is_sealed(&file.path) {
+                    self.sealed.insert(file.path.clone(), found.unwrap_or_default());
+                }
+                self.named.insert(file.path.clone(), (file.sha256, None));
+            }
+            for removed in &line.body.removes {
+                if let Some((_, gone)) = self.named.get_mut(removed) {
+                    *gone = Some(at);
+                }
+            }
+        }
+        self.followed.insert(path.to_owned(), end);
+    }
+
+    /// Looks at a file that is about to be removed.
+    pub fn remove(&self, files: &MemoryStore, path: &str, coverage: &mut Coverage, seed: u64) -> Option<String> {
+        let (now, written) = (files.now().expect("memory has a clock"), modified(files, path)?);
+        let is_young = |at: Instant| now.since(at) < GRACE_MIN;
+        if !path.starts_with("tables/") {
+            return None;
+        }
+        match self.named.get(path) {
+            Some((_, None)) => Some(format!("S3: {path} is live, and is removed")),
+            Some((_, Some(at))) if is_young(*at) => Some(format!("S4: {path} is removed within the grace")),
+            Some(_) => {
+                coverage.rare(Rare::Retired, seed);
+                None
+            }
+            None if is_young(written) => Some(format!("S3: {path} may be of a commit under way, and is removed")),
+            None => {
+                coverage.rare(Rare::Orphan, seed);
+                None
+            }
+        }
+    }
+
+    /// Whether every live file is there unaltered, and every removed one within the grace.
+    pub fn check(&self, files: &MemoryStore) -> Vec<String> {
+        let now = files.now().expect("memory has a clock");
+        let is_due = |gone: &Option<Instant>| gone.is_none_or(|at| now.since(at) < GRACE_MIN);
+        let due = self.named.iter().filter(|(_, (_, gone))| is_due(gone));
+        let is_lost =
+            |path: &str, digest: &Digest| content(files, path).map(|found| Digest::of(&found)) != Some(*digest);
+        let lost = due.filter(|(path, (digest, _))| is_lost(path, digest));
+        let mut broken: Vec<String> =
+            lost.map(|(path, _)| format!("S1: {path} is not there as its line says")).collect();
+        for (path, bytes) in &self.sealed {
+            if content(files, path).as_ref() != Some(bytes) {
+                broken.push(format!("I7: {path} was sealed, and has changed"));
+            }
+        }
+        broken
+    }
+}
+
+/// The store's clock stands up to an hour beside ours.
+pub fn store_time(truth: Instant, seed: u64) -> Instant {
+    let hour = Duration::from_secs(3_600);
+    match seed % 3 {
+        0 => truth,
+        1 => truth.plus(hour),
+        _ => truth.minus(hour),
+    }
+}
+
+/// A file that is sealed never changes: months of events.
+fn is_sealed(path: &str) -> bool {
+    let is_of_events =
+        ["activity", "connections", "billing"].iter().any(|of| path.starts_with(&format!("tables/{of}/")));
+    is_of_events && ["-day-", "-month-", "-amendment-"].iter().any(|role| path.contains(role))
+}
+
+pub fn content(files: &MemoryStore, path: &str) -> Option<Bytes> {
+    files.read(path).ok().and_then(|blob| blob.to_bytes().ok())
+}
+
+fn modified(files: &MemoryStore, path: &str) -> Option<Instant> {
+    let (directory, _) = path.rsplit_once('/')?;
+    files.list(directory).ok()?.into_iter().find(|entry| entry.path == path).map(|entry| entry.modified)
+}

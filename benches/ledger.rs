@@ -28,9 +28,9 @@ fn main() -> Result<(), Failure> {
     let on_disk = LocalStore::new(directory.path());
     let mut bytes = 0;
     for entry in made.list("")? {
-        let mut file = on_disk.create(&entry.path)?;
+        let mut file = on_disk.create()?;
         file.write_all(&made.read(&entry.path)?.to_bytes()?)?;
-        file.finish()?;
+        file.finish(&entry.path)?;
         bytes += entry.bytes;
     }
     println!("{lines} lines, {:.1} MB with their snapshots", bytes as f64 / 1e6);

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "common/age.rs"]
+mod age;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +33,7 @@ fn event(number: u64, start: Instant) -> EventRow {
 }
 
 #[test]
-fn a_plain_glob_over_sealed_files_is_exact_for_any_engine() {
+fn a_plain_glob_over_sealed_files_is_exact_for_any_engine_after_a_vacuum() {
     let directory = tempfile::tempdir().unwrap();
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(directory.path()));
     let archive = Archive::open_or_create(store, || "outside".to_owned()).unwrap();
@@ -43,6 +46,10 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine() {
     }
     let seal_months = vec![(Stream::Connections, month_of(start))];
     let _ = writer.commit(Draft { seal_months, ..Draft::default() }, start).unwrap();
+
+    assert_eq!(writer.vacuum().unwrap().expired, [], "what was replaced just now is kept for the grace");
+    age::age(directory.path());
+    assert_eq!(writer.vacuum().unwrap().expired.len(), 3);
 
     let engine = duckdb::Connection::open_in_memory().unwrap();
     let from = format!("read_parquet('{}/tables/connections/*/*/*.parquet')", directory.path().display());

@@ -73,7 +73,7 @@ fn is_whole(program: &Program, case: &str) {
 fn is_said(run: &Run, reason: &str, case: &str) {
     assert_eq!(run.code, Some(1), "{case}: {run:?}");
     assert!(run.stderr.contains(reason) && !run.stderr.contains("panicked"), "{case}: {run:?}");
-    let names = ["staging/", "ledger/", "tables/", "locks/", "/archive"];
+    let names = ["scratch/", "ledger/", "tables/", "locks/", "/archive"];
     assert!(names.iter().any(|name| run.stderr.contains(name)), "{case}: names no path: {run:?}");
 }
 
@@ -179,7 +179,7 @@ fn what_may_not_be_written_or_read_is_said_and_outlived() {
         ("", 0o555),
         ("locks/*", 0o444),
         ("ledger/*/*.jsonl", 0o444),
-        ("staging", 0o555),
+        ("scratch", 0o555),
         ("tables/*/*/*", 0o555),
         ("ledger/*/*.jsonl", 0o000),
         ("archive.json", 0o000),
@@ -249,13 +249,13 @@ impl Drop for Closed {
 }
 
 #[test]
-fn a_staging_place_on_another_disk_is_refused_at_the_start() {
+fn a_scratch_place_on_another_disk_is_refused_at_the_start() {
     let (service, program) = busy_scene();
     program.sync(&SINCE).ended(0);
     service.world().connection(NOON - HOUR, 1);
     service.set_clock(NOON + HOUR);
-    let Some(disk) = SmallDisk::at(&program.archive().join("staging"), "size=1m") else { return };
-    program.sync(&SINCE).ended(1).says(&["staging/ lies on another file system than the archive's root"]);
+    let Some(disk) = SmallDisk::at(&program.archive().join("scratch"), "size=1m") else { return };
+    program.sync(&SINCE).ended(1).says(&["scratch/ lies on another file system than the archive's root"]);
     drop(disk);
     is_made_good(&service, &program);
 }

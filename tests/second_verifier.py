@@ -11,12 +11,15 @@ import json
 import pathlib
 import re
 import sys
+import time
 
 try:
     import duckdb
 except ImportError:
     duckdb = None
 
+# What no line names any more, or ever did, may stay for a grace of a day, and for a day until vacuum runs.
+GRACE = 2 * 86_400
 DOMAIN = b"annals ledger line v1\n"
 MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
@@ -95,8 +98,8 @@ def check_line(where, line, archive_id, key, before):
 
 
 def check_ledger(folder, archive_id):
-    """The live files by path, and the last line's body with its number."""
-    key, before, live, last = folder.name.removeprefix("team="), (0, "0" * 64), {}, None
+    """The live files by path, and when the ledger file was written that removes each of the others."""
+    key, before, live, removed = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}
     for path in sorted(folder.glob("*.jsonl")):
         lines = path.read_bytes().split(b"\n")
         if lines.pop():
@@ -104,22 +107,22 @@ def check_ledger(folder, archive_id):
         for number, line in enumerate(lines, 1):
             checked = check_line(f"{path}:{number}", line, archive_id, key, before)
             if checked is None:
-                return key, live, last
+                return live, removed
             parsed, digest = checked
-            before, last = (parsed["seq"], digest), parsed
-            for removed in parsed["body"].get("removes", []):
-                if live.pop(removed, None) is None:
-                    fault("STATE", f"{path}:{number}", f"removes {removed}, which is not live")
+            before = (parsed["seq"], digest)
+            for gone in parsed["body"].get("removes", []):
+                if live.pop(gone, None) is None:
+                    fault("STATE", f"{path}:{number}", f"removes {gone}, which is not live")
+                removed[gone] = path.stat().st_mtime
             for added in parsed["body"].get("adds", []):
                 live[added["path"]] = added
-    return key, live, last
+    return live, removed
 
 
-def check_file(root, entry, staged):
+def check_file(root, entry):
     path, place = root / entry["path"], PLACE.fullmatch(entry["path"])
     if place is None or place[1] != entry["dataset"] or place[4] != entry["sha256"][:16]:
         fault("PATH_MISMATCH", entry["path"], "not the place of this file")
-    path = path if path.is_file() else root / staged.get(entry["path"], entry["path"])
     if not path.is_file():
         return fault("FILE_MISSING", entry["path"], f"{entry['rows']} rows")
     data = path.read_bytes()
@@ -133,19 +136,18 @@ def main(root):
     manifest = json.loads((root / "archive.json").read_bytes())
     if manifest["format"] != "annals archive" or manifest["version"] != 3:
         fault("VERSION", "archive.json", f"{manifest}")
-    known = {"archive.json"}
+    known, retired = {"archive.json"}, {}
     for folder in sorted((root / "ledger").glob("team=*")):
         known.update(str(path.relative_to(root)) for path in folder.iterdir())
-        key, live, last = check_ledger(folder, manifest["id"])
-        adds = last["body"].get("adds", []) if last else []
-        names = [f"staging/team={key}/{last['seq']}-{n}.parquet" for n in range(len(adds))]
-        staged = dict(zip((entry["path"] for entry in adds), names))
+        live, removed = check_ledger(folder, manifest["id"])
         for entry in live.values():
-            check_file(root, entry, staged)
-        known.update(live, names, last["body"].get("removes", []) if last else [])
+            check_file(root, entry)
+        known.update(live)
+        retired.update(removed)
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
-        if name not in known and not name.startswith(("staging/", "locks/", "snapshots/")):
+        is_young = time.time() - max(path.stat().st_mtime, retired.get(name, 0)) < GRACE
+        if name not in known and not is_young and not name.startswith(("locks/", "snapshots/")):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 

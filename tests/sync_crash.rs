@@ -65,7 +65,7 @@ fn killed_in_the_middle_of_a_commit_nothing_is_lost_or_doubled() {
     let mut killed = 0;
     for round in 0..24 {
         let running = program.start_sync(&SINCE);
-        wait_for_any_file(&program, "staging", &mut chance);
+        wait_for_any_file(&program, "scratch", &mut chance);
         let run = running.kill_after(Duration::from_micros(chance.below(12_000)));
         killed += usize::from(run.code.is_none());
         assert!(matches!(run.code, None | Some(0)), "round {round}: {run:?}");
@@ -105,7 +105,7 @@ fn a_stopped_writer_keeps_its_place_and_doubles_nothing() {
     service.wait_for_requests(8);
     for moment in ["reading", "committing"] {
         if moment == "committing" {
-            wait_for_any_file(&program, "staging", &mut chance);
+            wait_for_any_file(&program, "scratch", &mut chance);
         }
         first.signal(Signal::STOP);
         program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
@@ -136,7 +136,7 @@ fn a_full_disk_is_said_and_outlived() {
         let run = program.through_shell(&script, &[&["sync"], &SINCE[..]].concat());
         if run.code == Some(1) {
             failed += 1;
-            assert!(run.stderr.contains("archive") || run.stderr.contains("staging/"), "names the path: {run:?}");
+            assert!(run.stderr.contains("archive") || run.stderr.contains("scratch/"), "names the path: {run:?}");
         } else {
             assert_eq!(run.code, Some(0), "limit {limit}: {run:?}");
         }

@@ -152,8 +152,12 @@ impl Program {
     /// A sync that goes on beside the test.
     pub fn start_sync(&self, arguments: &[&str]) -> Running<'_> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
-        let child = self.command(&[&["sync"], arguments].concat()).spawn().unwrap();
-        Running { program: self, child: watch(child) }
+        self.start(&[&["sync"], arguments].concat())
+    }
+
+    /// A run that goes on beside the test.
+    pub fn start(&self, arguments: &[&str]) -> Running<'_> {
+        Running { program: self, child: watch(self.command(arguments).spawn().unwrap()) }
     }
 
     /// Runs a command made by [`Program::command`] to its end.

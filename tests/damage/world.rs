@@ -125,6 +125,10 @@ pub fn make(root: &Path, life: &Life) {
             now = now.plus(Duration::from_secs(60));
         }
     }
+    super::age::age(root);
+    for team in archive.teams().unwrap() {
+        archive.writer(&team).unwrap().vacuum().unwrap();
+    }
 }
 
 fn gap() -> Finding {

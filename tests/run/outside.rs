@@ -217,12 +217,11 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let (stuck, well) = (scene.team(0), scene.team(1));
-    // What a full disk is to a writer: its files cannot be made.
-    let place = scene.path(&format!("archive/staging/team={stuck}"));
-    // Only while it is empty: a file that waits there may be one that the ledger names.
-    while std::fs::File::create(&place).is_err() {
-        let _ = std::fs::remove_dir(&place);
-    }
+    // What a full disk is to a writer: its files cannot be made. No writer goes behind a link; readers do.
+    let place = scene.path(&format!("archive/tables/connections/team={stuck}"));
+    let aside = scene.path("aside");
+    std::fs::rename(&place, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &place).unwrap();
     let began = now();
     scene.connect(&stuck, "stuck");
     scene.connect(&well, "well");
@@ -231,6 +230,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     wait_for("a failure", || daemon.metric(&failures).filter(|count| *count >= 1.0));
     wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     std::fs::remove_file(&place).unwrap();
+    std::fs::rename(&aside, &place).unwrap();
     // It is tried again after no longer than it has failed for.
     wait_within(now() - began + PATIENCE, "the event", || {
         (scene.count("connections where event_id = 'stuck'") == 1).then_some(())

@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::program::{PATIENCE, POLLS, Running, Scene, now, pause, wait_for, wait_within};
 
-/// Whether a commit is being written: its files stand in the staging directory.
+/// Whether a commit is being written: its files stand in the scratch directory before they have a name.
 fn is_committing(scene: &Scene) -> bool {
-    let Ok(teams) = std::fs::read_dir(scene.path("archive/staging")) else { return false };
-    teams.flatten().any(|team| std::fs::read_dir(team.path()).is_ok_and(|mut files| files.next().is_some()))
+    std::fs::read_dir(scene.path("archive/scratch")).is_ok_and(|mut files| files.next().is_some())
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and what it tries.
-const OTHERS: [(&str, &str); 33] = [
+const OTHERS: [(&str, &str); 36] = [
     (
         "src/collect/exhaustive.rs",
         "every interleaving of small lists with up to three changes between any two requests",
@@ -25,6 +25,11 @@ const OTHERS: [(&str, &str); 33] = [
         "src/archive/tests/kills.rs",
         "a real process is killed before, within and after every step, at random, and while it recovers",
     ),
+    (
+        "src/archive/tests/fencing.rs",
+        "a writer that stalls for hours, one that another overtakes, also at midnight, one that is not told what it did",
+    ),
+    ("src/archive/tests/vacuum.rs", "what `vacuum` removes and keeps, beside a commit, and interrupted at every step"),
     ("src/archive/tests/damage.rs", "damage of every kind, which `verify` must name"),
     ("src/archive/tests/flips.rs", "10,000 random bits turned, one at a time, each of which `verify` must name"),
     ("src/archive/tests/busy.rs", "an archive that is verified while a writer is at work"),
@@ -58,6 +63,7 @@ const OTHERS: [(&str, &str); 33] = [
     ("tests/sync_secrets.rs", "planted secrets, looked for in everything that is written or printed"),
     ("tests/sessions.rs", "sessions against a naive recomputation"),
     ("tests/report_goldens.rs", "every report, on a small archive in which what it looks for was planted"),
+    ("tests/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, killed"),
     ("tests/run_daemon.rs", "the daemon's schedules in virtual time, and the program in trouble"),
 ];
 
@@ -77,6 +83,9 @@ const LAWS: &str = "\
 | I11 | requests stay within their budget, and `Retry-After` is kept to |
 | I12 | no planted secret in any file |
 | I13 | sessions equal a naive recomputation |
+| S1 | the files of a line are durable before it; every live file is there unaltered, and stays for a grace after a line removes it |
+| S3 | `vacuum` removes no file that is live or may be of a commit under way, also where the store's clock is an hour beside ours |
+| S4 | `vacuum` removes no file within the grace after the line that removes it, so that a reader can finish |
 | I15 | every fault and every rare state below happened, or the run fails |
 ";
 
@@ -90,12 +99,12 @@ const ASSUMED: &str = "\
 
 ## What is assumed of the disk
 
-- What was synced stays, and what was written, moved or taken away is seen at once by every process, in lists too: true of
-  local file systems (`src/archive/store/conformance.rs` holds both stores to it), not of network file systems that keep lists
-  of directories for a while.
+- What was synced stays, and what was written or removed is seen at once by every process, in lists too: true of local file
+  systems (`src/archive/store/conformance.rs` holds both stores to it), not of network file systems that keep lists of
+  directories for a while.
 - A reader whose lists lag (F62) sees a whole earlier commit; the simulation's readers do so in every world. A writer's lists
-  must not lag: it finds the end of its ledger by them, would take a shorter ledger for the whole, and clear what a
-  commit that it does not see has staged.
+  must not lag: it finds the end of its ledger by them, and would take a shorter ledger for the whole.
+- The store's clock may be wrong, and runs at about the right speed: `vacuum` tells ages by it alone.
 
 ## What may be lost all the same
 

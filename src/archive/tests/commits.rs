@@ -129,7 +129,7 @@ fn a_refused_draft_changes_nothing_and_the_writer_goes_on() {
         for draft in steps.by_ref().take(3) {
             let _ = commit(&mut writer, draft).unwrap();
         }
-        let (before, files) = (writer.state().clone(), files_under(&store, ""));
+        let (before, files) = (writer.state().clone(), files_under(&store, "ledger"));
         let first = "2026-11-01";
         let back = Draft { windows: vec![record(day(first), WindowState::Provisional, 7)], ..Draft::default() };
         let stranger = Draft { rows: vec![rows("2026-11-03", events(first, 0, 1), false)], ..Draft::default() };
@@ -140,7 +140,7 @@ fn a_refused_draft_changes_nothing_and_the_writer_goes_on() {
             let error = commit(&mut writer, draft).unwrap_err();
             assert_eq!(matches!(error, ArchiveError::State { .. }), is_state, "{error}");
             assert!(!error.needs_reopen(), "{error}");
-            assert_eq!((writer.state(), &files_under(&store, "")), (&before, &files));
+            assert_eq!((writer.state(), &files_under(&store, "ledger")), (&before, &files));
         }
         let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
         assert_eq!(ids_in(&archive), ids_after(4));

@@ -8,11 +8,15 @@ use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict,
 use super::*;
 use crate::model::Digest;
 
+const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
+
 /// An archive to be damaged: a store, and hands that reach behind it.
 pub trait Disk {
     fn store(&self) -> Arc<dyn Store>;
     fn put(&self, path: &str, content: &[u8]);
     fn take(&self, path: &str);
+    /// Ten days pass.
+    fn age(&self);
 }
 
 impl Disk for MemoryStore {
@@ -26,6 +30,10 @@ impl Disk for MemoryStore {
 
     fn take(&self, path: &str) {
         self.tamper(path, None);
+    }
+
+    fn age(&self) {
+        self.set_now(self.now().unwrap().plus(TEN_DAYS));
     }
 }
 
@@ -45,6 +53,14 @@ impl Disk for Directory {
 
     fn take(&self, path: &str) {
         std::fs::remove_file(self.0.path().join(path)).unwrap();
+    }
+
+    fn age(&self) {
+        for entry in self.store().list("").unwrap().into_iter().filter(|entry| entry.irregular.is_none()) {
+            let file = std::fs::File::options().append(true).open(self.0.path().join(entry.path)).unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(modified - TEN_DAYS).unwrap();
+        }
     }
 }
 
@@ -216,10 +232,13 @@ pub fn check(disk: &dyn Disk) -> VerifyReport {
 }
 
 fn try_damage(disk: &dyn Disk, (name, damage, expected): &(&str, Damage, &[FaultCode])) {
-    let _ = committed(&disk.store());
+    let archive = committed(&disk.store());
+    disk.age();
+    writer(&archive).vacuum().unwrap();
     assert!(check(disk).is_clean(), "{name}: before");
     let before = files_under(&disk.store(), "");
     damage(disk);
+    disk.age();
     let damaged = files_under(&disk.store(), "");
     let report = check(disk);
     let mut found = codes(&report);
@@ -318,6 +337,7 @@ fn a_file_that_was_written_anew_is_told_apart_by_its_rows() {
 fn any_flipped_bit_of_a_small_archive_is_named() {
     let disk = MemoryStore::new();
     let _ = committed(&disk.store());
+    vacuumed(&disk);
     let mut flipped = 0;
     for path in files_under(&disk.store(), "") {
         let content = get(&disk, &path);

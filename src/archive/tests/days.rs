@@ -179,7 +179,7 @@ fn what_is_no_day_or_not_final_is_not_sealed() {
     };
     let _ = commit(&mut writer, open_day).unwrap();
     let _ = commit(&mut writer, seal_days(&["2026-11-02"])).unwrap();
-    let (before, files) = (writer.state().clone(), files_under(&(Arc::new(store.clone()) as Arc<dyn Store>), ""));
+    let (before, files) = (writer.state().clone(), live_under(&(Arc::new(store.clone()) as Arc<dyn Store>), ""));
     let half = day("2026-11-01").halves().unwrap().0;
     let backwards = Range { start: day("2026-11-01").end, end: day("2026-11-01").start };
     let two = Range::new(day("2026-11-01").start, day("2026-11-02").end);
@@ -205,7 +205,7 @@ fn what_is_no_day_or_not_final_is_not_sealed() {
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(error.to_string().contains(said) && !error.needs_reopen(), "{case}: {error}");
         assert_eq!(writer.state(), &before, "{case}");
-        assert_eq!(files_under(&(Arc::new(store.clone()) as Arc<dyn Store>), ""), files, "{case}");
+        assert_eq!(live_under(&(Arc::new(store.clone()) as Arc<dyn Store>), ""), files, "{case}");
     }
     check(&store, &writer, 16);
 }

@@ -9,6 +9,7 @@ mod days;
 mod drafts;
 mod ends;
 mod faults;
+mod fencing;
 mod flips;
 mod following;
 mod heads;
@@ -29,6 +30,7 @@ mod splice;
 mod syncs;
 mod torn;
 mod torn_disk;
+mod vacuum;
 mod worth;
 mod years;
 
@@ -47,8 +49,8 @@ use crate::model::{
 use super::path::year_of;
 use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, Release, SessionsDraft, SessionsMark, Store,
-    TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
+    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, MemoryStore, Release, SessionsDraft, SessionsMark,
+    Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
 };
 
 pub fn at(text: &str) -> Instant {
@@ -311,6 +313,18 @@ pub fn quarantined_in(archive: &Archive) -> Vec<String> {
     let mut rejects = archive.read(&team()).unwrap().rejects(Stream::Connections).unwrap();
     rejects.sort();
     rejects.into_iter().map(|reject| reject.event_id.to_string()).collect()
+}
+
+/// The live files of the datasets whose names begin so, in the order of paths.
+pub fn live_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {
+    let reader = open(store).read(&team()).unwrap();
+    reader.state().files.keys().filter(|path| path.starts_with(directory)).cloned().collect()
+}
+
+/// Ten days later nothing is left that no line names.
+pub fn vacuumed(disk: &MemoryStore) {
+    disk.set_now(disk.now().unwrap().plus(Duration::from_secs(10 * 86_400)));
+    let _ = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>))).vacuum().unwrap();
 }
 
 pub fn files_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {

@@ -38,7 +38,7 @@ fn devices(added: &[&str], removed: &[&str]) -> DeviceDelta {
     DeviceDelta { added: ids(added), removed: ids(removed), ..DeviceDelta::default() }
 }
 
-fn review(reviewer: &str) -> ReviewRecord {
+pub fn review(reviewer: &str) -> ReviewRecord {
     ReviewRecord {
         reviewed_at: now(),
         reviewer: reviewer.to_owned(),
@@ -145,7 +145,7 @@ fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
 /// What a draft says beside rows: the writer knows it, and so does whoever reads the ledger anew.
 #[test]
 fn what_a_draft_records_stands_in_the_ledger() {
-    let store: Arc<dyn Store> = Arc::new(super::super::MemoryStore::new());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
     let stream = StreamRecord { learned_lag_seconds: 60, ..StreamRecord::default() };

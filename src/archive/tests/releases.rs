@@ -20,7 +20,7 @@ fn what_leaves_is_a_row_and_the_others_stay() {
     let archive = open(&store);
     assert_eq!(quarantined_in(&archive), ["odder"]);
     assert_eq!(ids_in(&archive)["odd"], 1);
-    assert_eq!(files_under(&store, "tables/quarantine").len(), 1, "the file with both is gone");
+    assert_eq!(live_under(&store, "tables/quarantine").len(), 1, "the file with both is gone");
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
@@ -31,7 +31,7 @@ fn a_file_that_everything_leaves_goes_without_another() {
     let rows = vec![rows("2026-11-02", vec![event("odder", day("2026-11-02").start)], false)];
     let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
     let _ = commit(&mut writer, draft).unwrap();
-    assert_eq!(files_under(&store, "tables/quarantine"), Vec::<String>::new());
+    assert_eq!(live_under(&store, "tables/quarantine"), Vec::<String>::new());
     assert_eq!(writer.rejects(Stream::Connections).unwrap(), []);
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
@@ -39,7 +39,7 @@ fn a_file_that_everything_leaves_goes_without_another() {
 #[test]
 fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
     let (store, mut writer) = released();
-    let before = files_under(&store, "");
+    let before = files_under(&store, "ledger");
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
     let row = writer.rejects_of(&path).unwrap().remove(0);
     let events = writer.state().files_of(Dataset::Connections).next().unwrap().path.clone();
@@ -55,7 +55,7 @@ fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
         let draft = Draft { releases: vec![release.clone()], ..Draft::default() };
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(!error.needs_reopen(), "{release:?}: {error}");
-        assert_eq!(files_under(&store, ""), before, "{release:?}");
+        assert_eq!(files_under(&store, "ledger"), before, "{release:?}");
     }
 }
 

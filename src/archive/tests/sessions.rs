@@ -217,7 +217,7 @@ fn sessions_made_anew_replace_all_that_were() {
         SessionsDraft { mark, is_anew: true, resting: resting("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
     let _ = commit(&mut writer, sessions(anew)).unwrap();
     assert_eq!((roles(&writer), writer.state().sessions), (vec![(FileRole::Part, 4)], Some(mark)));
-    assert_eq!(files_under(&store, "tables").len(), 1);
+    assert_eq!(live_under(&store, "tables").len(), 1);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
 }
 

@@ -19,7 +19,7 @@ fn from_second(date: &str, first: u64, count: u64) -> Vec<EventRow> {
 
 /// Rows of each row group of the one sealed file.
 fn groups(store: &Arc<dyn Store>) -> Vec<i64> {
-    let files = files_under(store, "tables");
+    let files = live_under(store, "tables");
     assert_eq!(files.len(), 1, "{files:?}");
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read(&files[0]).unwrap()).unwrap();
     metadata.row_groups().iter().map(RowGroupMetaData::num_rows).collect()

@@ -1,6 +1,5 @@
 //! What `verify` says beside faults and what it takes for no fault, where a word too many or too few would mislead.
 
-use super::super::store::Tail;
 use super::super::{
     FaultCode, Finding, FindingKind, Head, HeadGiven, MemoryStore, TeamKey, VerifyOptions, VerifyReport, verify,
 };
@@ -99,7 +98,8 @@ fn half_a_line_before_other_lines_is_damage() {
     drop(writer);
     let half = |path: &str, len: u64| {
         let disk = disk.snapshot();
-        disk.append(path, Tail { keep: len, torn: 0 }, b"{\"v\":1,\"archive_id\":\"archive-1\"").unwrap();
+        let whole = content(&disk, path).slice(..usize::try_from(len).unwrap());
+        disk.tamper(path, Some([whole.as_ref(), b"{\"v\":1,\"archive_id\":\"archive-1\""].concat().into()));
         disk
     };
     let second = "ledger/team=acme/2026-11-21.jsonl";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::path::{ArchivePath, SCRATCH};
+use super::super::path::{ArchivePath, DataPath, SCRATCH};
 use super::super::store::{Listed, Store};
 use super::super::vacuum::Grace;
 use super::super::{ArchiveError, FileEntry};
@@ -11,6 +11,9 @@ use super::asking::Asking;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport, by_content};
 use crate::model::{Digest, Instant};
+
+/// Live files by the digest of their bytes.
+type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;
 
 /// A schedule of `vacuum` that runs once a day removes a file at most so long after its grace.
 const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
@@ -52,7 +55,9 @@ pub fn check(
             // Never truth: what a reader makes of a wrong one is a whole replay.
             Some(ArchivePath::Snapshot { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
-            Some(ArchivePath::Data(_)) if is_kept => report.unnamed += 1,
+            Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
+                report.unnamed += 1
+            }
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum may have removed it since it was listed.
             _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
@@ -62,21 +67,13 @@ pub fn check(
     Ok(())
 }
 
-fn name_leftover(
-    store: &dyn Store,
-    entry: &Listed,
-    contents: &BTreeMap<Digest, Vec<&FileEntry>>,
-    report: &mut VerifyReport,
-) {
+fn name_leftover(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {
     let path = entry.path.as_str();
     report.fault(FaultCode::OrphanFile, path, format!("{} bytes that no ledger names", entry.bytes));
     if let Some(what) = &entry.irregular {
         return report.fault(FaultCode::Unreadable, path, what);
     }
-    let is_candidate = contents.values().flatten().any(|file| file.bytes == entry.bytes);
-    let digest = is_candidate.then(|| store.read(path).ok().and_then(|blob| blob.digest().ok())).flatten();
-    let Some(originals) = digest.and_then(|digest| contents.get(&digest)) else { return };
-    for original in originals {
+    for original in originals(store, entry, contents) {
         let is_missing = matches!(store.read(&original.path), Err(e) if e.is_not_found());
         if is_missing {
             report.fault(FaultCode::PathMismatch, path, format!("holds what belongs at {}", original.path));
@@ -84,4 +81,16 @@ fn name_leftover(
             report.fault(FaultCode::DupFile, path, format!("a copy of {}", original.path));
         }
     }
+}
+
+/// Whether it was copied or moved: a commit that failed leaves no file of the same bytes and role in two places.
+fn is_copy(store: &dyn Store, entry: &Listed, place: &DataPath, contents: &Contents<'_>) -> bool {
+    originals(store, entry, contents).iter().any(|original| original.role == place.role)
+}
+
+/// The live files that hold the same bytes.
+fn originals<'a>(store: &dyn Store, entry: &Listed, contents: &'a Contents<'a>) -> &'a [&'a FileEntry] {
+    let is_candidate = contents.values().flatten().any(|file| file.bytes == entry.bytes);
+    let digest = is_candidate.then(|| store.read(&entry.path).ok().and_then(|blob| blob.digest().ok())).flatten();
+    digest.and_then(|digest| contents.get(&digest)).map_or(&[], Vec::as_slice)
 }

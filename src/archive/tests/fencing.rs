@@ -1,0 +1,164 @@
+//! Writers that are late: stalled for hours, overtaken by another, or told nothing of what they did.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
+use super::super::{LedgerLine, MemoryStore, VerifyOptions, verify};
+use super::*;
+
+/// What an append answers instead of the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Told,
+    /// It is done, and the answer is lost.
+    Lost,
+}
+
+/// A store without locks, as object stores are, on which a commit takes its time.
+struct Lockless {
+    inner: MemoryStore,
+    /// How long each file takes to be written.
+    pause: Duration,
+    answer: Answer,
+    files: AtomicUsize,
+}
+
+impl Lockless {
+    fn over(inner: &MemoryStore, pause: Duration, answer: Answer) -> Arc<dyn Store> {
+        Arc::new(Self { inner: inner.clone(), pause, answer, files: AtomicUsize::new(0) })
+    }
+}
+
+impl Store for Lockless {
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.files.fetch_add(1, Ordering::SeqCst);
+        self.inner.set_now(self.inner.now()?.plus(self.pause));
+        self.inner.create()
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        self.inner.list(directory)
+    }
+
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.inner.remove_all(paths)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let before = self.inner.list("ledger")?;
+        self.inner.append(path, tail, bytes)?;
+        match self.answer {
+            Answer::Lost if self.inner.list("ledger")? != before => {
+                Err(StoreError::io(super::super::store::Verb::Append, path, std::io::Error::other("no answer")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
+        struct None;
+        impl Guard for None {}
+        Ok(Box::new(None))
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.inner.now()
+    }
+}
+
+fn disk() -> MemoryStore {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    disk
+}
+
+fn lines(archive: &Archive) -> Vec<LedgerLine> {
+    archive.lines(&team(), archive.read(&team()).unwrap().state().seq).unwrap().lines
+}
+
+fn assert_clean(disk: &MemoryStore, steps: usize) {
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let archive = open(&store);
+    assert_eq!(ids_in(&archive), ids_after(steps));
+    assert_eq!(
+        lines(&archive).iter().map(|line| line.seq.0).collect::<Vec<_>>(),
+        (1..=steps as u64).collect::<Vec<_>>()
+    );
+    assert!(verify(disk, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// `vacuum` leaves a file alone for two hours: a commit whose first file is older than one begins anew.
+#[test]
+fn a_commit_that_stalls_for_more_than_an_hour_begins_anew() {
+    for (minutes, is_stalled) in [(10, false), (59, false), (61, true), (600, true)] {
+        let disk = disk();
+        let pause = Duration::from_secs(minutes * 60);
+        // The first step writes three files: so many pauses.
+        let store = Lockless::over(&disk, pause / 2, Answer::Told);
+        let archive = open(&store);
+        let mut slow = writer(&archive);
+        match commit(&mut slow, history().swap_remove(0)) {
+            Err(ArchiveError::Stalled { .. }) => {
+                assert!(is_stalled, "{minutes} minutes");
+                assert!(files_under(&store, "ledger").is_empty());
+                let quick: Arc<dyn Store> = Arc::new(disk.clone());
+                drop(slow);
+                let _ = commit(&mut writer(&open(&quick)), history().swap_remove(0)).unwrap();
+            }
+            other => assert!(!is_stalled && other.is_ok(), "{minutes} minutes: {other:?}"),
+        }
+        assert_clean(&disk, 1);
+    }
+}
+
+/// S2: of two writers of one team one appends each line, and the other is refused and reads again.
+#[test]
+fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
+    for midnight in [false, true] {
+        let disk = disk();
+        let store = Lockless::over(&disk, Duration::ZERO, Answer::Told);
+        let archive = open(&store);
+        let mut steps = history().into_iter();
+        let _ = commit(&mut writer(&archive), steps.next().unwrap()).unwrap();
+        let (mut zombie, mut owner) = (writer(&archive), writer(&archive));
+        let draft = steps.next().unwrap();
+        let next_day = now().plus(Duration::from_secs(86_400));
+        // The owner goes on in the next day's file, or in the same one.
+        let _ = owner.commit(draft.clone(), if midnight { next_day } else { now() }).unwrap();
+        for at in [now(), next_day, next_day.plus(Duration::from_secs(86_400))] {
+            let late = zombie.commit(Draft { reviews: vec![records::review("late")], ..draft.clone() }, at);
+            let Err(error) = late else { panic!("a fork at {at}: {late:?}") };
+            assert!(error.needs_reopen(), "{error}");
+        }
+        drop(zombie);
+        let mut again = writer(&archive);
+        assert_eq!(again.state(), owner.state());
+        assert_eq!(again.commit(draft, next_day).unwrap(), Committed::AlreadyCommitted { seq: again.state().seq });
+        assert_clean(&disk, 2);
+    }
+}
+
+#[test]
+fn an_append_whose_answer_is_lost_is_settled_by_reading() {
+    let disk = disk();
+    for step in 0..3 {
+        // Opening is told what it did, and the commit is not.
+        let lost = Lockless::over(&disk, Duration::ZERO, Answer::Lost);
+        let archive = open(&lost);
+        let draft = history().swap_remove(step);
+        let mut deaf = writer(&archive);
+        let error = commit(&mut deaf, draft.clone()).unwrap_err();
+        assert!(error.needs_reopen(), "{error}");
+        assert!(matches!(commit(&mut deaf, draft.clone()), Err(ArchiveError::Poisoned { .. })));
+        drop(deaf);
+        let told: Arc<dyn Store> = Arc::new(disk.clone());
+        let mut reopened = writer(&open(&told));
+        let seq = reopened.state().seq;
+        assert_eq!(commit(&mut reopened, draft).unwrap(), Committed::AlreadyCommitted { seq });
+        assert_clean(&disk, step + 1);
+    }
+}

@@ -1,0 +1,226 @@
+//! What `vacuum` removes and what it keeps: alone, beside a commit, a reader and a second writer, and interrupted.
+
+use std::sync::Mutex;
+
+use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, put};
+use super::super::{Fault, FaultyStore, GRACE_MIN, Leftovers, MemoryStore, VerifyOptions, verify};
+use super::*;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn disk() -> (MemoryStore, Arc<dyn Store>) {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    (disk.clone(), Arc::new(disk))
+}
+
+fn paths(files: &[super::super::Leftover]) -> Vec<&str> {
+    files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn gone(disk: &MemoryStore, before: &[String]) -> Vec<String> {
+    before.iter().filter(|path| disk.read(path).is_err()).cloned().collect()
+}
+
+/// An archive with everything that a vacuum meets, and the files that no line names.
+fn littered() -> (MemoryStore, Archive, Vec<String>) {
+    let (disk, store) = disk();
+    let archive = committed(&store);
+    let named = archive.read(&team()).unwrap().state().files.clone();
+    put(&disk, "tables/activity/team=acme/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet", b"x").unwrap();
+    put(&disk, "scratch/left", b"x").unwrap();
+    let left = files_under(&store, "tables").into_iter().filter(|path| !named.contains_key(path));
+    let left = left.chain(["scratch/left".to_owned()]).collect();
+    (disk, archive, left)
+}
+
+#[test]
+fn what_no_line_names_goes_after_the_grace_and_not_before() {
+    let (disk, archive, mut left) = littered();
+    let archive = archive.keeping(DAY);
+    put(&disk, "tables/activity/team=other/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet", b"x")
+        .unwrap();
+    put(&disk, "tables/connections/notes.txt", b"of somebody else").unwrap();
+    let all = files_under(archive.store(), "");
+    for (age, is_due) in [(Duration::ZERO, false), (DAY, false), (DAY + Duration::from_nanos(1), true)] {
+        disk.set_now(now().plus(age));
+        let mut found = archive.leftovers(&team()).unwrap();
+        found.expired.sort_by(|a, b| a.path.cmp(&b.path));
+        found.kept.sort_by(|a, b| a.path.cmp(&b.path));
+        left.sort();
+        let (due, other) = if is_due { (&found.expired, &found.kept) } else { (&found.kept, &found.expired) };
+        assert_eq!((paths(due), other.len()), (left.iter().map(String::as_str).collect(), 0), "{age:?}");
+        assert_eq!(gone(&disk, &all), Vec::<String>::new(), "a look removes nothing");
+    }
+    let removed = writer(&archive).vacuum().unwrap();
+    assert_eq!(removed.expired.len(), left.len());
+    assert_eq!(gone(&disk, &all), {
+        let mut left = left.clone();
+        left.sort();
+        left
+    });
+    assert_eq!(ids_in(&archive), ids_after(history().len()));
+    assert_eq!(writer(&archive).vacuum().unwrap(), Leftovers::default(), "again there is nothing");
+}
+
+/// A line of today removes a file that is a month old: it stays for the grace after the line.
+#[test]
+fn the_grace_of_a_removed_file_begins_with_the_line_that_removes_it() {
+    let (disk, store) = disk();
+    let archive = open(&store).keeping(DAY);
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    for draft in steps.by_ref().take(2) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    let later = now().plus(DAY * 30);
+    disk.set_now(later);
+    let before: Vec<String> = writer.state().files.keys().cloned().collect();
+    let _ = writer.commit(steps.next().unwrap(), later).unwrap();
+    let removed: Vec<&String> = before.iter().filter(|path| !writer.state().files.contains_key(*path)).collect();
+    assert!(removed.len() >= 3, "{removed:?}");
+    for age in [Duration::ZERO, DAY] {
+        disk.set_now(later.plus(age));
+        assert_eq!(paths(&writer.vacuum().unwrap().expired), Vec::<&str>::new(), "{age:?}");
+    }
+    disk.set_now(later.plus(DAY + Duration::from_secs(1)));
+    assert_eq!(writer.vacuum().unwrap().expired.len(), removed.len());
+    assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+#[test]
+fn a_grace_is_never_shorter_than_a_commit_may_take() {
+    let (disk, archive, left) = littered();
+    let archive = archive.keeping(Duration::ZERO);
+    disk.set_now(now().plus(GRACE_MIN));
+    assert_eq!(archive.leftovers(&team()).unwrap().expired, []);
+    disk.set_now(now().plus(GRACE_MIN + Duration::from_nanos(1)));
+    assert_eq!(archive.leftovers(&team()).unwrap().expired.len(), left.len());
+}
+
+/// A snapshot that leaves files out would have them removed: the whole ledger is read.
+#[test]
+fn a_snapshot_that_lies_removes_nothing() {
+    let (disk, store) = disk();
+    let archive = open(&store).snapshots_every(1);
+    let mut kept = writer(&archive);
+    for draft in history().into_iter().take(2) {
+        let _ = commit(&mut kept, draft).unwrap();
+    }
+    drop(kept);
+    let text = |path: &str| String::from_utf8(disk.read(path).unwrap().to_bytes().unwrap().to_vec()).unwrap();
+    for path in files_under(&store, "snapshots") {
+        let mut value: serde_json::Value = serde_json::from_str(text(&path).split_once('\n').unwrap().1).unwrap();
+        value["files"] = serde_json::json!([]);
+        let body = value.to_string();
+        let digest = crate::model::Digest::with_domain("annals snapshot v1\n", &[body.as_bytes()]);
+        put(&disk, &path, format!("{digest}\n{body}").as_bytes()).unwrap();
+    }
+    disk.set_now(now().plus(DAY * 30));
+    assert_eq!(archive.leftovers(&team()).unwrap(), Leftovers::default());
+}
+
+/// Whatever interrupts a vacuum, what is live stays, and the next one comes to the end.
+#[test]
+fn an_interrupted_vacuum_leaves_an_archive_that_is_whole() {
+    let (disk, archive, _) = littered();
+    disk.set_now(now().plus(DAY * 30));
+    drop(archive);
+    for verb in 0..60 {
+        for fault in [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone] {
+            let copy = disk.snapshot();
+            let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(copy.clone()), verb, true, fault));
+            let _ = Archive::open(faulty).and_then(|archive| archive.writer(&team())?.vacuum());
+            let whole: Arc<dyn Store> = Arc::new(copy.snapshot());
+            let archive = Archive::open(whole).unwrap();
+            assert_eq!(ids_in(&archive), ids_after(history().len()), "verb {verb}, {fault:?}");
+            let _ = writer(&archive).vacuum().unwrap();
+            assert_eq!(archive.leftovers(&team()).unwrap(), Leftovers::default(), "verb {verb}, {fault:?}");
+            assert!(verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+        }
+    }
+}
+
+/// What happens within a list of files, once.
+type Meanwhile = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
+/// A store beside which something happens when the files of a dataset are listed.
+struct Beside {
+    inner: Arc<dyn Store>,
+    meanwhile: Meanwhile,
+}
+
+impl Store for Beside {
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        self.inner.create()
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        self.inner.read(path)
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        let listed = self.inner.list(directory)?;
+        let is_it = directory == "tables/connections/team=acme" && !listed.is_empty();
+        if let Some(act) = is_it.then(|| self.meanwhile.lock().unwrap().take()).flatten() {
+            act();
+        }
+        Ok(listed)
+    }
+
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.inner.remove_all(paths)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.append(path, tail, bytes)
+    }
+
+    /// As an object store has it: the append alone fences.
+    fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
+        struct None;
+        impl Guard for None {}
+        Ok(Box::new(None))
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.inner.now()
+    }
+}
+
+/// S3: a second writer commits between the vacuum's list and its reading of the ledger, files that were there unnamed for
+/// long: the vacuum finds them named.
+#[test]
+fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
+    let is_kept = |bug: Option<crate::planted::Bug>| {
+        let (disk, store) = disk();
+        let archive = open(&store);
+        let mut first = writer(&archive);
+        let mut steps = history().into_iter();
+        let _ = commit(&mut first, steps.next().unwrap()).unwrap();
+        drop(first);
+        let next = steps.next().unwrap();
+        // The files of a commit that failed lie there; they are older than the grace.
+        let copy: Arc<dyn Store> = Arc::new(disk.snapshot());
+        let _ = commit(&mut writer(&open(&copy)), next.clone()).unwrap();
+        for path in files_under(&copy, "tables") {
+            disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+        }
+        let later = now().plus(DAY * 30);
+        disk.set_now(later);
+        let again = open(&store);
+        let meanwhile = move || {
+            // Its files have old times here, as if a clock were wrong.
+            let _ = writer(&again).commit(next, later).unwrap();
+        };
+        let beside = Beside { inner: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
+        let beside: Arc<dyn Store> = Arc::new(beside);
+        let mut second = writer(&open(&beside));
+        crate::planted::CURRENT.set(bug);
+        let _ = second.vacuum().unwrap();
+        crate::planted::CURRENT.set(None);
+        verify(&disk, &VerifyOptions::default()).unwrap().is_clean()
+    };
+    assert!(is_kept(None));
+    assert!(!is_kept(Some(crate::planted::Bug::VacuumReadsFirst)), "the test sees a vacuum that reads first");
+}

@@ -16,6 +16,7 @@ fn archive() -> MemoryStore {
         let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = commit(&mut writer, draft).unwrap();
     }
+    drop(writer);
     vacuumed(&store);
     store
 }

@@ -18,8 +18,7 @@ try:
 except ImportError:
     duckdb = None
 
-# What no line names any more, or ever did, may stay for a grace of a day, and for a day until vacuum runs.
-GRACE = 2 * 86_400
+GRACE = 2 * 86_400  # seconds that a file which no line names may stay: a day, and a day until vacuum runs
 DOMAIN = b"annals ledger line v1\n"
 MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
@@ -136,18 +135,23 @@ def main(root):
     manifest = json.loads((root / "archive.json").read_bytes())
     if manifest["format"] != "annals archive" or manifest["version"] != 3:
         fault("VERSION", "archive.json", f"{manifest}")
-    known, retired = {"archive.json"}, {}
+    known, retired, contents = {"archive.json"}, {}, set()
+    def may_be_left(path, name):
+        """Whether a commit may have left the file: it is young, and no copy of a live file of its kind."""
+        place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
+        content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
+        return age < GRACE and (place or name.startswith("scratch/")) and content not in contents
     for folder in sorted((root / "ledger").glob("team=*")):
         known.update(str(path.relative_to(root)) for path in folder.iterdir())
         live, removed = check_ledger(folder, manifest["id"])
         for entry in live.values():
             check_file(root, entry)
         known.update(live)
-        retired.update(removed)
+        contents.update((entry["role"], entry["sha256"]) for entry in live.values())
+        retired |= removed
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
-        is_young = time.time() - max(path.stat().st_mtime, retired.get(name, 0)) < GRACE
-        if name not in known and not is_young and not name.startswith(("locks/", "snapshots/")):
+        if name not in known and not name.startswith(("locks/", "snapshots/")) and not may_be_left(path, name):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 

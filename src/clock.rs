@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::model::Instant;
 
@@ -42,6 +43,13 @@ impl Default for SystemClock {
 pub fn wall_clock() -> Instant {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// 64 random bits that nobody can guess, also who has seen those before.
+pub fn system_random() -> u64 {
+    let mut bytes = [0; 8];
+    SystemRandom::new().fill(&mut bytes).expect("BUG: a system without random numbers");
+    u64::from_le_bytes(bytes)
 }
 
 impl Clock for SystemClock {

@@ -20,7 +20,7 @@ except ImportError:
 
 GRACE = 2 * 86_400  # seconds that a file which no line names may stay: a day, and a day until vacuum runs
 DOMAIN = b"annals ledger line v1\n"
-MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "kind", "body"]
+MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "nonce", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
 PLACE = re.compile(
     r"tables/([a-z0-9_]+)/team=([a-z0-9_.-]+)/month=\d{4}-\d\d/"

@@ -18,6 +18,7 @@ use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{draft_digest, plan, released, row_digests};
+use super::random::Random;
 use super::reader::{self, StoredEvent, StoredReject};
 use super::recover::recover;
 use super::replay::{LedgerEnd, Replay, replay_for_writing};
@@ -66,6 +67,7 @@ pub struct TeamWriter {
     snapshot: LedgerSeq,
     snapshot_lines: u64,
     grace: Duration,
+    random: Random,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
@@ -104,6 +106,7 @@ impl TeamWriter {
             snapshot,
             snapshot_lines,
             grace: archive.grace(),
+            random: archive.random().clone(),
             is_poisoned: false,
             _guard: guard,
         })
@@ -300,6 +303,7 @@ impl TeamWriter {
             seq: self.state.seq.next(),
             prev: self.state.head,
             at: now,
+            nonce: self.random.nonce(),
             kind: KIND_COMMIT.to_owned(),
             body,
         };

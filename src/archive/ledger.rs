@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::Body;
+use super::random::Nonce;
 
 /// The version of a line's form.
 pub const LINE_VERSION: u32 = 1;
@@ -32,6 +33,8 @@ pub struct Line {
     pub seq: LedgerSeq,
     pub prev: Digest,
     pub at: Instant,
+    /// Drawn for this line alone, so that equal lines of two writers differ.
+    pub nonce: Nonce,
     pub kind: String,
     pub body: Body,
 }
@@ -213,6 +216,7 @@ mod tests {
             seq: LedgerSeq(1),
             prev: GENESIS,
             at: "2026-11-20T08:00:00.5Z".parse().unwrap(),
+            nonce: Nonce(0xab),
             kind: KIND_COMMIT.to_owned(),
             body: Body::default(),
         }
@@ -224,7 +228,7 @@ mod tests {
         let expected = concat!(
             r#"{"v":1,"archive_id":"a1","team_id":"team \"one\"","seq":1,"#,
             r#""prev":"0000000000000000000000000000000000000000000000000000000000000000","#,
-            r#""at":"2026-11-20T08:00:00.5Z","kind":"commit","body":{}"#
+            r#""at":"2026-11-20T08:00:00.5Z","nonce":"00000000000000ab","kind":"commit","body":{}"#
         );
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text, format!("{expected},\"sha256\":\"{hash}\"}}\n"));

@@ -24,7 +24,8 @@
 //! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
 //!
 //! **A ledger line** is a JSON object without spaces and a newline, of 64 MiB at most. Its members, in this order: `v` (1),
-//! `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `kind` (`commit`), `body`, `sha256`. `sha256` is the
+//! `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `nonce` (16 hexadecimal digits at random, so that
+//! equal lines of two writers differ), `kind` (`commit`), `body`, `sha256`. `sha256` is the
 //! SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact bytes of the line before
 //! `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
 //! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
@@ -94,6 +95,7 @@ mod looks;
 mod note;
 mod path;
 mod plan;
+mod random;
 mod reader;
 mod record;
 mod recover;

@@ -12,6 +12,7 @@ use crate::model::TeamId;
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
+use super::random::Random;
 use super::reader::TeamReader;
 use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
@@ -51,6 +52,7 @@ pub struct Archive {
     signer: SignerInForce,
     snapshot_lines: u64,
     grace: Duration,
+    random: Random,
 }
 
 impl fmt::Debug for Archive {
@@ -97,8 +99,14 @@ impl Archive {
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
-        let signer = SignerInForce::default();
-        Self { store, id: manifest.id, signer, snapshot_lines: SNAPSHOT_LINES, grace: GRACE_DEFAULT }
+        Self {
+            store,
+            id: manifest.id,
+            signer: SignerInForce::default(),
+            snapshot_lines: SNAPSHOT_LINES,
+            grace: GRACE_DEFAULT,
+            random: Random::default(),
+        }
     }
 
     /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
@@ -115,6 +123,16 @@ impl Archive {
 
     pub fn grace(&self) -> Duration {
         self.grace
+    }
+
+    /// Writers of this archive draw their random numbers here, and not from the system: a simulation repeats itself so.
+    #[must_use]
+    pub fn drawing(self, source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
+        Self { random: Random::new(source), ..self }
+    }
+
+    pub(super) fn random(&self) -> &Random {
+        &self.random
     }
 
     /// Writers of this archive sign the heads of what they commit.

@@ -156,6 +156,8 @@ impl Run {
             let is_dead = self.disk.inner().is_dead;
             return is_dead;
         };
+        let clock = Arc::clone(&self.clock);
+        let archive = archive.drawing(Arc::new(move || clock.random()));
         let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines));
         let edges = Edges::new(
             self.source(self.service.clone()),

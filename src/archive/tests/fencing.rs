@@ -162,3 +162,22 @@ fn an_append_whose_answer_is_lost_is_settled_by_reading() {
         assert_clean(&disk, step + 1);
     }
 }
+
+/// Both write the same line at the same place: only the line's random number tells one from the other.
+#[test]
+fn of_two_writers_of_the_very_same_line_one_is_told_that_it_committed() {
+    let disk = disk();
+    let store = Lockless::over(&disk, Duration::ZERO, Answer::Told);
+    let archive = open(&store);
+    let draft = Draft { reviews: vec![records::review("somebody")], ..Draft::default() };
+    let (mut one, mut other) = (writer(&archive), writer(&archive));
+    let committed = commit(&mut one, draft.clone()).unwrap();
+    assert!(matches!(committed, Committed::Committed { .. }), "{committed:?}");
+    let error = commit(&mut other, draft.clone()).unwrap_err();
+    assert!(error.needs_reopen(), "{error}");
+    drop(other);
+    let seq = one.state().seq;
+    assert_eq!(commit(&mut writer(&archive), draft).unwrap(), Committed::AlreadyCommitted { seq });
+    assert_eq!(lines(&archive).len(), 1);
+    assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+}

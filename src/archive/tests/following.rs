@@ -1,6 +1,7 @@
 //! One line after another: which one follows, and what it changes.
 
 use super::super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::super::random::Nonce;
 use super::super::{
     Body, DeviceDelta, FileRole, Finding, FindingKind, SessionsRecord, StateError, TeamState, WindowState::*,
 };
@@ -17,6 +18,7 @@ fn next_line(state: &TeamState) -> Line {
         seq: state.seq.next(),
         prev: state.head,
         at: now(),
+        nonce: Nonce(7),
         kind: KIND_COMMIT.to_owned(),
         body: Body::default(),
     }

@@ -1,0 +1,84 @@
+//! Random numbers: they make equal lines and files of two writers differ, and nobody can guess a salt that is made of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::clock::system_random;
+
+const DIGITS: usize = 16;
+
+/// Where an archive draws its random numbers. Clones share one source.
+#[derive(Clone)]
+pub struct Random(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl Random {
+    pub fn new(source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
+        Self(source)
+    }
+
+    /// A number of a line's or a file's own.
+    pub fn nonce(&self) -> Nonce {
+        Nonce((self.0)())
+    }
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(Arc::new(system_random))
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
+    }
+}
+
+/// The random number of one line or file, in 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nonce(pub u64);
+
+impl fmt::Display for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for Nonce {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Nonce {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = Some(text.as_ref()).filter(|text| text.len() == DIGITS && text.bytes().all(is_digit));
+        let nonce = digits.and_then(|digits| u64::from_str_radix(digits, DIGITS as u32).ok()).map(Nonce);
+        nonce.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not {DIGITS} hexadecimal digits")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_sixteen_digits_and_nothing_else() {
+        let nonce = Nonce(0x00ab_cdef_0123_4567);
+        assert_eq!(serde_json::to_string(&nonce).unwrap(), "\"00abcdef01234567\"");
+        assert_eq!(serde_json::from_str::<Nonce>("\"00abcdef01234567\"").unwrap(), nonce);
+        for odd in ["00abcdef0123456", "00abcdef012345678", "00ABCDEF01234567", "+0abcdef01234567", ""] {
+            assert!(serde_json::from_str::<Nonce>(&format!("{odd:?}")).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_system_gives_other_numbers_each_time() {
+        let random = Random::default();
+        assert_ne!(random.nonce(), random.nonce());
+    }
+}

@@ -25,6 +25,7 @@ test: ## every test but the long ones
 lint: ## formatting, and clippy with warnings denied
 	@$(CARGO) fmt --check
 	@$(CARGO) fmt --check --manifest-path scripts/mutants/Cargo.toml
+	@$(CARGO) fmt --check --manifest-path tests/object-server/Cargo.toml
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
 
 bench: ## speed, size and questions, printed as ratios; a few minutes

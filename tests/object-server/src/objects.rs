@@ -1,0 +1,167 @@
+//! What is stored, and what is being uploaded.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+
+/// Every part of an upload but the last is at least so large.
+const PART_BYTES_MIN: usize = 5 << 20;
+const PAGE_KEYS_MAX: usize = 1000;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    pub(crate) bytes: Bytes,
+    pub(crate) modified: SystemTime,
+    pub(crate) etag: String,
+    /// Counts the writes of the whole server.
+    pub(crate) generation: u64,
+}
+
+/// A write that was held back.
+#[derive(Debug)]
+pub(crate) struct Late {
+    pub(crate) key: String,
+    pub(crate) bytes: Bytes,
+    pub(crate) create: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Taken;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UploadFault {
+    Unknown,
+    InvalidPart,
+    TooSmall,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    stored: BTreeMap<String, Object>,
+    uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,
+    written: u64,
+    begun: u64,
+}
+
+/// What a list asks for.
+pub(crate) struct ListAsked<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) delimiter: Option<&'a str>,
+    pub(crate) after: &'a str,
+    pub(crate) max: usize,
+    /// The newest so many writes are not known to it.
+    pub(crate) behind: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<(String, Object)>,
+    pub(crate) prefixes: Vec<String>,
+    /// Where the next page goes on.
+    pub(crate) next: Option<String>,
+}
+
+pub(crate) fn etag_of(bytes: &[u8]) -> String {
+    let digest = Md5::digest(bytes);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{digits}\"")
+}
+
+impl Objects {
+    pub(crate) fn get(&self, key: &str) -> Option<&Object> {
+        self.stored.get(key)
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.stored.keys().cloned().collect()
+    }
+
+    pub(crate) fn open_uploads(&self) -> usize {
+        self.uploads.len()
+    }
+
+    pub(crate) fn put(&mut self, key: &str, bytes: Bytes, create: bool, now: SystemTime) -> Result<Object, Taken> {
+        if create && self.stored.contains_key(key) {
+            return Err(Taken);
+        }
+        self.written += 1;
+        let object = Object { etag: etag_of(&bytes), bytes, modified: now, generation: self.written };
+        self.stored.insert(key.to_owned(), object.clone());
+        Ok(object)
+    }
+
+    pub(crate) fn delete(&mut self, key: &str) {
+        self.stored.remove(key);
+    }
+
+    pub(crate) fn begin(&mut self) -> String {
+        self.begun += 1;
+        let id = format!("upload-{}", self.begun);
+        self.uploads.insert(id.clone(), BTreeMap::new());
+        id
+    }
+
+    pub(crate) fn part(&mut self, id: &str, number: usize, bytes: Bytes) -> Result<String, UploadFault> {
+        let etag = etag_of(&bytes);
+        self.uploads.get_mut(id).ok_or(UploadFault::Unknown)?.insert(number, bytes);
+        Ok(etag)
+    }
+
+    pub(crate) fn complete(
+        &mut self,
+        id: &str,
+        key: &str,
+        named: &[(usize, String)],
+        now: SystemTime,
+    ) -> Result<Object, UploadFault> {
+        let parts = self.uploads.get(id).ok_or(UploadFault::Unknown)?;
+        let mut whole = Vec::new();
+        for (at, (number, etag)) in named.iter().enumerate() {
+            let part = parts.get(number).ok_or(UploadFault::InvalidPart)?;
+            if etag_of(part).trim_matches('"') != etag.trim_matches('"') {
+                return Err(UploadFault::InvalidPart);
+            }
+            if at + 1 < named.len() && part.len() < PART_BYTES_MIN {
+                return Err(UploadFault::TooSmall);
+            }
+            whole.extend_from_slice(part);
+        }
+        self.uploads.remove(id);
+        Ok(self.put(key, whole.into(), false, now).expect("an overwrite is never refused"))
+    }
+
+    pub(crate) fn abort(&mut self, id: &str) -> Result<(), UploadFault> {
+        self.uploads.remove(id).map(drop).ok_or(UploadFault::Unknown)
+    }
+
+    pub(crate) fn list(&self, asked: &ListAsked<'_>) -> Page {
+        let known = self.written.saturating_sub(asked.behind);
+        let mut page = Page::default();
+        let max = asked.max.min(PAGE_KEYS_MAX);
+        let mut last = String::new();
+        for (key, object) in self.stored.range(asked.prefix.to_owned()..) {
+            let Some(rest) = key.strip_prefix(asked.prefix) else { break };
+            let folded = asked.delimiter.and_then(|by| rest.find(by).map(|at| at + by.len()));
+            let folded = folded.map(|end| key[..asked.prefix.len() + end].to_owned());
+            let name = folded.as_ref().unwrap_or(key);
+            let is_past = name.as_str() <= asked.after
+                || object.generation > known
+                || page.prefixes.last() == folded.as_ref() && folded.is_some();
+            if is_past {
+                continue;
+            }
+            if page.objects.len() + page.prefixes.len() == max {
+                page.next = Some(last);
+                break;
+            }
+            last.clone_from(name);
+            match folded {
+                Some(folded) => page.prefixes.push(folded),
+                None => page.objects.push((key.clone(), object.clone())),
+            }
+        }
+        page
+    }
+}

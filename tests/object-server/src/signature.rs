@@ -1,0 +1,87 @@
+//! Whether a request may: the signature of S3, version 4, or the token of Google Cloud Storage.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use ring::{digest, hmac};
+
+use crate::asked::Asked;
+use crate::{ACCESS_KEY, BEARER_TOKEN, REGION, SECRET_KEY};
+
+const SCHEME: &str = "AWS4-HMAC-SHA256";
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Why a request is refused: status, code, message.
+pub(crate) type Refusal = (u16, &'static str, String);
+
+pub(crate) fn check(asked: &Asked, body: &[u8]) -> Result<(), Refusal> {
+    let Some(header) = asked.header("authorization") else {
+        return Err((403, "AccessDenied", "no signature".to_owned()));
+    };
+    if let Some(token) = header.strip_prefix("Bearer ") {
+        let refusal = (401, "AuthenticationRequired", "the token is not known".to_owned());
+        return if token == BEARER_TOKEN { Ok(()) } else { Err(refusal) };
+    }
+    check_s3(asked, header, body)
+}
+
+fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
+    let malformed = || (400, "AuthorizationHeaderMalformed", "the authorization header is malformed".to_owned());
+    let members: BTreeMap<&str, &str> = header
+        .strip_prefix(SCHEME)
+        .ok_or_else(malformed)?
+        .split(',')
+        .filter_map(|member| member.trim().split_once('='))
+        .collect();
+    let member = |name: &str| members.get(name).copied().ok_or_else(malformed);
+    let (key, scope) = member("Credential")?.split_once('/').ok_or_else(malformed)?;
+    let (signed, signature) = (member("SignedHeaders")?, member("Signature")?);
+    if key != ACCESS_KEY {
+        return Err((403, "InvalidAccessKeyId", "the access key is not known".to_owned()));
+    }
+    let [day, region, service, "aws4_request"] = scope.split('/').collect::<Vec<_>>()[..] else {
+        return Err(malformed());
+    };
+    if region != REGION {
+        let message = format!("the region '{region}' is wrong; expecting '{REGION}'");
+        return Err((400, "AuthorizationHeaderMalformed", message));
+    }
+    let digest = asked.header("x-amz-content-sha256").ok_or_else(malformed)?;
+    if digest != "UNSIGNED-PAYLOAD" && digest != hex(digest::digest(&digest::SHA256, body).as_ref()) {
+        return Err((400, "XAmzContentSHA256Mismatch", "the body is not what was signed".to_owned()));
+    }
+    let date = asked.header("x-amz-date").ok_or_else(malformed)?;
+    let request = canonical(asked, signed, digest).ok_or_else(malformed)?;
+    let hashed = hex(digest::digest(&digest::SHA256, request.as_bytes()).as_ref());
+    let text = format!("{SCHEME}\n{date}\n{scope}\n{hashed}");
+    let mut secret = format!("AWS4{SECRET_KEY}").into_bytes();
+    for step in [day, region, service, "aws4_request", &text] {
+        secret = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), step.as_bytes()).as_ref().to_vec();
+    }
+    if hex(&secret) == signature {
+        Ok(())
+    } else {
+        Err((403, "SignatureDoesNotMatch", "the signature is wrong".to_owned()))
+    }
+}
+
+/// What the client signed.
+fn canonical(asked: &Asked, signed: &str, digest: &str) -> Option<String> {
+    let encode = |text: &str| utf8_percent_encode(text, &UNRESERVED).to_string();
+    let mut query: Vec<(String, String)> =
+        asked.query.iter().map(|(name, value)| (encode(name), encode(value))).collect();
+    query.sort();
+    let query: Vec<String> = query.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut headers = String::new();
+    for name in signed.split(';') {
+        let values: Option<Vec<&str>> = asked.headers.get_all(name).iter().map(|value| value.to_str().ok()).collect();
+        let values: Vec<String> = values?.iter().map(|v| v.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        headers.push_str(&format!("{name}:{}\n", values.join(",")));
+    }
+    let (method, path) = (&asked.method, asked.uri.path());
+    Some(format!("{method}\n{path}\n{}\n{headers}\n{signed}\n{digest}", query.join("&")))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

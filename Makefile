@@ -20,6 +20,7 @@ build: ## the optimised program, target/release/annals
 test: ## every test but the long ones
 	@scripts/browser.sh install
 	@scripts/promtool.sh install
+	@scripts/object-stores.sh install
 	@$(WITH_ENGINE) test --release
 
 lint: ## formatting, and clippy with warnings denied
@@ -33,6 +34,7 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 
 long: ## the long run: large seeds and sizes, then the same tests on the engine built from source
 	@scripts/browser.sh install
+	@scripts/object-stores.sh install
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 

@@ -135,7 +135,8 @@ pub use seals::SealUnit;
 pub use sessions::{HeldSession, LentSessions, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
-    Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, Store, StoreError, Tail,
+    Blob, BucketLocation, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, Location, LocationError,
+    MemoryStore, ObjectStore, Proof, Scheme, Store, StoreError, Tail, prove,
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_name::team_name;

@@ -84,68 +84,92 @@ fn removing_may_be_repeated(store: &dyn Store) {
     assert_eq!(paths(store, ""), Vec::<String>::new());
 }
 
+/// A line as ledgers have them: some stores read its day.
+pub(super) fn line(day: u32, text: &str) -> Vec<u8> {
+    format!("{{\"at\":\"2026-11-{day}T12:00:00Z\",\"text\":\"{text}\"}}\n").into_bytes()
+}
+
+fn at(keep: u64, torn: u64) -> Tail {
+    Tail { keep, torn }
+}
+
 fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     let path = "ledger/team=a/2026-11-20.jsonl";
-    let at = |keep, torn| Tail { keep, torn };
-    store.append(path, at(0, 0), b"one\n").unwrap();
-    store.append(path, at(4, 0), b"two\n").unwrap();
-    store.append(path, at(4, 0), b"two\n").unwrap();
-    assert_eq!(get(store, path), Some("one\ntwo\n".into()));
-    for (tail, bytes) in [(at(0, 0), "new\n"), (at(4, 0), "six\n"), (at(9, 0), "x"), (at(8, 1), "x"), (at(2, 1), "x")] {
-        let error = store.append(path, tail, bytes.as_bytes()).unwrap_err();
-        let StoreError::Conflict { expected, found: 8, .. } = error else { panic!("{tail:?} {bytes}: {error}") };
-        assert!(error.is_undone() && expected == tail.keep + tail.torn, "{tail:?} {bytes}: {error}");
-        assert_eq!(get(store, path), Some("one\ntwo\n".into()));
+    let (one, two) = (line(20, "one"), line(20, "two"));
+    let (first, both) = (one.len() as u64, (one.len() + two.len()) as u64);
+    store.append(path, at(0, 0), &one).unwrap();
+    store.append(path, at(first, 0), &two).unwrap();
+    store.append(path, at(first, 0), &two).unwrap();
+    let held = Bytes::from([one, two].concat());
+    assert_eq!(get(store, path), Some(held.clone()));
+    for tail in [at(0, 0), at(first, 0), at(both + 1, 0), at(both, 1), at(2, 1)] {
+        let error = store.append(path, tail, &line(20, "six")).unwrap_err();
+        let StoreError::Conflict { expected, found, .. } = error else { panic!("{tail:?}: {error}") };
+        assert!(error.is_undone() && expected == tail.keep + tail.torn && found == both, "{tail:?}: {error}");
+        assert_eq!(get(store, path), Some(held.clone()));
     }
+    let missing = store.append("ledger/team=b/2026-11-20.jsonl", at(3, 0), &line(20, "one")).unwrap_err();
+    assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
+}
+
+/// Of stores that can be interrupted in the middle of an append.
+fn what_an_interrupted_append_left_is_cut_off(store: &dyn Store) {
+    let path = "ledger/team=a/2026-11-20.jsonl";
+    store.append(path, at(0, 0), b"one\ntwo\n").unwrap();
     store.append(path, at(8, 0), b"thr").unwrap();
     store.append(path, at(8, 3), b"").unwrap();
     assert_eq!(get(store, path), Some("one\ntwo\n".into()));
     store.append(path, at(8, 0), b"th").unwrap();
     store.append(path, at(8, 2), b"three\n").unwrap();
     assert_eq!(get(store, path), Some("one\ntwo\nthree\n".into()));
-    let missing = store.append("ledger/team=b/2026-11-20.jsonl", at(3, 0), b"x").unwrap_err();
-    assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
 }
 
 fn an_append_is_refused_where_a_later_day_has_begun(store: &dyn Store) {
     let day = |day: u32| format!("ledger/team=a/2026-11-{day}.jsonl");
-    store.append(&day(20), Tail::default(), b"one\n").unwrap();
-    store.append(&day(21), Tail::default(), b"two\n").unwrap();
-    for (tail, bytes) in [(4, "three\n"), (0, "one\n"), (4, "")] {
-        let refused = store.append(&day(20), Tail { keep: tail, torn: 0 }, bytes.as_bytes()).unwrap_err();
+    let [one, two, three] = [line(20, "one"), line(21, "two"), line(21, "three")];
+    let begun = one.len() as u64;
+    store.append(&day(20), Tail::default(), &one).unwrap();
+    store.append(&day(21), Tail::default(), &two).unwrap();
+    for (keep, bytes) in [(begun, line(20, "three")), (0, one.clone()), (begun, vec![])] {
+        let refused = store.append(&day(20), at(keep, 0), &bytes).unwrap_err();
         let StoreError::Later { later, .. } = &refused else { panic!("{refused}") };
         assert!(refused.is_undone() && refused.is_fenced() && *later == day(21), "{refused}");
     }
-    assert!(matches!(store.append(&day(19), Tail::default(), b"x\n"), Err(StoreError::Later { .. })));
-    store.append(&day(21), Tail { keep: 4, torn: 0 }, b"three\n").unwrap();
-    store.append("ledger/team=b/2026-11-20.jsonl", Tail::default(), b"of another team\n").unwrap();
+    assert!(matches!(store.append(&day(19), Tail::default(), &line(19, "x")), Err(StoreError::Later { .. })));
+    store.append(&day(21), at(two.len() as u64, 0), &three).unwrap();
+    store.append("ledger/team=b/2026-11-20.jsonl", Tail::default(), &line(20, "of another team")).unwrap();
     store.append("ledger/team=a/2026-11-20.heads", Tail::default(), b"of another kind\n").unwrap();
-    assert_eq!((get(store, &day(20)), get(store, &day(21))), (Some("one\n".into()), Some("two\nthree\n".into())));
+    assert_eq!((get(store, &day(20)), get(store, &day(21))), (Some(one.into()), Some([two, three].concat().into())));
 }
 
 /// Lists are of this moment, for whoever asks: the ledger's end is found by them. `other` is another process's hand.
 fn a_list_is_never_behind(store: &dyn Store, other: &dyn Store) {
-    let told = |lengths: &[(&str, u64)]| {
+    let told = |lengths: &[(&str, usize)]| {
         for hand in [store, other] {
             let listed: Vec<(String, u64)> =
-                hand.list("l").unwrap().into_iter().map(|entry| (entry.path, entry.bytes)).collect();
-            assert_eq!(listed, lengths.iter().map(|(path, bytes)| ((*path).to_owned(), *bytes)).collect::<Vec<_>>());
+                hand.list("").unwrap().into_iter().map(|entry| (entry.path, entry.bytes)).collect();
+            assert_eq!(
+                listed,
+                lengths.iter().map(|(path, bytes)| ((*path).to_owned(), *bytes as u64)).collect::<Vec<_>>()
+            );
         }
     };
+    let (day, later) = ("ledger/team=1/2026-11-20.jsonl", "ledger/team=1/2026-11-21.jsonl");
+    let (one, two, three) = (line(20, "one"), line(20, "and two"), line(21, "three"));
     told(&[]);
-    put(store, "l/t=1/b", b"12345");
-    told(&[("l/t=1/b", 5)]);
-    store.append("l/t=1/a.l", Tail::default(), b"one\n").unwrap();
-    told(&[("l/t=1/a.l", 4), ("l/t=1/b", 5)]);
-    other.append("l/t=1/a.l", Tail { keep: 4, torn: 0 }, b"two\n").unwrap();
-    told(&[("l/t=1/a.l", 8), ("l/t=1/b", 5)]);
-    put(other, "l/t=2/c", b"1");
-    store.append("l/t=1/a.l", Tail { keep: 4, torn: 4 }, b"").unwrap();
-    told(&[("l/t=1/a.l", 4), ("l/t=1/b", 5), ("l/t=2/c", 1)]);
-    for path in ["l/t=1/b", "l/t=1/a.l", "l/t=2/c"] {
+    put(store, "t/t=1/b", b"12345");
+    told(&[("t/t=1/b", 5)]);
+    store.append(day, Tail::default(), &one).unwrap();
+    told(&[(day, one.len()), ("t/t=1/b", 5)]);
+    other.append(day, at(one.len() as u64, 0), &two).unwrap();
+    told(&[(day, one.len() + two.len()), ("t/t=1/b", 5)]);
+    put(other, "t/t=2/c", b"1");
+    store.append(later, Tail::default(), &three).unwrap();
+    told(&[(day, one.len() + two.len()), (later, three.len()), ("t/t=1/b", 5), ("t/t=2/c", 1)]);
+    for path in ["t/t=1/b", "t/t=2/c"] {
         other.remove(path).unwrap();
     }
-    told(&[]);
+    told(&[(day, one.len() + two.len()), (later, three.len())]);
 }
 
 fn a_lock_has_one_holder(store: &dyn Store) {
@@ -158,7 +182,7 @@ fn a_lock_has_one_holder(store: &dyn Store) {
 }
 
 /// `make` gives two hands on one new store, as two processes have them.
-fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
+pub(super) fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
         a_file_has_no_name_before_it_is_finished,
         a_file_is_replaced_as_a_whole,
@@ -180,6 +204,7 @@ fn the_store_in_memory_conforms() {
         let store = MemoryStore::new();
         [Box::new(store.clone()), Box::new(store)]
     });
+    what_an_interrupted_append_left_is_cut_off(&MemoryStore::new());
 }
 
 #[test]
@@ -191,6 +216,7 @@ fn the_store_on_disk_conforms() {
         let root = directory.path().join(number.get().to_string()).join("archive");
         [Box::new(LocalStore::new(&root)), Box::new(LocalStore::new(&root))]
     });
+    what_an_interrupted_append_left_is_cut_off(&LocalStore::new(directory.path().join("torn")));
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod conformance;
 mod directories;
 mod faulty;
 mod local;
+mod location;
 mod memory;
+mod object;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -20,7 +22,11 @@ pub use blob::Blob;
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
 pub use local::LocalStore;
+pub use location::{BucketLocation, Location, LocationError, Scheme};
 pub use memory::MemoryStore;
+#[cfg(test)]
+pub(crate) use object::s3;
+pub use object::{ObjectStore, Proof, prove};
 
 /// Where files are kept. Paths are relative, with `/`, as `super::path` spells them.
 ///
@@ -132,6 +138,7 @@ pub struct Listed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
+    Open,
     Create,
     Write,
     Sync,
@@ -146,6 +153,7 @@ pub enum Verb {
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Verb::Open => "open",
             Verb::Create => "create",
             Verb::Write => "write",
             Verb::Sync => "sync",
@@ -177,6 +185,8 @@ pub enum StoreError {
     Conflict { path: String, expected: u64, found: u64 },
     #[error("cannot append to {path}: {later} is there already: another writer was here")]
     Later { path: String, later: String },
+    #[error("{location} cannot be trusted with an archive: {what}")]
+    Unfit { location: String, what: String },
     #[error("lock {name}: held by another process")]
     Locked { name: String },
 }

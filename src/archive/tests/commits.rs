@@ -1,7 +1,9 @@
 //! What a commit does to the files, the state and later readers.
 
+use object_server::ObjectServer;
 use parquet::file::metadata::ParquetMetaDataReader;
 
+use super::super::store::s3;
 use super::super::table::schema_of;
 use super::super::{FileRole, FindingKind, LocalStore, MemoryStore, StateError};
 use super::*;
@@ -11,6 +13,8 @@ fn on_every_store(test: impl Fn(Arc<dyn Store>)) {
     test(Arc::new(MemoryStore::new()));
     let directory = tempfile::tempdir().unwrap();
     test(Arc::new(LocalStore::new(directory.path().join("archive"))));
+    let server = ObjectServer::start();
+    test(Arc::new(s3(&server)));
 }
 
 #[test]

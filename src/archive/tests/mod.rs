@@ -1,6 +1,7 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
 mod asked;
+mod buckets;
 mod busy;
 mod columns;
 mod commits;

@@ -81,6 +81,13 @@ impl Rule {
         self
     }
 
+    /// Of those, the `number`th and every later one.
+    #[must_use]
+    pub fn from(mut self, number: u64) -> Self {
+        self.when = When::Among(number..=u64::MAX);
+        self
+    }
+
     /// Of those, so many of a hundred, as the seed draws them.
     #[must_use]
     pub fn chance(mut self, percent: u8, seed: u64) -> Self {

@@ -1,0 +1,204 @@
+//! Where an archive is: a directory of this machine, or a place in a bucket. Spelled and parsed here alone.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{LocalStore, ObjectStore, Store, StoreError};
+
+/// The kinds of stores that have buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    S3,
+    Google,
+    Azure,
+}
+
+impl Scheme {
+    pub const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
+
+    /// As it stands before `://`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Google => "gs",
+            Self::Azure => "az",
+        }
+    }
+
+    /// What the names of its environment variables begin with.
+    pub const fn variables(self) -> &'static str {
+        match self {
+            Self::S3 => "AWS_",
+            Self::Google => "GOOGLE_",
+            Self::Azure => "AZURE_",
+        }
+    }
+}
+
+/// A place in a bucket, as `s3://bucket/some/prefix`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketLocation {
+    scheme: Scheme,
+    bucket: String,
+    /// Without slashes around it; empty for the whole bucket.
+    prefix: String,
+}
+
+impl BucketLocation {
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    pub fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
+
+impl fmt::Display for BucketLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        write!(f, "{}://{}{slash}{}", self.scheme.name(), self.bucket, self.prefix)
+    }
+}
+
+/// Where an archive is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    Local(PathBuf),
+    Bucket(BucketLocation),
+}
+
+/// Why a text names no place. It does not repeat what may hold a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LocationError {
+    #[error("{scheme}:// is no place for an archive: s3://bucket/prefix, gs://, az:// and paths of this machine are")]
+    Scheme { scheme: String },
+    #[error("{text}: looks like an address of a bucket: {scheme}://bucket/prefix is one, and ./{text} is a path")]
+    Slashes { scheme: &'static str, text: String },
+    #[error("an address of a bucket holds no credentials: they are given by the environment, {variables}…")]
+    Credentials { variables: &'static str },
+    #[error("{text}: {what}")]
+    Form { text: String, what: &'static str },
+}
+
+impl Location {
+    /// The store at this place. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when what the environment says of a bucket cannot be used.
+    pub fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Location::Local(path) => Arc::new(LocalStore::new(path)),
+            Location::Bucket(bucket) => Arc::new(ObjectStore::open(bucket)?),
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Local(path) => path.display().fmt(f),
+            Location::Bucket(bucket) => bucket.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Location {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return match Scheme::ALL.into_iter().find(|known| known.name() == scheme) {
+                Some(scheme) => bucket(scheme, text, rest).map(Location::Bucket),
+                None => Err(LocationError::Scheme { scheme: scheme.to_owned() }),
+            };
+        }
+        let is_cut = |scheme: &Scheme| text.strip_prefix(scheme.name()).is_some_and(|rest| rest.starts_with(':'));
+        match Scheme::ALL.iter().find(|scheme| is_cut(scheme)) {
+            Some(scheme) => Err(LocationError::Slashes { scheme: scheme.name(), text: text.to_owned() }),
+            None => Ok(Location::Local(text.into())),
+        }
+    }
+}
+
+fn bucket(scheme: Scheme, text: &str, rest: &str) -> Result<BucketLocation, LocationError> {
+    if rest.contains(['@', '?']) {
+        return Err(LocationError::Credentials { variables: scheme.variables() });
+    }
+    let form = |what| Err(LocationError::Form { text: text.to_owned(), what });
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    let is_plain =
+        |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'='));
+    if bucket.is_empty() {
+        return form("names no bucket");
+    }
+    if !is_plain(bucket) {
+        return form("the name of a bucket holds letters, digits, dots, dashes and underscores alone");
+    }
+    if !prefix.is_empty() && prefix.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return form("a prefix has no empty part, no . and no ..");
+    }
+    if !prefix.split('/').all(is_plain) {
+        return form("a prefix holds letters, digits, dots, dashes, underscores and = alone");
+    }
+    Ok(BucketLocation { scheme, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_buckets_are_parsed_and_spelled() {
+        for (text, scheme, bucket, prefix) in [
+            ("s3://b", Scheme::S3, "b", ""),
+            ("s3://b/", Scheme::S3, "b", ""),
+            ("gs://my-bucket.eu/a/b=1", Scheme::Google, "my-bucket.eu", "a/b=1"),
+            ("az://container/archive/", Scheme::Azure, "container", "archive"),
+        ] {
+            let Ok(Location::Bucket(found)) = text.parse() else { panic!("{text}") };
+            assert_eq!((found.scheme(), found.bucket(), found.prefix()), (scheme, bucket, prefix));
+            assert_eq!(found.to_string(), text.trim_end_matches('/'));
+            assert_eq!(found.to_string().parse(), Ok(Location::Bucket(found)));
+        }
+    }
+
+    #[test]
+    fn paths_are_paths() {
+        for text in ["archive", "/var/lib/annals", "./s3:/x", "a:b", "s3", "s3/bucket", "../gs"] {
+            assert_eq!(text.parse(), Ok(Location::Local(text.into())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_in_one_line_and_shows_no_credential() {
+        for (text, said) in [
+            ("s3:/x", "looks like an address of a bucket"),
+            ("gs:bucket/x", "looks like an address of a bucket"),
+            ("ftp://host/x", "ftp:// is no place"),
+            ("https://bucket.s3.amazonaws.com/x", "https:// is no place"),
+            ("S3://bucket/x", "S3:// is no place"),
+            ("file:///x", "file:// is no place"),
+            ("s3://", "names no bucket"),
+            ("s3:///x", "names no bucket"),
+            ("s3://b//x", "no empty part"),
+            ("s3://b/../x", "no empty part"),
+            ("s3://b/a b", "alone"),
+            ("s3://b:9000/x", "alone"),
+            ("s3://key:secret@bucket/x", "holds no credentials"),
+            ("az://c/x?sig=secret", "holds no credentials"),
+        ] {
+            let error = text.parse::<Location>().unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("secret") && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Clients of the three kinds of stores, set up by the environment that their own tools use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
+
+use super::super::location::{BucketLocation, Scheme};
+use super::connection::Connector;
+
+/// Names and values, as `AWS_REGION` and `eu-central-1`.
+pub(super) type Settings = Vec<(String, String)>;
+
+/// Above this a request is given up, its body included: 16 MiB take so long at 1.1 Mbit/s.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the environment says to any of the three.
+pub(super) fn environment() -> Settings {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| Scheme::ALL.iter().any(|scheme| name.starts_with(scheme.variables())))
+        .collect()
+}
+
+/// How long a store is asked again that says it is busy, or does not answer.
+pub(super) fn patient() -> RetryConfig {
+    let (init_backoff, max_backoff) = (Duration::from_millis(100), Duration::from_secs(15));
+    let backoff = BackoffConfig { init_backoff, max_backoff, base: 2.0 };
+    RetryConfig { backoff, max_retries: 10, retry_timeout: Duration::from_secs(90) }
+}
+
+/// A client for the location's bucket.
+///
+/// # Errors
+/// When a setting is missing or cannot be used.
+pub(super) fn client(
+    location: &BucketLocation,
+    settings: &Settings,
+    retry: RetryConfig,
+    connector: Connector,
+) -> Result<Arc<dyn Client>, Error> {
+    let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_read_timeout(READ_TIMEOUT);
+    let scheme = location.scheme();
+    let known = settings.iter().filter(|(name, _)| name.starts_with(scheme.variables()));
+    let known = known.map(|(name, value)| (name.to_ascii_lowercase(), value));
+    // A variable that the client does not know is another program's.
+    Ok(match scheme {
+        Scheme::S3 => {
+            let begin = AmazonS3Builder::new().with_client_options(options);
+            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
+        Scheme::Google => {
+            let begin = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));
+            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
+        Scheme::Azure => {
+            let begin = MicrosoftAzureBuilder::new().with_client_options(options);
+            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            let builder = builder.with_container_name(location.bucket()).with_retry(retry);
+            Arc::new(builder.with_http_connector(connector).build()?)
+        }
+    })
+}

@@ -1,0 +1,279 @@
+//! The bucket itself: requests that wait for their answers, and what their failures mean.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::sync_channel;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{Error, ObjectMeta, ObjectStore as Client, ObjectStoreExt, PutMode, RetryConfig};
+use tokio::runtime::Runtime;
+
+use crate::model::Instant;
+
+use super::super::location::BucketLocation;
+use super::super::{Blob, Listed, StoreError, Verb};
+use super::access::{self, Settings};
+use super::connection::{Clock, Connector};
+use super::failure::{self, Outcome};
+
+/// Objects up to this size are read into memory.
+const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;
+/// Objects that are fetched at once.
+const FETCHES_AT_ONCE: usize = 16;
+/// How often a create is tried again whose object is found missing afterwards.
+const CREATES_MAX: usize = 4;
+
+/// An object as a list tells of it.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    /// Within the archive.
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) modified: Instant,
+}
+
+impl Object {
+    pub(super) fn listed(self) -> Listed {
+        let Self { path, bytes, modified } = self;
+        Listed { path, bytes, modified, irregular: None }
+    }
+}
+
+/// How a conditional create ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Created {
+    /// The object holds these bytes.
+    Ours,
+    /// It holds others.
+    Taken,
+}
+
+pub(super) struct Bucket {
+    client: Arc<dyn Client>,
+    location: BucketLocation,
+    clock: Arc<Clock>,
+    runtime: Option<Runtime>,
+    /// Bytes of ledgers that are kept in memory, of all teams.
+    pub(super) kept: AtomicU64,
+}
+
+impl Bucket {
+    pub(super) fn open(location: &BucketLocation) -> Result<Self, StoreError> {
+        Self::open_with(location, &access::environment(), access::patient())
+    }
+
+    pub(super) fn open_with(
+        location: &BucketLocation,
+        settings: &Settings,
+        retry: RetryConfig,
+    ) -> Result<Self, StoreError> {
+        let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);
+        let connector = Connector::default();
+        let clock = connector.clock.clone();
+        let client = access::client(location, settings, retry, connector).map_err(|e| fail(failure::io_error(&e)))?;
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).thread_name("annals-store").enable_all().build().map_err(fail)?;
+        let (location, runtime) = (location.clone(), Some(runtime));
+        Ok(Self { client, location, clock, runtime, kept: AtomicU64::new(0) })
+    }
+
+    pub(super) fn location(&self) -> &BucketLocation {
+        &self.location
+    }
+
+    /// The time of the newest answer.
+    pub(super) fn newest_time(&self) -> Instant {
+        self.clock.newest().unwrap_or(Instant::EARLIEST)
+    }
+
+    pub(super) fn client(&self) -> Arc<dyn Client> {
+        self.client.clone()
+    }
+
+    pub(super) fn key(&self, path: &str) -> Path {
+        match self.location.prefix() {
+            "" => Path::from(path),
+            prefix => Path::from(format!("{prefix}/{path}")),
+        }
+    }
+
+    /// Waits for work that the store's own threads do: the caller may stand within another runtime.
+    pub(super) fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let (send, receive) = sync_channel(1);
+        let runtime = self.runtime.as_ref().expect("BUG: the runtime lives as long as the bucket");
+        runtime.spawn(async move {
+            let _ = send.send(work.await);
+        });
+        receive.recv().expect("BUG: no request panics")
+    }
+
+    pub(super) fn fail(&self, verb: Verb, path: &str, error: &Error) -> StoreError {
+        StoreError::io(verb, &format!("{}/{path}", self.location), failure::io_error(error))
+    }
+
+    /// What was found, or none where there is no such object.
+    fn found<T>(&self, path: &str, answer: Result<T, Error>) -> Result<Option<T>, StoreError> {
+        match answer {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if failure::outcome(&error) == Outcome::Missing => Ok(None),
+            Err(error) => Err(self.fail(Verb::Read, path, &error)),
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+        let (client, key) = (self.client(), self.key(path));
+        let answer = self.run(async move { client.get(&key).await?.bytes().await });
+        self.found(path, answer)
+    }
+
+    /// The last bytes of an object of `size` bytes, at most `most` of them.
+    pub(super) fn get_end(&self, path: &str, size: u64, most: u64) -> Result<Option<Bytes>, StoreError> {
+        let (client, key) = (self.client(), self.key(path));
+        let answer = self.run(async move { client.get_range(&key, size.saturating_sub(most)..size).await });
+        self.found(path, answer)
+    }
+
+    /// Several objects at once, in order; none where one is missing.
+    pub(super) fn get_all(&self, paths: &[String]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let keys: Vec<Path> = paths.iter().map(|path| self.key(path)).collect();
+        let client = self.client();
+        let answer = self.run(async move {
+            let fetched = stream::iter(keys).map(|key| {
+                let client = client.clone();
+                async move { client.get(&key).await?.bytes().await }
+            });
+            fetched.buffered(FETCHES_AT_ONCE).try_collect::<Vec<Bytes>>().await
+        });
+        self.found(paths.first().map_or("", String::as_str), answer)
+    }
+
+    /// A small object in memory, a large one in a file of this machine that has no name.
+    pub(super) fn read(&self, path: &str) -> Result<Option<Blob>, StoreError> {
+        let (client, key) = (self.client(), self.key(path));
+        let answer = self.run(async move {
+            let object = client.get(&key).await?;
+            if object.meta.size <= READ_WHOLE_BYTES_MAX {
+                return Ok(Ok(Blob::Bytes(object.bytes().await?)));
+            }
+            let mut file = match tempfile::tempfile() {
+                Ok(file) => file,
+                Err(error) => return Ok(Err(error)),
+            };
+            let (mut chunks, mut len) = (object.into_stream(), 0);
+            while let Some(chunk) = chunks.try_next().await? {
+                len += chunk.len() as u64;
+                if let Err(error) = file.write_all(&chunk) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(Blob::File { file: Arc::new(file), len }))
+        });
+        let blob = self.found(path, answer)?;
+        blob.transpose().map_err(|e| StoreError::io(Verb::Read, &format!("{}/{path}", self.location), e))
+    }
+
+    pub(super) fn put(&self, path: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let (client, key) = (self.client(), self.key(path));
+        let answer = self.run(async move { client.put(&key, bytes.into()).await });
+        answer.map(drop).map_err(|e| self.fail(Verb::Write, path, &e))
+    }
+
+    /// One conditional create, and what was answered to it.
+    pub(super) async fn try_create(client: Arc<dyn Client>, key: Path, bytes: Bytes) -> Result<(), Error> {
+        client.put_opts(&key, bytes.into(), PutMode::Create.into()).await.map(drop)
+    }
+
+    /// Creates an object whose name must be free. Whatever else is answered than success is settled by reading.
+    pub(super) fn create(&self, path: &str, bytes: &Bytes) -> Result<Created, StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let created = self.run(Self::try_create(self.client(), self.key(path), bytes.clone()));
+            let Err(error) = created else { return Ok(Created::Ours) };
+            match self.get(path) {
+                Ok(Some(found)) if found == *bytes => return Ok(Created::Ours),
+                Ok(Some(_)) => return Ok(Created::Taken),
+                Ok(None) if failure::outcome(&error) == Outcome::Unclear && tries < CREATES_MAX => {}
+                _ => return Err(self.fail(Verb::Append, path, &error)),
+            }
+        }
+    }
+
+    /// Every object under a directory, in order; only those behind `after`, where that is given.
+    pub(super) fn list(&self, directory: &str, after: Option<&str>) -> Result<Vec<Object>, StoreError> {
+        let (client, prefix) = (self.client(), self.key(directory));
+        let offset = after.map(|after| self.key(after));
+        let answer = self.run(async move {
+            let listed = match &offset {
+                Some(offset) => client.list_with_offset(Some(&prefix), offset),
+                None => client.list(Some(&prefix)),
+            };
+            listed.try_collect::<Vec<ObjectMeta>>().await
+        });
+        let listed = answer.map_err(|e| self.fail(Verb::List, directory, &e))?;
+        let objects = listed.into_iter().filter_map(|meta| self.object(meta));
+        // Not every store begins where it is told to.
+        Ok(objects.filter(|object| after.is_none_or(|after| object.path.as_str() > after)).collect())
+    }
+
+    /// The objects that stand in a directory, and the directories in it.
+    pub(super) fn list_directory(&self, directory: &str) -> Result<(Vec<Object>, Vec<String>), StoreError> {
+        let (client, prefix) = (self.client(), self.key(directory));
+        let answer = self.run(async move { client.list_with_delimiter(Some(&prefix)).await });
+        let listed = answer.map_err(|e| self.fail(Verb::List, directory, &e))?;
+        let below = listed.common_prefixes.iter().filter_map(|path| self.path(path)).collect();
+        Ok((listed.objects.into_iter().filter_map(|meta| self.object(meta)).collect(), below))
+    }
+
+    fn object(&self, meta: ObjectMeta) -> Option<Object> {
+        let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
+        Some(Object { path: self.path(&meta.location)?, bytes: meta.size, modified: Instant::from_nanos(nanos) })
+    }
+
+    /// A key's path within the archive.
+    fn path(&self, key: &Path) -> Option<String> {
+        match self.location.prefix() {
+            "" => Some(key.to_string()),
+            prefix => Some(key.as_ref().strip_prefix(prefix)?.strip_prefix('/')?.to_owned()),
+        }
+    }
+
+    /// Deletes objects. What is not there is deleted already.
+    pub(super) fn delete_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Result<Path, Error>> = paths.iter().map(|path| Ok(self.key(path))).collect();
+        let client = self.client();
+        let answers: Vec<_> =
+            self.run(async move { client.delete_stream(stream::iter(keys).boxed()).collect::<Vec<_>>().await });
+        let failed = answers.into_iter().filter_map(Result::err);
+        let mut failed = failed.filter(|error| failure::outcome(error) != Outcome::Missing);
+        let which =
+            || if let [path] = paths { (*path).to_owned() } else { format!("{} of {} objects", paths[0], paths.len()) };
+        failed.next().map_or(Ok(()), |error| Err(self.fail(Verb::Remove, &which(), &error)))
+    }
+
+    /// The store's clock, from a fresh answer to a question for `path`, which need not be there.
+    pub(super) fn now(&self, path: &str) -> Result<Instant, StoreError> {
+        let (client, key) = (self.client(), self.key(path));
+        if let Err(error) = self.run(async move { client.head(&key).await })
+            && failure::outcome(&error) != Outcome::Missing
+        {
+            return Err(self.fail(Verb::Clock, path, &error));
+        }
+        let silent = || std::io::Error::other("the store's answers bear no date");
+        self.clock.newest().ok_or_else(|| StoreError::io(Verb::Clock, &self.location.to_string(), silent()))
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Copies of a ledger's parts in fewer objects: whole days that are over, and the newest day so far.
+
+use bytes::Bytes;
+
+use crate::model::Instant;
+
+use super::super::StoreError;
+use super::bucket::Bucket;
+use super::journal::{Journal, irregular, missing};
+use super::names::{self, Extension};
+
+/// A copy is put when so many lines stand behind the last one, or a quarter of what it held, so that copying stays cheap.
+const COPY_LINES: usize = 100;
+/// Where the last line of a file is looked for first.
+const END_BYTES: u64 = 64 << 10;
+
+/// The first lines of the newest day in one object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copy {
+    pub(super) day: Instant,
+    /// Of its last line.
+    pub(super) number: u64,
+    pub(super) lines: usize,
+    pub(super) bytes: u64,
+    pub(super) modified: Instant,
+}
+
+impl Journal {
+    /// The newest copy that goes on where the files end; any other is worth nothing.
+    pub(super) fn newest_copy(&self, bucket: &Bucket) -> Result<Option<Copy>, StoreError> {
+        let place = format!("{}/copy", self.directory);
+        let last = self.end.map_or(0, |(_, number)| number);
+        let copies = bucket.list(&place, Some(&names::copy(&self.directory, last)))?;
+        let Some(object) = copies.last() else { return Ok(None) };
+        let Some(number) = names::line_number(&self.directory, "copy", &object.path) else { return Ok(None) };
+        let Some(content) = bucket.get(&object.path)? else { return Ok(None) };
+        let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
+        let [first, .., newest] = lines[..] else { return Ok(None) };
+        let follows = names::number_said(first) == Some(last + 1)
+            && names::number_said(newest) == Some(number)
+            && newest.ends_with(b"\n");
+        let Some(day) = self.newest().max(names::day_said(first)).filter(|_| follows) else { return Ok(None) };
+        let bytes = content.len() as u64;
+        Ok(Some(Copy { day, number, lines: lines.len(), bytes, modified: object.modified }))
+    }
+
+    /// Puts the days that are over, in order, and a copy of the newest one when it is time. The newest append is left out
+    /// of the copy, so that it can be told when it is made again.
+    pub(super) fn copy_days(&mut self, bucket: &Bucket, newest: Instant) -> Result<(), StoreError> {
+        let first = |journal: &Self| journal.copy.map(|copy| copy.day).or(journal.parts.first().map(|part| part.day));
+        while let Some(day) = first(self).filter(|day| *day < newest) {
+            let Some(whole) = self.content(bucket, day)? else { return Ok(()) };
+            let bytes = whole.len() as u64;
+            bucket.put(&self.file_path(day), whole)?;
+            self.files.insert(day, (bytes, bucket.newest_time()));
+            let before = self.parts.len();
+            self.parts.retain(|part| part.day != day);
+            // A copy that this writer does not know of is another writer's.
+            if self.copy.take().is_some() || before - self.parts.len() > COPY_LINES {
+                self.delete_copies(bucket)?;
+            }
+        }
+        let copied = self.copy.map_or(0, |copy| copy.lines);
+        if self.extension == Extension::Lines && self.parts.len() > COPY_LINES.max(copied / 4) {
+            self.copy_newest(bucket, newest, copied)?;
+        }
+        Ok(())
+    }
+
+    fn copy_newest(&mut self, bucket: &Bucket, day: Instant, copied: usize) -> Result<(), StoreError> {
+        let Some(whole) = self.content(bucket, day)? else { return Ok(()) };
+        let in_file = self.files.get(&day).map_or(0, |(bytes, _)| usize::try_from(*bytes).unwrap_or(usize::MAX));
+        let Some(last) = self.parts.pop() else { return Ok(()) };
+        let (parts, number) = (self.parts.len(), last.number - 1);
+        let end = whole.len() - last.len();
+        self.parts.push(last);
+        let content: Bytes = whole.slice(in_file..end);
+        let bytes = content.len() as u64;
+        bucket.put(&names::copy(&self.directory, number), content)?;
+        self.copy = Some(Copy { day, number, lines: copied + parts, bytes, modified: bucket.newest_time() });
+        self.parts.drain(..parts);
+        Ok(())
+    }
+
+    /// Removes the copies of a day that is over. A reader that still looks for one looks again.
+    fn delete_copies(&self, bucket: &Bucket) -> Result<(), StoreError> {
+        let copies = bucket.list(&format!("{}/copy", self.directory), None)?;
+        let paths: Vec<&str> = copies.iter().map(|object| object.path.as_str()).collect();
+        bucket.delete_all(&paths)
+    }
+}
+
+/// The number of the last append that a day's file holds: what its last line says; of signatures, how many lines it has.
+pub(super) fn last_number(bucket: &Bucket, extension: Extension, path: &str, size: u64) -> Result<u64, StoreError> {
+    if extension == Extension::Heads {
+        let content = bucket.get(path)?.ok_or_else(|| missing(path, "the list"))?;
+        return Ok(memchr::memchr_iter(b'\n', &content).count() as u64);
+    }
+    for most in [END_BYTES, size] {
+        let end = bucket.get_end(path, size, most)?.ok_or_else(|| missing(path, "the list"))?;
+        let Some(lines) = end.strip_suffix(b"\n") else {
+            return Err(irregular(path, "does not end with a whole line"));
+        };
+        let begin = memchr::memrchr(b'\n', lines).map(|at| at + 1);
+        let Some(begin) = begin.or((end.len() as u64 == size).then_some(0)) else { continue };
+        return names::number_said(&lines[begin..]).ok_or_else(|| irregular(path, "says no number of its last line"));
+    }
+    Err(irregular(path, "does not hold a whole line"))
+}

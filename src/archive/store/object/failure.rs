@@ -1,0 +1,92 @@
+//! What a store said when it refused, in one line without addresses, which may hold credentials.
+
+use std::io::{self, ErrorKind};
+
+use object_store::Error;
+
+/// What is known after a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There is no such object.
+    Missing,
+    /// The store refused, and would refuse again.
+    Refused,
+    /// It may have been done, and may be tried again.
+    Unclear,
+}
+
+/// A bucket that is not there answers with the same status as an object that is not.
+const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"];
+/// Where instances of a cloud ask for their identity.
+const IDENTITY: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
+const TEXT_CHARS_MAX: usize = 300;
+
+pub(super) fn outcome(error: &Error) -> Outcome {
+    let text = error.to_string();
+    match error {
+        Error::NotFound { .. } if NO_BUCKET.iter().any(|code| text.contains(code)) => Outcome::Refused,
+        Error::NotFound { .. } => Outcome::Missing,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } | Error::NotImplemented { .. } => {
+            Outcome::Refused
+        }
+        _ => match status(&text) {
+            Some(408 | 409 | 412 | 429 | 500..) | None => Outcome::Unclear,
+            Some(_) => Outcome::Refused,
+        },
+    }
+}
+
+pub(super) fn io_error(error: &Error) -> io::Error {
+    let kind = match error {
+        Error::NotFound { .. } => ErrorKind::NotFound,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
+        _ => ErrorKind::Other,
+    };
+    io::Error::new(kind, said(error))
+}
+
+/// `the store answered 403 AccessDenied: no right to list`, or why it was not reached.
+fn said(error: &Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let (text, innermost) = (error.to_string(), innermost.to_string());
+    let (says, status) = (|what: &str| text.contains(what) || innermost.contains(what), status(&text));
+    if IDENTITY.iter().any(|address| says(address)) {
+        return "no credentials are set, and this machine has no identity that the store knows".to_owned();
+    }
+    if says("URL scheme is not allowed") {
+        return "plain http is used only where AWS_ALLOW_HTTP or AZURE_ALLOW_HTTP is true".to_owned();
+    }
+    if says("redirect without LOCATION") || matches!(status, Some(301 | 307)) {
+        return "the bucket is in another region: AWS_REGION must name its own".to_owned();
+    }
+    let Some(status) = status else { return format!("the store gave no answer: {}", plain(&innermost)) };
+    let member = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>"));
+    let code = member("Code").map_or_else(String::new, |code| format!(" {code}"));
+    let message = member("Message").map_or_else(String::new, |message| format!(": {}", plain(message)));
+    format!("the store answered {status}{code}{message}")
+}
+
+fn status(text: &str) -> Option<u16> {
+    let rest = text.split_once("status code: ")?.1;
+    rest.get(..3)?.parse().ok()
+}
+
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    text.split_once(open)?.1.split_once(close).map(|(inner, _)| inner)
+}
+
+/// One line, without XML's escapes, not too long, and without what follows the `?` of an address.
+fn plain(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (escaped, meant) in [("&apos;", "'"), ("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")] {
+        text = text.replace(escaped, meant);
+    }
+    let words = text.split_whitespace().map(|word| match word.split_once('?') {
+        Some((address, _)) if address.contains("://") => address,
+        _ => word,
+    });
+    words.collect::<Vec<_>>().join(" ").chars().take(TEXT_CHARS_MAX).collect()
+}

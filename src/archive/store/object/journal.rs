@@ -1,0 +1,353 @@
+//! A team's ledger, or its signatures, as a bucket keeps them: each append is an object of its own ([`super::names`]). Here
+//! they are put together to the day files that the rest of the archive reads and appends to.
+//!
+//! Objects are never changed, so what was read of them stays true; a look costs one list from the last number that is known.
+//! Whole days, and copies of the newest day so far, are put beside the parts so that readers fetch few objects. They are
+//! always a prefix of the truth: they may be missing, and are never needed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use crate::model::Instant;
+
+use super::super::{Blob, Listed, StoreError, Tail};
+use super::bucket::{Bucket, Created, Object};
+use super::copies::{self, Copy};
+use super::names::{self, Extension, LedgerFile};
+
+/// A reader that knows more parts looks for a newer copy.
+const PARTS_MAX: usize = 400;
+/// Bytes of parts that a bucket keeps in memory, of all teams.
+const KEPT_BYTES_MAX: u64 = 32 << 20;
+/// How often a day is put together whose copies were replaced meanwhile.
+const READS_MAX: usize = 4;
+
+/// One append.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) number: u64,
+    pub(super) day: Instant,
+    bytes: u64,
+    modified: Instant,
+    content: Option<Bytes>,
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    pub(super) directory: String,
+    pub(super) extension: Extension,
+    is_known: bool,
+    /// Days that are over, each with its size and time.
+    pub(super) files: BTreeMap<Instant, (u64, Instant)>,
+    pub(super) copy: Option<Copy>,
+    /// What stands behind the files and the copy.
+    pub(super) parts: Vec<Part>,
+    /// The day and number of the last append. Lines count across all days, signatures anew each day.
+    pub(super) end: Option<(Instant, u64)>,
+    /// Bytes that the parts keep in memory.
+    kept: u64,
+}
+
+impl Part {
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+}
+
+impl Journal {
+    pub(super) fn new(directory: &str, extension: Extension) -> Self {
+        let (files, parts) = (BTreeMap::new(), Vec::new());
+        Self {
+            directory: directory.to_owned(),
+            extension,
+            is_known: false,
+            files,
+            copy: None,
+            parts,
+            end: None,
+            kept: 0,
+        }
+    }
+
+    /// What is known is read anew before it is used.
+    pub(super) fn forget(&mut self) {
+        self.is_known = false;
+    }
+
+    /// Whether a directory with these objects and places can hold any of this.
+    pub(super) fn may_exist(&self, objects: &[Object], below: &[String]) -> bool {
+        self.has_place(below, self.extension.place()) || objects.iter().any(|object| self.day_of_file(object).is_some())
+    }
+
+    pub(super) fn has_place(&self, below: &[String], place: &str) -> bool {
+        let place = format!("{}/{place}", self.directory);
+        below.contains(&place)
+    }
+
+    fn day_of_file(&self, object: &Object) -> Option<Instant> {
+        LedgerFile::parse(&object.path).filter(|file| file.extension == self.extension).map(|file| file.day)
+    }
+
+    pub(super) fn newest(&self) -> Option<Instant> {
+        let of_files = self.files.keys().next_back().copied();
+        let of_parts = self.parts.last().map(|part| part.day);
+        of_files.max(of_parts).max(self.copy.map(|copy| copy.day))
+    }
+
+    pub(super) fn length(&self, day: Instant) -> u64 {
+        let copied = self.copy.filter(|copy| copy.day == day).map_or(0, |copy| copy.bytes);
+        let behind: u64 = self.parts.iter().filter(|part| part.day == day).map(|part| part.bytes).sum();
+        self.files.get(&day).map_or(0, |(bytes, _)| *bytes) + copied + behind
+    }
+
+    fn part_path(&self, day: Instant, number: u64) -> String {
+        match self.extension {
+            Extension::Lines => names::line(&self.directory, number),
+            Extension::Heads => names::head(&self.directory, day, number),
+        }
+    }
+
+    pub(super) fn file_path(&self, day: Instant) -> String {
+        names::file(&self.directory, self.extension, day)
+    }
+
+    /// Every day as a file.
+    pub(super) fn days(&self) -> Vec<Listed> {
+        let mut days: BTreeMap<Instant, Instant> = self.files.iter().map(|(day, (_, at))| (*day, *at)).collect();
+        let behind = self.parts.iter().map(|part| (part.day, part.modified));
+        for (day, modified) in self.copy.iter().map(|copy| (copy.day, copy.modified)).chain(behind) {
+            let newest = days.entry(day).or_insert(modified);
+            *newest = modified.max(*newest);
+        }
+        let listed =
+            |(day, modified)| Listed { path: self.file_path(day), bytes: self.length(day), modified, irregular: None };
+        days.into_iter().map(listed).collect()
+    }
+
+    /// Learns what was appended since the last look. `seen` is what a list of the directory has just shown.
+    pub(super) fn refresh(&mut self, bucket: &Bucket, seen: Option<(&[Object], &[String])>) -> Result<(), StoreError> {
+        if self.parts.len() > PARTS_MAX {
+            self.forget();
+        }
+        if !self.is_known {
+            match seen {
+                Some((objects, below)) => self.open(bucket, objects, below)?,
+                None => {
+                    let (objects, below) = bucket.list_directory(&self.directory)?;
+                    self.open(bucket, &objects, &below)?;
+                }
+            }
+        }
+        let found = match self.extension {
+            Extension::Lines => self.new_lines(bucket),
+            Extension::Heads => self.new_heads(bucket),
+        };
+        self.parts.extend(found.inspect_err(|_| self.is_known = false)?);
+        self.end = self.parts.last().map(|part| (part.day, part.number)).or(self.end);
+        self.keep_within_bounds(bucket);
+        Ok(())
+    }
+
+    /// Finds the whole days and the newest copy, and with them the number behind which the parts are listed.
+    fn open(&mut self, bucket: &Bucket, objects: &[Object], below: &[String]) -> Result<(), StoreError> {
+        let days =
+            objects.iter().filter_map(|object| Some((self.day_of_file(object)?, (object.bytes, object.modified))));
+        self.files = days.collect();
+        (self.copy, self.end) = (None, None);
+        self.parts.clear();
+        if let Some((day, (bytes, _))) = self.files.last_key_value() {
+            let number = copies::last_number(bucket, self.extension, &self.file_path(*day), *bytes)?;
+            self.end = Some((*day, number));
+        }
+        if self.extension == Extension::Lines && self.has_place(below, "copy") {
+            self.copy = self.newest_copy(bucket)?;
+            self.end = self.copy.map(|copy| (copy.day, copy.number)).or(self.end);
+        }
+        self.is_known = true;
+        Ok(())
+    }
+
+    fn new_lines(&self, bucket: &Bucket) -> Result<Vec<Part>, StoreError> {
+        let last = self.end.map_or(0, |(_, number)| number);
+        let after = (last > 0).then(|| names::line(&self.directory, last));
+        let objects = bucket.list(&format!("{}/line", self.directory), after.as_deref())?;
+        let number = |object: &Object| names::line_number(&self.directory, "line", &object.path);
+        let objects: Vec<(u64, Object)> =
+            objects.into_iter().filter_map(|object| Some((number(&object)?, object))).collect();
+        for (expected, (number, object)) in (last + 1..).zip(&objects) {
+            if *number != expected {
+                return Err(missing(&names::line(&self.directory, expected), &object.path));
+            }
+        }
+        let paths: Vec<String> = objects.iter().map(|(_, object)| object.path.clone()).collect();
+        let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
+        let (mut newest, mut parts) = (self.newest(), Vec::new());
+        for ((number, Object { path, modified, .. }), content) in objects.into_iter().zip(contents) {
+            let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "says no day"))?;
+            let bytes = content.len() as u64;
+            parts.push(Part { number, day, bytes, modified, content: Some(content) });
+            newest = Some(day);
+        }
+        Ok(parts)
+    }
+
+    fn new_heads(&self, bucket: &Bucket) -> Result<Vec<Part>, StoreError> {
+        let after = self.end.map(|(day, number)| names::head(&self.directory, day, number));
+        let objects = bucket.list(&format!("{}/head", self.directory), after.as_deref())?;
+        let mut last = self.end;
+        let mut parts = Vec::new();
+        for object in objects {
+            let Some((day, number)) = names::head_number(&self.directory, &object.path) else { continue };
+            let expected = last.filter(|(of, _)| *of == day).map_or(1, |(_, number)| number + 1);
+            if number != expected {
+                return Err(missing(&names::head(&self.directory, day, expected), &object.path));
+            }
+            last = Some((day, number));
+            parts.push(Part { number, day, bytes: object.bytes, modified: object.modified, content: None });
+        }
+        Ok(parts)
+    }
+
+    /// The day's file as it is at this moment.
+    pub(super) fn read(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
+        for _ in 0..READS_MAX {
+            // Nothing is appended any more to a day before the newest.
+            if !self.is_known || self.newest().is_none_or(|newest| day >= newest) {
+                self.refresh(bucket, None)?;
+            }
+            if !self.days().iter().any(|listed| listed.path == self.file_path(day)) {
+                return Ok(None);
+            }
+            if let Some(blob) = self.assemble(bucket, day)? {
+                self.keep_within_bounds(bucket);
+                return Ok(Some(blob));
+            }
+            self.forget();
+        }
+        Err(irregular(&self.file_path(day), "is replaced faster than it can be read"))
+    }
+
+    /// None when what was known of is not there any more.
+    fn assemble(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
+        let copy = self.copy.filter(|copy| copy.day == day);
+        let has_parts = copy.is_some() || self.parts.iter().any(|part| part.day == day);
+        if !has_parts {
+            return bucket.read(&self.file_path(day));
+        }
+        let of_file = self.files.get(&day).map(|(bytes, _)| (self.file_path(day), *bytes));
+        let of_copy = copy.map(|copy| (names::copy(&self.directory, copy.number), copy.bytes));
+        let mut whole = Vec::new();
+        for (path, bytes) in of_file.into_iter().chain(of_copy) {
+            let content = bucket.get(&path)?.filter(|content| content.len() as u64 == bytes);
+            let Some(content) = content else { return Ok(None) };
+            whole.extend_from_slice(&content);
+        }
+        let is_wanted = |part: &Part| part.day == day && part.content.is_none();
+        let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
+        let paths: Vec<String> = wanted.iter().map(|at| self.part_path(day, self.parts[*at].number)).collect();
+        let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
+        for (at, content) in wanted.into_iter().zip(contents) {
+            self.parts[at].content = Some(content);
+        }
+        let contents = self.parts.iter().filter(|part| part.day == day).filter_map(|part| part.content.as_ref());
+        contents.for_each(|content| whole.extend_from_slice(content));
+        Ok(Some(Blob::Bytes(whole.into())))
+    }
+
+    /// As [`super::super::Store::append`], of a day's file.
+    pub(super) fn append(&mut self, bucket: &Bucket, day: Instant, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut is_fresh = !self.is_known;
+        if is_fresh {
+            self.refresh(bucket, None)?;
+        }
+        loop {
+            match self.check(bucket, day, tail, bytes) {
+                Ok(true) => return Ok(()),
+                Ok(false) => break,
+                Err(refused) if is_fresh => return Err(refused),
+                Err(_) => self.refresh(bucket, None)?,
+            }
+            is_fresh = true;
+        }
+        if self.extension == Extension::Lines && day_of(bytes, self.newest()) != Some(day) {
+            return Err(irregular(&self.file_path(day), "cannot take a line of another day"));
+        }
+        let is_counted = |of: Instant| self.extension == Extension::Lines || of == day;
+        let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);
+        let content = Bytes::copy_from_slice(bytes);
+        let created = bucket.create(&self.part_path(day, number), &content).inspect_err(|_| self.is_known = false)?;
+        if created == Created::Taken {
+            self.refresh(bucket, None)?;
+            self.check_order(day)?;
+            return Err(self.conflict(day, tail));
+        }
+        let (bytes, modified) = (bytes.len() as u64, bucket.newest_time());
+        self.parts.push(Part { number, day, bytes, modified, content: Some(content) });
+        self.end = Some((day, number));
+        if let Err(error) = self.copy_days(bucket, day) {
+            tracing::info!(directory = %self.directory, %error, "a copy of the ledger was not put; it is tried again");
+        }
+        self.keep_within_bounds(bucket);
+        Ok(())
+    }
+
+    /// Whether the append is done already; an error where the day does not end as it should.
+    fn check(&self, bucket: &Bucket, day: Instant, tail: Tail, bytes: &[u8]) -> Result<bool, StoreError> {
+        self.check_order(day)?;
+        let length = self.length(day);
+        if tail.torn == 0 && length == tail.keep {
+            return Ok(bytes.is_empty());
+        }
+        let last = self.parts.last().filter(|part| part.day == day && part.bytes == bytes.len() as u64);
+        let is_done = match last.filter(|part| length == tail.keep + part.bytes) {
+            Some(Part { content: Some(content), .. }) => content == bytes,
+            Some(part) => bucket.get(&self.part_path(day, part.number))?.is_some_and(|content| content == bytes),
+            None => false,
+        };
+        if is_done { Ok(true) } else { Err(self.conflict(day, tail)) }
+    }
+
+    fn check_order(&self, day: Instant) -> Result<(), StoreError> {
+        match self.newest().filter(|newest| *newest > day) {
+            Some(newest) => Err(StoreError::Later { path: self.file_path(day), later: self.file_path(newest) }),
+            None => Ok(()),
+        }
+    }
+
+    fn conflict(&self, day: Instant, tail: Tail) -> StoreError {
+        let (path, found) = (self.file_path(day), self.length(day));
+        StoreError::Conflict { path, expected: tail.keep + tail.torn, found }
+    }
+
+    pub(super) fn content(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Bytes>, StoreError> {
+        let path = self.file_path(day);
+        let content = self.assemble(bucket, day)?.map(|blob| blob.to_bytes());
+        content.transpose().map_err(|e| StoreError::io(super::super::Verb::Read, &path, e))
+    }
+
+    fn keep_within_bounds(&mut self, bucket: &Bucket) {
+        let kept: u64 = self.parts.iter().filter(|part| part.content.is_some()).map(|part| part.bytes).sum();
+        bucket.kept.fetch_sub(self.kept, Ordering::SeqCst);
+        self.kept = kept;
+        if bucket.kept.fetch_add(kept, Ordering::SeqCst) + kept > KEPT_BYTES_MAX {
+            bucket.kept.fetch_sub(kept, Ordering::SeqCst);
+            self.kept = 0;
+            self.parts.iter_mut().for_each(|part| part.content = None);
+        }
+    }
+}
+
+/// The day of a line: what it says, or the day of the line before where that is later.
+fn day_of(line: &[u8], before: Option<Instant>) -> Option<Instant> {
+    before.max(names::day_said(line))
+}
+
+pub(super) fn irregular(path: &str, what: &str) -> StoreError {
+    StoreError::Irregular { path: path.to_owned(), what: what.to_owned() }
+}
+
+pub(super) fn missing(path: &str, seen: &str) -> StoreError {
+    irregular(path, &format!("is not there, though {seen} is"))
+}

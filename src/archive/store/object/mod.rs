@@ -1,0 +1,246 @@
+//! The store in a bucket: S3, Google Cloud Storage, Azure.
+//!
+//! Files are objects under their own names. A ledger cannot be appended to in a bucket, so each line is an object of its own,
+//! created on condition that its number is free ([`journal`]); the day files that the other rooms read are put together here.
+//! Nothing but that one conditional create is relied on. An answer is not the truth: whatever may have been done although
+//! the answer says otherwise, or did not come, is settled by reading.
+
+mod access;
+mod bucket;
+mod connection;
+mod copies;
+mod failure;
+mod journal;
+mod names;
+mod proof;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::scope;
+
+use crate::model::Instant;
+
+use super::super::path::LEDGER;
+use super::location::BucketLocation;
+use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+
+pub use proof::{Proof, prove};
+#[cfg(test)]
+pub(crate) use tests::s3;
+
+use bucket::{Bucket, Object};
+use journal::Journal;
+use names::{Extension, LedgerFile, is_hidden};
+use upload::Upload;
+
+/// Teams whose ledgers are listed at once.
+const TEAMS_AT_ONCE: usize = 8;
+/// A small object that a question for the time asks for; it need not be there.
+const CLOCK: &str = "scratch/clock";
+
+/// An archive in a bucket. Clones share what they know of the ledgers.
+#[derive(Clone)]
+pub struct ObjectStore {
+    inner: Arc<Inner>,
+}
+
+/// By the team's directory.
+type Journals = HashMap<(String, Extension), Arc<Mutex<Journal>>>;
+
+struct Inner {
+    bucket: Bucket,
+    journals: Mutex<Journals>,
+    locks: Mutex<BTreeSet<String>>,
+}
+
+impl fmt::Debug for ObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectStore({})", self.inner.bucket.location())
+    }
+}
+
+impl ObjectStore {
+    /// The archive at `location`, with credentials from the environment. Nothing is asked of the bucket.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when what the environment says cannot be used.
+    pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
+        Ok(Self::over(Bucket::open(location)?))
+    }
+
+    fn over(bucket: Bucket) -> Self {
+        let (journals, locks) = (Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { bucket, journals, locks }) }
+    }
+
+    fn bucket(&self) -> &Bucket {
+        &self.inner.bucket
+    }
+
+    fn journal(&self, directory: &str, extension: Extension) -> Arc<Mutex<Journal>> {
+        let key = (directory.to_owned(), extension);
+        let new = || Arc::new(Mutex::new(Journal::new(directory, extension)));
+        held(&self.inner.journals).entry(key).or_insert_with(new).clone()
+    }
+
+    /// The files of a team's ledger, its days put together from what there is of them.
+    fn list_team(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        let (objects, below) = self.bucket().list_directory(directory)?;
+        let mut listed = Vec::new();
+        for extension in Extension::ALL {
+            let journal = self.journal(directory, extension);
+            let mut journal = held(&journal);
+            if journal.may_exist(&objects, &below) {
+                match journal.refresh(self.bucket(), Some((&objects, &below))) {
+                    // A list tells of what is amiss; what reads or appends refuses.
+                    Err(StoreError::Irregular { path, what }) => {
+                        let (modified, irregular) = (self.bucket().newest_time(), Some(what));
+                        listed.push(Listed { path, bytes: 0, modified, irregular });
+                    }
+                    known => known?,
+                }
+                listed.extend(journal.days());
+            }
+        }
+        let is_day = |object: &Object| LedgerFile::parse(&object.path).is_some();
+        listed.extend(objects.into_iter().filter(|object| !is_day(object)).map(Object::listed));
+        for place in below {
+            let strays =
+                if names::is_place_of_parts(&place) { Vec::new() } else { self.bucket().list(&place, None)? };
+            listed.extend(strays.into_iter().map(Object::listed));
+        }
+        Ok(listed)
+    }
+
+    fn list_ledgers(&self) -> Result<Vec<Listed>, StoreError> {
+        let (objects, teams) = self.bucket().list_directory(LEDGER)?;
+        let mut listed: Vec<Listed> = objects.into_iter().map(Object::listed).collect();
+        for teams in teams.chunks(TEAMS_AT_ONCE) {
+            let found: Vec<Result<Vec<Listed>, StoreError>> = scope(|threads| {
+                let begun: Vec<_> = teams.iter().map(|team| threads.spawn(|| self.list_team(team))).collect();
+                begun.into_iter().map(|thread| thread.join().expect("BUG: listing does not panic")).collect()
+            });
+            for team in found {
+                listed.extend(team?);
+            }
+        }
+        Ok(listed)
+    }
+
+    fn list_unsorted(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        let plain = |objects: Vec<Object>| objects.into_iter().map(Object::listed);
+        match names::depth_in_ledger(directory) {
+            Some(0) => self.list_ledgers(),
+            Some(1) => self.list_team(directory),
+            _ if directory.is_empty() => {
+                let (objects, places) = self.bucket().list_directory("")?;
+                let mut listed: Vec<Listed> = plain(objects).collect();
+                for place in places {
+                    listed.extend(self.list_unsorted(&place)?);
+                }
+                Ok(listed)
+            }
+            _ => Ok(plain(self.bucket().list(directory, None)?).filter(|entry| !is_hidden(&entry.path)).collect()),
+        }
+    }
+}
+
+impl Store for ObjectStore {
+    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
+        let upload = Upload::begin().map_err(|e| StoreError::io(Verb::Create, "a scratch file", e))?;
+        Ok(Box::new(ObjectWriter { store: self.clone(), upload }))
+    }
+
+    fn read(&self, path: &str) -> Result<Blob, StoreError> {
+        let missing = || StoreError::NotFound { path: path.to_owned() };
+        match LedgerFile::parse(path) {
+            None => self.bucket().read(path)?.ok_or_else(missing),
+            Some(file) => {
+                let journal = self.journal(file.directory, file.extension);
+                held(&journal).read(self.bucket(), file.day)?.ok_or_else(missing)
+            }
+        }
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
+        let mut listed = self.list_unsorted(directory)?;
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(listed)
+    }
+
+    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+        if let Some(path) = paths.iter().find(|path| LedgerFile::parse(path).is_some() || is_hidden(path)) {
+            let what = "the lines of a ledger are never removed from a bucket".to_owned();
+            return Err(StoreError::Irregular { path: (*path).to_owned(), what });
+        }
+        self.bucket().delete_all(paths)
+    }
+
+    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let Some(file) = LedgerFile::parse(path) else {
+            let what = "in a bucket only ledgers are appended to".to_owned();
+            return Err(StoreError::Irregular { path: path.to_owned(), what });
+        };
+        let journal = self.journal(file.directory, file.extension);
+        held(&journal).append(self.bucket(), file.day, tail, bytes)
+    }
+
+    /// A bucket has no locks: this keeps out writers of the same process. Those of others are fenced by the append.
+    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        if !held(&self.inner.locks).insert(name.to_owned()) {
+            return Err(StoreError::Locked { name: name.to_owned() });
+        }
+        Ok(Box::new(ObjectGuard { store: self.clone(), name: name.to_owned() }))
+    }
+
+    fn now(&self) -> Result<Instant, StoreError> {
+        self.bucket().now(CLOCK)
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct ObjectGuard {
+    store: ObjectStore,
+    name: String,
+}
+
+impl Guard for ObjectGuard {}
+
+impl Drop for ObjectGuard {
+    fn drop(&mut self) {
+        held(&self.store.inner.locks).remove(&self.name);
+    }
+}
+
+struct ObjectWriter {
+    store: ObjectStore,
+    upload: Upload,
+}
+
+impl std::io::Write for ObjectWriter {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        self.upload.write(buffer)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.upload.flush()
+    }
+}
+
+impl FileWriter for ObjectWriter {
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let Self { store, upload } = *self;
+        upload.finish(store.bucket(), path)?;
+        if let Some(file) = LedgerFile::parse(path) {
+            held(&store.journal(file.directory, file.extension)).forget();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! How the objects behind a ledger are named. They stand in the team's directory, beside the day files:
+//!
+//! ```text
+//! line/<number, 12 digits>.jsonl     one line; numbers count from 1 across all days, and none is ever free again
+//! copy/<number, 12 digits>.jsonl     the lines of the newest day up to that number, so that readers fetch fewer objects; derived
+//! head/<day>/<number, 6 digits>      what was appended to the day's signatures at once; numbers count from 1 each day
+//! <day>.jsonl, <day>.heads           the whole day, put there when a later one has begun; derived
+//! ```
+
+use crate::model::Instant;
+
+use super::super::super::path::{ArchivePath, LEDGER, day_start};
+
+/// What a ledger's files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Extension {
+    Lines,
+    Heads,
+}
+
+impl Extension {
+    pub(super) const ALL: [Self; 2] = [Self::Lines, Self::Heads];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Lines => "jsonl",
+            Self::Heads => "heads",
+        }
+    }
+
+    /// The place of the parts, under the team's directory.
+    pub(super) const fn place(self) -> &'static str {
+        match self {
+            Self::Lines => "line",
+            Self::Heads => "head",
+        }
+    }
+}
+
+/// A day file as the other rooms spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LedgerFile<'a> {
+    pub(super) directory: &'a str,
+    pub(super) extension: Extension,
+    /// The day's first instant.
+    pub(super) day: Instant,
+}
+
+impl<'a> LedgerFile<'a> {
+    pub(super) fn parse(path: &'a str) -> Option<Self> {
+        let (directory, _) = path.rsplit_once('/')?;
+        let (extension, day) = match ArchivePath::parse(path)? {
+            ArchivePath::Ledger { day, .. } => (Extension::Lines, day),
+            ArchivePath::Heads { day, .. } => (Extension::Heads, day),
+            _ => return None,
+        };
+        Some(Self { directory, extension, day })
+    }
+}
+
+pub(super) fn file(directory: &str, extension: Extension, day: Instant) -> String {
+    format!("{directory}/{}.{}", day.day(), extension.name())
+}
+
+pub(super) fn line(directory: &str, number: u64) -> String {
+    format!("{directory}/line/{number:012}.jsonl")
+}
+
+pub(super) fn copy(directory: &str, number: u64) -> String {
+    format!("{directory}/copy/{number:012}.jsonl")
+}
+
+pub(super) fn head(directory: &str, day: Instant, number: u64) -> String {
+    format!("{directory}/head/{}/{number:06}", day.day())
+}
+
+/// The number of a line or copy; none for what is no such name.
+pub(super) fn line_number(directory: &str, place: &str, path: &str) -> Option<u64> {
+    let digits = path.strip_prefix(directory)?.strip_prefix('/')?.strip_prefix(place)?.strip_prefix('/')?;
+    number(digits.strip_suffix(".jsonl")?, 12)
+}
+
+/// The day and number of a part of a day's signatures.
+pub(super) fn head_number(directory: &str, path: &str) -> Option<(Instant, u64)> {
+    let (day, digits) = path.strip_prefix(directory)?.strip_prefix("/head/")?.split_once('/')?;
+    let start: Instant = format!("{day}T00:00:00Z").parse().ok()?;
+    Some((start, number(digits, 6)?)).filter(|_| start.day() == day)
+}
+
+fn number(digits: &str, length: usize) -> Option<u64> {
+    let is_plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|number| is_plain && *number > 0)
+}
+
+/// Below the ledgers' directory: 0 for itself, 1 for a team's, more for what is deeper.
+pub(super) fn depth_in_ledger(directory: &str) -> Option<usize> {
+    let rest = directory.strip_prefix(LEDGER)?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.matches('/').count())
+}
+
+/// Whether a directory holds parts, which no list shows.
+pub(super) fn is_place_of_parts(directory: &str) -> bool {
+    depth_in_ledger(directory) == Some(2) && matches!(directory.rsplit('/').next(), Some("line" | "copy" | "head"))
+}
+
+/// Whether an object is a part.
+pub(super) fn is_hidden(path: &str) -> bool {
+    let mut places = path.match_indices('/').map(|(at, _)| &path[..at]);
+    places.any(is_place_of_parts)
+}
+
+/// The day that a line says, in its member `at`.
+pub(super) fn day_said(line: &[u8]) -> Option<Instant> {
+    const MEMBER: &[u8] = b"\"at\":\"";
+    let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
+    let text = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?;
+    text.parse().ok().map(day_start)
+}
+
+/// The number that a line says, in its member `seq`.
+pub(super) fn number_said(line: &[u8]) -> Option<u64> {
+    const MEMBER: &[u8] = b"\"seq\":";
+    let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEAM: &str = "ledger/team=a";
+
+    #[test]
+    fn names_come_back_as_they_were_given() {
+        let day: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
+        let path = file(TEAM, Extension::Heads, day);
+        assert_eq!(LedgerFile::parse(&path), Some(LedgerFile { directory: TEAM, extension: Extension::Heads, day }));
+        assert_eq!(line_number(TEAM, "line", &line(TEAM, 7)), Some(7));
+        assert_eq!(line_number(TEAM, "copy", &copy(TEAM, 123_456)), Some(123_456));
+        assert_eq!(head_number(TEAM, &head(TEAM, day, 9)), Some((day, 9)));
+        for path in ["line/7.jsonl", "line/000000000000.jsonl", "line/00000000000x.jsonl", "line/000000000007"] {
+            assert_eq!(line_number(TEAM, "line", &format!("{TEAM}/{path}")), None, "{path}");
+        }
+        assert_eq!(head_number(TEAM, "ledger/team=a/head/2026-1-20/000001"), None);
+    }
+
+    #[test]
+    fn parts_are_hidden_and_nothing_else() {
+        let day: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
+        for hidden in [line(TEAM, 7), copy(TEAM, 7), head(TEAM, day, 7), format!("{TEAM}/line/stray")] {
+            assert!(is_hidden(&hidden), "{hidden}");
+        }
+        for shown in ["ledger/team=a/2026-11-20.jsonl", "ledger/team=a/x", "tables/d/line/x", "ledgers/team=a/line/x"] {
+            assert!(!is_hidden(shown), "{shown}");
+        }
+    }
+}

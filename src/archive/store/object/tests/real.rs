@@ -1,0 +1,188 @@
+//! Servers that nobody here wrote: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` gets them; without
+//! one its test says that it was skipped.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::scope;
+
+use object_store::ClientOptions;
+use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
+use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
+
+use super::super::super::put;
+use super::super::prove;
+use super::*;
+use crate::clock::wall_clock;
+
+const NOT_HERE: i32 = 3;
+const STARTING: Duration = Duration::from_millis(250);
+const STARTS_MAX: u32 = 240;
+/// The account that every Azurite knows, and its key, which is public.
+const ACCOUNT: &str = "devstoreaccount1";
+const ACCOUNT_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// A server of its own process.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    fn endpoint(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts a server; none, and a loud word, where it is not here.
+fn start(name: &str) -> Option<Server> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
+    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(script);
+    command.args([name, &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = Server { process: command.spawn().unwrap(), port };
+    for _ in 0..STARTS_MAX {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Some(server);
+        }
+        if let Some(status) = server.process.try_wait().unwrap() {
+            assert_eq!(status.code(), Some(NOT_HERE), "{name} does not start");
+            let skipped = format!("\nSKIPPED: the archive on {name}: run scripts/object-stores.sh install\n");
+            std::io::stderr().lock().write_all(skipped.as_bytes()).unwrap();
+            return None;
+        }
+        wait();
+    }
+    panic!("{name} does not listen");
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+fn wait() {
+    std::thread::sleep(STARTING);
+}
+
+/// What every server must bear: the suite, the proof, races, large files, days and signatures.
+fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
+    let archives = std::cell::Cell::new(0);
+    conforms(|| {
+        archives.set(archives.get() + 1);
+        [Box::new(open(archives.get())), Box::new(open(archives.get()))]
+    });
+    for number in 0..5 {
+        let proof = prove(&open(100), number, wall_clock()).unwrap();
+        assert!(!proof.are_clocks_apart());
+    }
+    races(&open);
+    let large: Vec<u8> = (0..40_u32 << 20).map(|n| (n >> 12).to_le_bytes()[0]).collect();
+    let store = open(102);
+    put(&store, "tables/large", &large).unwrap();
+    assert_eq!(store.read("tables/large").unwrap().to_bytes().unwrap(), large);
+    let mut end = End::default();
+    fill(&store, &mut end, 20, 220);
+    fill(&store, &mut end, 21, 3);
+    for hand in [&store, &open(102)] {
+        assert_eq!(numbers(hand, 20), (1..=220).collect::<Vec<_>>());
+        assert_eq!(numbers(hand, 21), [221, 222, 223]);
+    }
+    let missing: Vec<String> = (0..30).map(|n| format!("tables/{n}")).collect();
+    let missing: Vec<&str> = missing.iter().map(String::as_str).chain(["tables/large"]).collect();
+    store.remove_all(&missing).unwrap();
+    assert!(store.read("tables/large").unwrap_err().is_not_found());
+}
+
+fn races(open: &(impl Fn(u32) -> ObjectStore + Sync)) {
+    let mut end = End::default();
+    for round in 0..20 {
+        let tries: Vec<Result<End, StoreError>> = scope(|threads| {
+            let tries = ["one", "two"].map(|writer| {
+                threads.spawn(move || {
+                    let mut end = end;
+                    end.append(&open(101), 10 + round / 5, writer).map(|()| end)
+                })
+            });
+            tries.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let won: Vec<End> = tries.iter().filter_map(|tried| tried.as_ref().ok().copied()).collect();
+        assert_eq!(
+            won.len(),
+            1,
+            "round {round}: {tries:?}",
+            tries = tries.iter().map(|t| t.is_ok()).collect::<Vec<_>>()
+        );
+        assert!(tries.iter().filter_map(|tried| tried.as_ref().err()).all(StoreError::is_fenced));
+        end = won[0];
+    }
+    let all: Vec<u64> = (10..14).flat_map(|of| numbers(&open(101), of)).collect();
+    assert_eq!(all, (1..=20).collect::<Vec<_>>());
+}
+
+fn made(settings: &[(&str, &str)]) -> Settings {
+    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn ministack_holds_an_archive() {
+    let Some(server) = start("ministack") else { return };
+    let endpoint = server.endpoint("");
+    let settings = made(&[
+        ("AWS_ENDPOINT_URL", endpoint.trim_end_matches('/')),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+    ]);
+    make_bucket(&server.endpoint("annals"));
+    holds(|archive| open(&format!("s3://annals/archive-{archive}"), &settings).unwrap());
+    let missing = open("s3://elsewhere/x", &settings).unwrap().list("").unwrap_err().to_string();
+    assert!(missing.contains("404 NoSuchBucket"), "{missing}");
+}
+
+/// A request that makes a bucket, which MiniStack believes without a signature.
+fn make_bucket(address: &str) {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let request = format!("PUT /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn azurite_holds_an_archive() {
+    let Some(server) = start("azurite") else { return };
+    let endpoint = server.endpoint(ACCOUNT);
+    let settings = made(&[
+        ("AZURE_STORAGE_ENDPOINT", endpoint.as_str()),
+        ("AZURE_ALLOW_HTTP", "true"),
+        ("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT),
+        ("AZURE_STORAGE_ACCOUNT_KEY", ACCOUNT_KEY),
+    ]);
+    let missing = open("az://annals/x", &settings).unwrap().list("").unwrap_err().to_string();
+    assert!(missing.contains("404 ContainerNotFound"), "{missing}");
+    make_container(&server);
+    holds(|archive| open(&format!("az://annals/archive-{archive}"), &settings).unwrap());
+}
+
+/// A signed request that makes the container.
+fn make_container(server: &Server) {
+    let connector = super::super::connection::Connector::default();
+    let client = connector.connect(&ClientOptions::new().with_allow_http(true)).unwrap();
+    let mut request = HttpRequest::new(HttpRequestBody::empty());
+    *request.method_mut() = "PUT".parse().unwrap();
+    *request.uri_mut() = format!("{}/annals?restype=container", server.endpoint(ACCOUNT)).parse().unwrap();
+    request.headers_mut().insert("content-length", 0.into());
+    let credential = AzureCredential::AccessKey(AzureAccessKey::try_new(ACCOUNT_KEY).unwrap());
+    AzureAuthorizer::new(&credential, ACCOUNT).try_authorize(&mut request).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answer = runtime.block_on(client.execute(request)).unwrap();
+    assert_eq!(answer.status().as_u16(), 201);
+}

@@ -1,0 +1,113 @@
+//! What a bucket is refused for, and what is said.
+
+use std::time::Duration;
+
+use object_server::{Effect, Kind, Rule};
+
+use super::super::prove;
+use super::*;
+use crate::clock::wall_clock;
+
+#[test]
+fn a_store_that_keeps_its_word_is_proved() {
+    for (server, open) in both() {
+        let store = open(&server);
+        for number in 0..3 {
+            let proof = prove(&store, number, wall_clock()).unwrap();
+            assert!(proof.creates == 24 && !proof.are_clocks_apart());
+        }
+        assert!(server.keys().is_empty(), "the proof leaves nothing");
+        // Answers that are lost on the way prove nothing against it.
+        server.fail(Rule::new(Effect::AnswerLost).on(Kind::Put).chance(30, 5));
+        let _ = prove(&store, 9, wall_clock()).unwrap();
+        server.set_clock_ahead(2 * 3600);
+        let apart = prove(&store, 10, wall_clock()).unwrap();
+        assert!(apart.are_clocks_apart() && apart.clocks_apart < Duration::from_secs(7300));
+    }
+}
+
+#[test]
+fn a_store_that_lies_is_refused_with_the_proof() {
+    for (server, open) in both() {
+        let store = open(&server);
+        let refused = |rule: Rule| {
+            server.heal();
+            server.fail(rule);
+            let error = prove(&store, 7, wall_clock()).unwrap_err();
+            assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
+            error.to_string()
+        };
+        let two = refused(Rule::new(Effect::ConditionIgnored).on(Kind::Put).nth(2));
+        assert!(two.contains("cannot be trusted with an archive: of 24 creates"), "{two}");
+        assert!(two.contains("2 won, where one may"), "{two}");
+        assert!(refused(Rule::new(Effect::ConditionIgnored).on(Kind::Put)).contains("24 won"));
+        let behind = refused(Rule::new(Effect::Behind(1)).on(Kind::List));
+        assert!(behind.contains("its list does not show scratch/proof-0000000000000007"), "{behind}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_one_clear_line_without_credentials() {
+    let server = ObjectServer::start();
+    let with = |name: &str, value: &str| {
+        let mut settings = settings(&server);
+        settings.push((name.to_owned(), value.to_owned()));
+        settings
+    };
+    for (case, location, settings, said) in [
+        ("no bucket", "s3://another/x", settings(&server), "404 NoSuchBucket: the specified bucket does not exist"),
+        ("no bucket", "gs://another/x", settings(&server), "404 NoSuchBucket"),
+        ("region", "s3://bucket/x", with("AWS_REGION", "elsewhere"), "the region 'elsewhere' is wrong; expecting"),
+        ("key", "s3://bucket/x", with("AWS_ACCESS_KEY_ID", "unknown-secret"), "403 InvalidAccessKeyId"),
+        ("secret", "s3://bucket/x", with("AWS_SECRET_ACCESS_KEY", "a-secret"), "403 SignatureDoesNotMatch"),
+        ("token", "gs://bucket/x", with("GOOGLE_BEARER_TOKEN", "a-secret"), "401 AuthenticationRequired"),
+        ("no server", "s3://bucket/x", with("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "the store gave no answer"),
+        (
+            "plain http",
+            "s3://bucket/x",
+            with("AWS_ALLOW_HTTP", "false"),
+            "plain http is used only where AWS_ALLOW_HTTP",
+        ),
+    ] {
+        let store = open(location, &settings).unwrap();
+        let path = "tables/x";
+        let texts = [
+            store.read(path).unwrap_err().to_string(),
+            store.list("").unwrap_err().to_string(),
+            store.remove(path).unwrap_err().to_string(),
+            super::super::super::put(&store, path, b"x").unwrap_err().to_string(),
+            End::default().append(&store, 20, "first").unwrap_err().to_string(),
+            prove(&store, 7, wall_clock()).unwrap_err().to_string(),
+        ];
+        for text in texts {
+            let is_clean = !text.contains('\n') && !text.contains("secret") && !text.contains("://127");
+            assert!(text.contains(said) && text.contains(location) && is_clean, "{case}: {text}");
+        }
+        assert_eq!(format!("{store:?}"), format!("ObjectStore({location})"));
+    }
+}
+
+#[test]
+fn a_bucket_in_another_region_is_told_of() {
+    let server = ObjectServer::start();
+    server.fail(Rule::new(Effect::Refused(301, None)));
+    let text = s3(&server).list("").unwrap_err().to_string();
+    assert!(text.ends_with("the bucket is in another region: AWS_REGION must name its own"), "{text}");
+}
+
+#[test]
+fn ledgers_are_never_removed_and_nothing_else_is_appended_to() {
+    let server = ObjectServer::start();
+    let store = s3(&server);
+    fill(&store, &mut End::default(), 20, 1);
+    let number = format!("{TEAM}/line/000000000001.jsonl");
+    for refused in [
+        store.remove(&day(20)).unwrap_err(),
+        store.remove(&number).unwrap_err(),
+        store.append("tables/x", Tail::default(), b"x").unwrap_err(),
+        store.append(&number, Tail::default(), b"x").unwrap_err(),
+    ] {
+        assert!(matches!(refused, StoreError::Irregular { .. }), "{refused}");
+    }
+    assert_eq!(numbers(&store, 20), [1]);
+}

@@ -1,0 +1,117 @@
+//! The archive in a bucket: cut off at each of its requests, and fought over by two writers.
+
+use std::thread::scope;
+
+use object_server::{Effect, ObjectServer, Rule};
+
+use super::super::store::s3;
+use super::super::{Signer, VerifyOptions, verify};
+use super::*;
+
+/// So many requests are skipped between two that are cut; none in the long run.
+const REQUESTS_EVERY: usize = 5;
+
+fn signer() -> Arc<Signer> {
+    Arc::new(signing::signer(4))
+}
+
+fn hand(server: &ObjectServer) -> Arc<dyn Store> {
+    Arc::new(s3(server))
+}
+
+/// What a process does from its start: commits what is left of the history.
+fn live(server: &ObjectServer) -> Result<(), ArchiveError> {
+    let archive = Archive::open_or_create(hand(server), || "archive-1".to_owned())?.signed_by(Some(signer()));
+    let mut writer = archive.writer(&team())?;
+    for step in usize::try_from(writer.state().seq.0).unwrap()..history().len() {
+        let draft = with_sessions(&mut writer, history().swap_remove(step))?;
+        let _ = commit(&mut writer, draft)?;
+    }
+    Ok(())
+}
+
+fn check(server: &ObjectServer, commits: usize, case: &str) {
+    let store = hand(server);
+    let archive = open(&store);
+    assert_eq!((ids_in(&archive), sessions_in(&archive)), (ids_after(commits), ids_after(commits)), "{case}");
+    let options = VerifyOptions { keys: vec![signer().key.public().clone()], ..VerifyOptions::default() };
+    let report = verify(store.as_ref(), &options).unwrap();
+    assert!(report.is_clean(), "{case}: {:?}", report.faults);
+}
+
+/// Ends a life at a request: everything from it on is refused. `is_done` says whether that one is still carried out.
+fn die(server: &ObjectServer, at: u64, is_done: bool) {
+    server.heal();
+    if is_done {
+        server.fail(Rule::new(Effect::AppliedThenRefused(403)).nth(at));
+    }
+    server.fail(Rule::new(Effect::Refused(403, None)).from(at + u64::from(is_done)));
+}
+
+#[test]
+fn cut_off_at_every_request_nothing_is_lost_or_doubled() {
+    let whole = ObjectServer::start();
+    live(&whole).unwrap();
+    check(&whole, history().len(), "undisturbed");
+    whole.forget_requests();
+    let server = ObjectServer::start();
+    live(&server).unwrap();
+    let requests = server.requests().len();
+    assert!(requests > 60, "{requests} requests: the cuts have become few");
+    let every = if std::env::var_os("ANNALS_LONG").is_some() { 1 } else { REQUESTS_EVERY };
+    let cases: Vec<(u64, bool)> =
+        (1..=requests as u64).step_by(every).flat_map(|at| [(at, false), (at, true)]).collect();
+    let run = |part: usize| {
+        for (at, is_done) in cases.iter().copied().skip(part).step_by(2) {
+            let case = format!("cut at request {at} of {requests}, carried out: {is_done}");
+            let server = ObjectServer::start();
+            die(&server, at, is_done);
+            let first = live(&server);
+            assert!(first.is_err() || at + 3 > requests as u64, "{case}: it lived on");
+            // The second hit: while it recovers, or soon after.
+            die(&server, 1 + at % 23, !is_done);
+            let _ = live(&server);
+            server.heal();
+            live(&server).unwrap_or_else(|e| panic!("{case}: {e}"));
+            check(&server, history().len(), &case);
+        }
+    };
+    scope(|threads| {
+        threads.spawn(|| run(1));
+        run(0);
+    });
+}
+
+/// S2: of two writers of one team one appends each line, and the other reads again and goes on.
+#[test]
+fn two_writers_that_fight_over_a_team_keep_one_ledger() {
+    const COMMITS: usize = 12;
+    let server = ObjectServer::start();
+    for (seed, effect) in (1..).zip([Effect::AnswerLost, Effect::Refused(503, None), Effect::AppliedThenRefused(500)]) {
+        server.fail(Rule::new(effect).chance(3, seed));
+    }
+    let _ = open(&hand(&server));
+    let fight = |name: &str| {
+        let store = hand(&server);
+        for number in 0..COMMITS {
+            let draft = Draft { reviews: vec![records::review(&format!("{name} {number}"))], ..Draft::default() };
+            let day = now().plus(Duration::from_secs(86_400) * u32::try_from(number / 4).unwrap());
+            // A ledger never goes back: a line belongs to the day of the line before where that is later.
+            while let Err(error) =
+                open(&store).writer(&team()).and_then(|mut it| it.commit(draft.clone(), day).map(drop))
+            {
+                assert!(error.is_transient(), "{error}");
+            }
+        }
+    };
+    scope(|threads| {
+        threads.spawn(|| fight("one"));
+        fight("two");
+    });
+    server.heal();
+    let store = hand(&server);
+    let lines = open(&store).lines(&team(), open(&store).read(&team()).unwrap().state().seq).unwrap().lines;
+    assert_eq!(lines.len(), 2 * COMMITS);
+    let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+    assert!(report.is_clean(), "{:?}", report.faults);
+}

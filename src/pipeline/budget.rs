@@ -14,8 +14,8 @@ use crate::archive::ArchiveError;
 use super::context::TeamContext;
 use super::settings::{HELD_EVENTS_MAX, READ_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
 
-/// Readings for which there is room, at least.
-const READINGS_MIN: usize = 6;
+/// Readings at once for which there is room, at least.
+const READINGS_AT_ONCE_MIN: usize = 6;
 
 /// The events that all teams of a process may hold together.
 pub struct Budget {
@@ -45,7 +45,7 @@ impl Budget {
 
     /// Room for all readings of a team that is alone, for what it holds, and for as much in a commit under way.
     pub fn of(settings: &Settings) -> Arc<Self> {
-        let readings = READINGS_MIN.max(settings.concurrency.saturating_mul(3) / 2);
+        let readings = READINGS_AT_ONCE_MIN.max(settings.concurrency.saturating_mul(3) / 2);
         Self::new(readings.saturating_mul(READ_EVENTS_MAX).saturating_add(2 * HELD_EVENTS_MAX))
     }
 
@@ -108,11 +108,11 @@ impl Share {
     pub fn hold(&mut self, events: usize, is_all: bool) {
         // One step: in two, another share would count the old and the new events together.
         let (held, most) = (&self.budget.held, &self.budget.most_held);
-        let now = match events.checked_sub(self.held) {
-            Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,
-            None => held.fetch_sub(self.held - events, Ordering::Relaxed).saturating_sub(self.held - events),
-        };
-        most.fetch_max(now, Ordering::Relaxed);
+        if let Some(more) = events.checked_sub(self.held) {
+            most.fetch_max(held.fetch_add(more, Ordering::Relaxed) + more, Ordering::Relaxed);
+        } else {
+            held.fetch_sub(self.held - events, Ordering::Relaxed);
+        }
         self.held = events;
         if is_all {
             drop(self.beyond(events));
@@ -211,6 +211,28 @@ mod tests {
         assert!(budget.try_reserve(READ_EVENTS_MAX + 1).is_none());
         drop((third, fourth));
         assert!(budget.try_reserve(2 * READ_EVENTS_MAX).is_some());
+    }
+
+    /// Two steps would add the new events before they take the old ones away, or the other way round.
+    #[test]
+    fn a_share_that_changes_is_counted_in_one_step() {
+        let budget = Budget::new(READ_EVENTS_MAX);
+        let (few, many) = (2_000, 3_000);
+        let mut share = budget.nothing();
+        share.hold(few, false);
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                for _ in 0..20_000 {
+                    share.hold(many, false);
+                    share.hold(few, false);
+                }
+            });
+            while !changing.is_finished() {
+                let held = budget.held.load(Ordering::Relaxed);
+                assert!([few, many].contains(&held), "{held} events are counted");
+            }
+        });
+        assert_eq!(budget.most_held(), many);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::model::{Instant, Range, Stream};
 use super::density::Density;
 use super::plan::{SpanPlanner, StreamPlan, Windows, first_stride, rescan_stride};
 use super::ranges::clip;
-use super::settings::{READ_EVENTS_MAX, Settings};
+use super::settings::{Settings, WALK_EVENTS_MAX};
 
 /// Spans that are gone through; what is left is reckoned from them.
 const SPANS_MAX: u64 = 100_000;
@@ -81,7 +81,7 @@ fn look(window: Range, windows: &Windows, density: &Density, now: Instant) -> u6
 
 /// Requests of all spans, each of which takes as many as `pages` says of its events.
 fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: impl Fn(u64) -> u64) -> u64 {
-    let most = READ_EVENTS_MAX as u64;
+    let most = WALK_EVENTS_MAX as u64;
     let (mut requests, mut seconds) = (0, 0);
     let mut under_way = VecDeque::new();
     for _ in 0..SPANS_MAX {
@@ -89,7 +89,7 @@ fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: 
         under_way.extend(std::iter::from_fn(|| planner.next_span()).take(free));
         let Some(span) = under_way.pop_front() else { break };
         let events = density.events_in(span);
-        // What is more than one reading brings is cut off, and read by itself.
+        // A walk above this is cut, and the rest of the span is read by itself.
         requests +=
             events / most * pages(most) + if events < most || events % most > 0 { pages(events % most) } else { 0 };
         seconds += span.length().as_secs();

@@ -6,7 +6,6 @@ use futures::channel::mpsc;
 use futures::stream::FuturesUnordered;
 use futures::{SinkExt, StreamExt};
 
-use crate::api::PAGE_EVENTS_MAX;
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::collect::{Asked, Counted, Leaf, Outcome, SpanReader};
 use crate::model::{Digest, Instant, Multiset, Range};
@@ -18,7 +17,7 @@ use super::budget::Share;
 use super::change::WindowChange;
 use super::plan::SpanPlanner;
 use super::ranges::{clip, missing, union};
-use super::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX};
+use super::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
 use super::windowed::{OfWindow, PAD_SECONDS, Round};
 use super::workers::Work;
 
@@ -110,14 +109,15 @@ impl Round<'_> {
             Purpose::Settle => None,
             Purpose::Rescan => Some(self.archived(span).await?),
         };
-        let events_max = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
+        let (read_events_max, walk_events_max) = match purpose {
+            Purpose::Settle => (READ_EVENTS_MAX, WALK_EVENTS_MAX),
+            Purpose::Rescan => (RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX),
+        };
         let asked = Asked { range: span, pad };
-        // A walk ends with the page that brings more.
-        let walk_max = (events_max - PAGE_EVENTS_MAX as usize) as u64;
-        let mut reader = SpanReader::new(self.lists, asked, walk_max, prior).within(self.budget.clone());
+        let mut reader = SpanReader::new(self.lists, asked, walk_events_max as u64, prior).within(self.budget.clone());
         let mut parts = Vec::new();
         while !reader.is_done() {
-            let mut share = self.ctx.reserve(events_max).await?;
+            let mut share = self.ctx.reserve(read_events_max).await?;
             match reader.next().await {
                 Ok(Some(mut leaf)) => {
                     // What stands in a re-scan's padding says nothing of the span: spans would become ever shorter, down to a second.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{ApiError, PAGE_EVENTS_MAX};
+use crate::api::ApiError;
 use crate::archive::{Dataset, Finding, FindingKind, ReadPoint, WalkPoint};
 use crate::collect::{Anomalies, Asked, Counted, Lists, PageLimit, SplitBudget, TailReader, TailStart};
 use crate::model::{DeviceId, Instant, Range, Stream};
@@ -15,13 +15,11 @@ use super::change::{StreamChange, WindowChange};
 use super::context::TeamContext;
 use super::piece::Piece;
 use super::plan::{SpanPlanner, Windows, first_stride, lag, plan, rescan_stride};
-use super::settings::READ_EVENTS_MAX;
+use super::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
 use super::spans::Purpose;
 use super::window_index::WindowIndex;
 use super::workers::Work;
 
-/// Events of an open window after which a chunk is handed on: one page more is a reading.
-const TAIL_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// Fewer events of a window are joined row by row: columns that turn out to be worth nothing cost something, too.
 const COLUMNS_AHEAD_MIN: usize = 4;
 /// How far into the future events are looked for.
@@ -166,7 +164,7 @@ impl Round<'_> {
         let held = self.windows.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
         let start = TailStart::of(before.as_ref().and_then(decode_point), held.map_or(0, |held| held.events));
-        let mut reader = TailReader::new(self.lists, asked, start, TAIL_EVENTS_MAX);
+        let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
         while !reader.is_done() {
             let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
@@ -199,7 +197,7 @@ impl Round<'_> {
         // A refusal must not be taken for one of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());
         let lists = Lists { limit: &limit, ..self.lists };
-        let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), TAIL_EVENTS_MAX);
+        let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);
         loop {
             let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
             match reader.next().await {

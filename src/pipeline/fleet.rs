@@ -9,13 +9,14 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use super::budget::Budget;
-use super::context::TeamContext;
-use super::progress::Progress;
-use super::settings::Settings;
-use super::team::{TeamRound, read_team};
-use super::workers::Workers;
-use super::{Flushed, RoundError};
+use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::progress::Progress;
+use crate::pipeline::settings::Settings;
+use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team_round::{TeamRound, read_team};
+use crate::pipeline::workers::Workers;
 
 /// What reads many teams.
 pub struct Fleet {

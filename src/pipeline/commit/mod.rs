@@ -1,0 +1,13 @@
+//! From events to a commit: the batch that waits, the rows that the archive lacks, and what is worth noticing about
+//! them.
+
+pub mod batch;
+pub mod change;
+mod computer_events;
+pub mod counts;
+pub mod flush;
+mod join;
+pub mod piece;
+pub mod quarantine;
+pub mod seal;
+pub mod waiting;

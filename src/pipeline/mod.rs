@@ -1,8 +1,25 @@
 //! Where stages meet: one window, one stream, one team, the fleet; gaps and findings.
 //!
-//! `plan` says what there is to read, `read` reads it, `commit` finds what the archive lacks and makes it one commit,
-//! `sessions` follow, `team_round` does it all for one team, `fleet` for all, and `daemon` again and again. Deciding is pure;
-//! the edges come in through `team`.
+//! # The way of an event, from `api` to a committed file
+//!
+//! 1. `plan` says which ranges of event time a stream lacks ([`StreamPlan`]), and cuts them into spans, each for one reading.
+//! 2. `read` asks for spans side by side. Each reading first takes a `Share` of the [`Budget`]: room for its events. `collect`
+//!    answers with a `Leaf`: `Counted` events of a range, and whether they are proved complete.
+//! 3. The events of a leaf become a `Piece` for each window. Workers make columns of rows of it while other spans are read. A
+//!    bounded channel keeps the leaves in order.
+//! 4. What a leaf says becomes a `Batch`: its pieces, changes of window records, findings. With its share it goes into the `Inbox`
+//!    of the commit stage, which is bounded, too: a reading that brings more than the stage takes waits there.
+//! 5. The `Committer` alone owns what is read and not committed: one batch, which the others join. It has the `Encoder` make files
+//!    of windows that are read whole, and takes out of the batch what is worth a commit.
+//! 6. A commit joins its batch with what the archive holds (`join`), adds what is worth noticing (`flush`), and is a `Draft` then.
+//!    `archive` writes the draft's files and, last, the ledger's line: now readers see the event.
+//! 7. Sessions follow in the same commit. Of a backfill the `SessionMaker` makes them ([`Made`]) beside later commits.
+//!
+//! An error ends the stage that meets it, and closes its channels: what is connected with it ends, too. `team_round` is the one
+//! place where a round ends, and says why. On one thread (the simulation) and on many the same code runs: only [`Workers`]
+//! differ.
+//!
+//! `fleet` reads all teams once, and `daemon` again and again. What decides is pure; the edges come in through `team`.
 
 mod commit;
 mod daemon;
@@ -44,6 +61,5 @@ pub use sessions::update::{Remembered, correlate, put_off};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::budget::Budget;
-pub use team::context::TeamContext;
-pub use team_round::{TeamRound, read_team};
+pub use team_round::TeamRound;
 pub use workers::Workers;

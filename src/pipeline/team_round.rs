@@ -1,15 +1,17 @@
 //! One round of one team: the three streams side by side, then what only the whole can tell.
 
-use std::sync::PoisonError;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::ApiError;
+use crate::api::{ApiError, EventSource};
 use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::commit::committer::{Committer, Ended};
 use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::look::computers::{ConnectionsRead, note_computers};
 use crate::pipeline::look::inventory::look;
@@ -18,9 +20,9 @@ use crate::pipeline::plan::coverage::{reached, read_to};
 use crate::pipeline::read::billing_poll::poll_billing;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::sealing::seal;
-use crate::pipeline::sessions::part::catch_up;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::edges::TeamEdges;
 
 /// Reading that stays this close behind the plan's span in a first backfill is still its beginning, not a loss.
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
@@ -47,6 +49,8 @@ pub struct TeamRound {
     pub looks: LookRound,
     /// Ranges that did not hold still: they stay open until another round.
     pub left: Vec<(Stream, Range)>,
+    /// The round has worked long enough, and leaves the rest to the next.
+    pub is_unfinished: bool,
 }
 
 impl TeamRound {
@@ -54,7 +58,17 @@ impl TeamRound {
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
         let (looks, left) = (LookRound::default(), Vec::new());
-        Self { first: now, is_first_reading: false, plan_span, name: None, committed, failures, looks, left }
+        Self {
+            first: now,
+            is_first_reading: false,
+            plan_span,
+            name: None,
+            committed,
+            failures,
+            looks,
+            left,
+            is_unfinished: false,
+        }
     }
 
     /// Whether everything asked for was done.
@@ -63,51 +77,66 @@ impl TeamRound {
     }
 }
 
-/// Reads one team up to now and commits it.
-pub async fn read_team(ctx: &TeamContext) -> TeamRound {
+/// Reads one team up to now and commits it: readings on one side, the commit stage on the other.
+pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRound {
+    let edges = Arc::new(edges);
+    let (inbox, messages) = channel(edges.team.clone());
+    let ctx = TeamContext::new(edges.clone(), source, inbox);
+    let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
+    remember(&edges, &ended);
+    round.committed = ended.committed;
+    if let Some(error) = ended.error {
+        // Whatever else failed since then failed because the stage had ended.
+        let is_own = |failure: &RoundError| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. }));
+        round.failures.retain(|(_, failure)| is_own(failure));
+        round.failures.push((None, error.into()));
+    }
+    round
+}
+
+/// All that is read of a team in a round. When it has ended, nothing more comes to the commit stage.
+async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut round = TeamRound::empty(ctx.service().now());
     let reads_any = !ctx.settings.streams.is_empty();
     round.is_first_reading = reads_any && ctx.with_state(|state| state.streams.is_empty());
-    if let Err(error) = read(ctx, &mut round).await {
+    if let Err(error) = read(&ctx, &mut round).await {
         round.failures.push((None, error));
     }
-    // Whatever was read is worth keeping, also where something else failed.
+    // Keep the events already read, even if another step fails.
     let mut kept = ctx.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = catch_up(ctx).await;
+        kept = ctx.catch_up().await;
     }
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
-    (round.committed, round.left) = (ctx.totals(), ctx.left.all());
-    remember(ctx).await;
+    (round.left, round.is_unfinished) = (ctx.left.open(), ctx.left.is_unfinished());
     round
 }
 
-/// What later runs of this process should know.
-async fn remember(ctx: &TeamContext) {
-    let noted = ctx.pending(|batch| batch.notes.clone()).await.unwrap_or_default();
-    let read = std::mem::take(&mut *ctx.read_points.lock().unwrap_or_else(PoisonError::into_inner));
-    read.into_iter().for_each(|(stream, point)| ctx.memory.note_point(stream, point));
-    for stream in Stream::ALL.into_iter().filter(|stream| ctx.settings.reads(*stream)) {
-        let quiet = noted.get(&stream).and_then(|note| note.read_points.last().copied());
+/// What later rounds of this process should know.
+fn remember(edges: &TeamEdges, ended: &Ended) {
+    ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
+    for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
+        let quiet = ended.notes.get(&stream).and_then(|note| note.read_points.last().copied());
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
-        let held = ctx.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
+        let held = edges.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
         if let Some(point) = quiet.into_iter().chain(held).max_by_key(|point| point.read_to) {
-            ctx.memory.note_point(stream, point);
+            edges.memory.note_point(stream, point);
         }
     }
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
-    catch_up(ctx).await?;
+    ctx.catch_up().await?;
     round.plan_span = plan_span(ctx, &mut round.name).await?;
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
+    let mut computers = None;
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
         // A computer that is removed during the first reading is known by then.
-        note_computers(ctx, now, None).await?;
+        note_computers(ctx, now, None, &mut computers).await?;
     }
     note_quiet_streams(ctx).await?;
     let known = ctx.memory.last_point(Stream::Connections);
@@ -133,7 +162,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let is_read = ctx.settings.reads(Stream::Connections)
         && connections.is_ok()
         && ctx.settings.until.is_none()
-        && !ctx.is_unfinished();
+        && !ctx.left.is_unfinished();
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
@@ -142,14 +171,14 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
             plan_span: round.plan_span,
         });
         if let Some(gap) = behind.filter(|_| is_read) {
-            ctx.add(|batch| batch.promote_finding(&gap)).await?;
+            ctx.add(|batch| batch.promote_finding(gap)).await?;
         }
-        note_computers(ctx, now, read).await?;
+        note_computers(ctx, now, read, &mut computers).await?;
     }
     ctx.commit().await?;
-    catch_up(ctx).await?;
+    ctx.catch_up().await?;
     seal(ctx).await?;
-    round.looks = look(ctx).await;
+    round.looks = look(ctx, computers).await;
     Ok(())
 }
 

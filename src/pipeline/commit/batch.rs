@@ -30,6 +30,8 @@ pub struct Batch {
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     pub noted: Vec<Finding>,
+    /// Findings noted before that are to become a reason for a commit.
+    promoted: Vec<Finding>,
     /// The computers that were listed last, and when.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     /// Read points of connections that no commit holds.
@@ -99,11 +101,9 @@ impl Batch {
         }
     }
 
-    /// Makes a noted finding a reason for a commit, if it waits for one still.
-    pub fn promote_finding(&mut self, finding: &Finding) {
-        if let Some(at) = self.noted.iter().position(|noted| noted == finding) {
-            self.findings.push(self.noted.remove(at));
-        }
+    /// Makes a noted finding a reason for a commit, where the batch that this one joins has it still.
+    pub fn promote_finding(&mut self, finding: Finding) {
+        self.promoted.push(finding);
     }
 
     pub fn held_events(&self) -> usize {
@@ -191,6 +191,9 @@ impl Batch {
     /// Adds what another batch holds, as if it had come after this one.
     pub fn join(&mut self, other: Self) {
         for (place, events) in other.events {
+            if !other.encoded.contains_key(&place) {
+                self.encoded.remove(&place);
+            }
             self.events.entry(place).or_default().extend(events);
         }
         for (stream, events) in other.untimed {
@@ -205,6 +208,11 @@ impl Batch {
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
         other.noted.into_iter().for_each(|finding| self.note_finding(finding));
+        for finding in other.promoted {
+            if let Some(at) = self.noted.iter().position(|noted| *noted == finding) {
+                self.findings.push(self.noted.remove(at));
+            }
+        }
         self.held_events += other.held_events;
     }
 

@@ -4,10 +4,12 @@
 pub mod batch;
 pub mod change;
 mod computer_events;
+pub mod committer;
 pub mod counts;
+mod encoder;
 pub mod flush;
+pub mod inbox;
 mod join;
 pub mod piece;
 pub mod quarantine;
 pub mod seal;
-pub mod waiting;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::archive::{ColumnsBuilder, EventColumns};
 use crate::collect::Counted;
-use crate::model::{Instant, RowRef, Stream, TeamId};
+use crate::model::{Instant, Stream, TeamId};
 use crate::normalize::with_first_row;
 
 /// Events, and what becomes of them should each be the first of its id and content.
@@ -55,19 +55,6 @@ impl Piece {
     /// The rows of the events as columns, where they were made.
     pub fn columns(&self) -> Option<&EventColumns> {
         self.ahead.as_ref().map(|ahead| &ahead.columns)
-    }
-
-    /// Shows time, type and text of the rows that the events would be.
-    pub fn rows(&self, team: &TeamId, stream: Stream, mut look: impl FnMut(Instant, &str, &[u8])) {
-        match &self.ahead {
-            Some(ahead) => ahead.columns.rows().for_each(|row| look(row.time, row.event_type, row.raw.as_bytes())),
-            None => {
-                for Counted { event, .. } in &self.events {
-                    let shown = |row: RowRef<'_>| look(row.time, row.event_type, row.raw);
-                    with_first_row(team, stream, event, Instant::EARLIEST, shown);
-                }
-            }
-        }
     }
 
     /// Takes the columns, and the events that are not among them as they cannot be rows.

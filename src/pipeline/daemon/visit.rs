@@ -17,7 +17,7 @@ use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::{InventorySettings, Looks, Settings};
 use crate::pipeline::status::{TeamStatus, status_with};
 use crate::pipeline::team::budget::Budget;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::edges::TeamEdges;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::pipeline::workers::Workers;
@@ -115,15 +115,12 @@ pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, 
     let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
     let seq = writer.lock().unwrap_or_else(PoisonError::into_inner).state().seq;
     let opened_at = opened.recovery.map(|_| seq);
-    let result = read(&edges, opened, open_teams.budget(), task).await;
-    let mut visit = conclude(&edges, &team, task, &writer, &memory, &result);
+    let round = read(&edges, &team, opened, open_teams.budget(), task).await;
+    let mut visit = conclude(&edges, &team, task, &writer, &memory, &round);
     visit.opened_at = opened_at;
-    let failures = match &result {
-        Ok((round, _)) => round.failures.iter().map(|(_, error)| error).chain(&round.looks.failures).collect(),
-        Err(error) => vec![error],
-    };
-    let keeps = !failures.iter().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
-    if let Some(error) = failures.first() {
+    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.looks.failures);
+    let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
+    if let Some(error) = failures().next() {
         (visit.outcome, visit.error) = (outcome_of(error), Some(error.to_string()));
     }
     drop(writer);
@@ -131,20 +128,19 @@ pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, 
     visit
 }
 
-async fn read(edges: &Edges, opened: Opened, budget: Arc<Budget>, task: Task) -> Result<(TeamRound, bool), RoundError> {
-    let mut ctx = TeamContext::sharing(
-        opened.writer,
-        opened.memory,
-        edges.source.clone(),
-        edges.clock.clone(),
-        edges.settings_of(task),
-        edges.workers,
-        edges.progress.clone(),
-    )
-    .within(budget);
-    ctx.patience = Some(PATIENCE);
-    let round = read_team(&ctx).await;
-    Ok((round, ctx.is_unfinished()))
+async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
+    let team_edges = TeamEdges {
+        team: team.clone(),
+        clock: edges.clock.clone(),
+        settings: edges.settings_of(task),
+        workers: edges.workers,
+        progress: edges.progress.clone(),
+        budget,
+        memory: opened.memory,
+        writer: opened.writer,
+        patience: Some(PATIENCE),
+    };
+    read_team(team_edges, edges.source.clone()).await
 }
 
 fn conclude(
@@ -153,7 +149,7 @@ fn conclude(
     task: Task,
     writer: &Mutex<TeamWriter>,
     memory: &TeamMemory,
-    result: &Result<(TeamRound, bool), RoundError>,
+    round: &TeamRound,
 ) -> Visit {
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     let (state, now) = (writer.state(), edges.clock.now());
@@ -161,15 +157,11 @@ fn conclude(
         Task::Read(Stream::Billing) => billing_within(state, &memory.known(Stream::Billing)),
         Task::Read(_) | Task::Inventory => None,
     };
-    let (is_unfinished, committed) = match result {
-        Ok((round, is_unfinished)) => (*is_unfinished, round.committed.clone()),
-        Err(_) => (false, Flushed::default()),
-    };
     let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
     Visit {
         team: team.clone(),
         task,
-        outcome: Outcome::Done { is_unfinished, within },
+        outcome: Outcome::Done { is_unfinished: round.is_unfinished, within },
         urgency: match task {
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,
@@ -177,7 +169,7 @@ fn conclude(
         status: Some(status_with(state, &|stream| memory.known(stream), now)),
         gaps: Arc::new(gaps.cloned().collect()),
         opened_at: None,
-        committed,
+        committed: round.committed.clone(),
         error: None,
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::api::ApiError;
+use crate::api::{ApiError, Computers};
 use crate::archive::{DeviceDelta, Finding, ReadPoint};
 use crate::model::{DeviceId, Instant, Stream};
 
@@ -26,7 +26,8 @@ pub struct ConnectionsRead {
     pub plan_span: Option<Duration>,
 }
 
-/// Compares the team's list of computers with the last one. `began` is the start of the round.
+/// Compares the team's list of computers with the last one. `began` is the start of the round; the list that was `shown` serves
+/// the look at the inventory, too.
 ///
 /// # Errors
 /// When the service does not list the computers, or the archive fails: the next round looks from the same read point.
@@ -34,6 +35,7 @@ pub async fn note_computers(
     ctx: &TeamContext,
     began: Instant,
     read: Option<ConnectionsRead>,
+    shown: &mut Option<Computers>,
 ) -> Result<(), RoundError> {
     // The service's clock is told in whole seconds: it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
@@ -44,11 +46,11 @@ pub async fn note_computers(
     {
         return note_read(ctx, read, at).await;
     }
-    let listed = list(ctx).await?;
+    let listed = list(ctx, shown).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
     if !known.is_subset(&listed) {
         // A list that is cut short for once must not look like a removal.
-        listed.extend(list(ctx).await?.unwrap_or_default());
+        listed.extend(list(ctx, shown).await?.unwrap_or_default());
     }
     if !known.is_subset(&listed) {
         // Activity knows when it was; what it tells is recorded by its commit.
@@ -109,13 +111,13 @@ async fn ask_activity(ctx: &TeamContext, now: Instant) {
     }
 }
 
-/// The computers listed now; `None` where the service has no such list.
-async fn list(ctx: &TeamContext) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
+/// The computers listed now, and the list whole into `shown`; `None` where the service has no such list.
+async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
     match ctx.source.devices(&ctx.team).await {
         Ok(served) => {
             ctx.service().hear(served.at);
             let ids = served.body.ids.iter().cloned().collect();
-            ctx.keep_computers(served.body);
+            *shown = Some(served.body);
             Ok(Some(ids))
         }
         Err(ApiError::NotFound { .. }) => {

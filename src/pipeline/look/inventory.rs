@@ -20,16 +20,16 @@ use crate::pipeline::look::sign_in::ask_users;
 use crate::pipeline::settings::Looks;
 use crate::pipeline::team::context::TeamContext;
 
-/// Looks at what is due, and commits it.
-pub async fn look(ctx: &TeamContext) -> LookRound {
+/// Looks at what is due, and commits it; `listed`: the computers as this round listed them last.
+pub async fn look(ctx: &TeamContext, listed: Option<Computers>) -> LookRound {
     let mut round = LookRound::default();
-    if let Err(error) = look_at_all(ctx, &mut round).await {
+    if let Err(error) = look_at_all(ctx, listed, &mut round).await {
         round.failures.push(error);
     }
     round
 }
 
-async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), RoundError> {
+async fn look_at_all(ctx: &TeamContext, listed: Option<Computers>, round: &mut LookRound) -> Result<(), RoundError> {
     let settings = &ctx.settings.inventory;
     if settings.looks == Looks::Never {
         return Ok(());
@@ -44,7 +44,7 @@ async fn look_at_all(ctx: &TeamContext, round: &mut LookRound) -> Result<(), Rou
     let due: Vec<Ask> = Ask::ALL.into_iter().filter(is_due).collect();
     let has_looked = !due.is_empty();
     if has_looked {
-        let seen = ask_for(ctx, &due, round).await;
+        let seen = ask_for(ctx, &due, listed, round).await;
         round.changes += commit_looks(ctx, seen, now).await?;
     }
     if settings.user_info {
@@ -83,12 +83,12 @@ struct Seen {
     hidden: BTreeSet<InventoryPart>,
 }
 
-async fn ask_for(ctx: &TeamContext, due: &[Ask], round: &mut LookRound) -> Seen {
+async fn ask_for(ctx: &TeamContext, due: &[Ask], mut listed: Option<Computers>, round: &mut LookRound) -> Seen {
     let mut seen = Seen { look: Look::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
     // The team is asked in any case: it tells whether the token sees all.
     for ask in Ask::ALL.into_iter().filter(|ask| *ask == Ask::Team || due.contains(ask)) {
-        match ask_one(ctx, ask, is_whole).await {
+        match ask_one(ctx, ask, is_whole, &mut listed).await {
             Ok(look) => {
                 let shown = look.parts.keys().copied().collect::<BTreeSet<_>>();
                 seen.hidden.extend(ask.parts().iter().filter(|part| !shown.contains(part)));
@@ -106,7 +106,12 @@ async fn ask_for(ctx: &TeamContext, due: &[Ask], round: &mut LookRound) -> Seen 
     seen
 }
 
-async fn ask_one(ctx: &TeamContext, ask: Ask, is_whole: bool) -> Result<Look, ApiError> {
+async fn ask_one(
+    ctx: &TeamContext,
+    ask: Ask,
+    is_whole: bool,
+    listed: &mut Option<Computers>,
+) -> Result<Look, ApiError> {
     let read = |what: &str, look: Result<Look, Malformed>| look.map_err(|malformed| unexpected(what, &malformed));
     match ask {
         Ask::Team => {
@@ -115,7 +120,7 @@ async fn ask_one(ctx: &TeamContext, ask: Ask, is_whole: bool) -> Result<Look, Ap
             read("the team", team(view.body.whole.text()))
         }
         Ask::Computers => {
-            let listed: Computers = match ctx.take_computers() {
+            let listed: Computers = match listed.take() {
                 Some(listed) => listed,
                 None => ctx.source.devices(&ctx.team).await?.body,
             };

@@ -96,7 +96,7 @@ async fn ask_each(
             end = Some(End::Cut);
         } else if at < last && ctx.is_spent() {
             // Whoever is left is asked about by the next run: the team's events do not wait for it.
-            ctx.leave_rest();
+            ctx.left.note_rest();
             end = Some(End::Cut);
         }
         if answers.len() >= USERS_A_COMMIT {

@@ -77,13 +77,13 @@ async fn read_lists(
     let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
-    let left = ctx.left.all().iter().filter(|(of, _)| *of == stream).count();
+    let left = ctx.left.open().iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
         tracing::warn!(%team, %stream, ranges = left, "the list does not hold still: the rest stays open until another round");
     }
     // A read point of the connections stands only beside the look at the computers that follows it.
-    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.is_unfinished() {
+    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.left.is_unfinished() {
         let point = ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None };
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }

@@ -1,16 +1,12 @@
 //! Sessions of a part of a backfill, made beside its commits: what the archive gains meanwhile is of later times.
 
-use std::sync::PoisonError;
-
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::archive::{ArchiveError, Committed, Draft, LentSessions, SessionColumns, TeamWriter};
 use crate::model::Instant;
 
-use crate::pipeline::commit::waiting::Waiting;
-use crate::pipeline::sessions::part::{Part, left_behind};
+use crate::pipeline::sessions::part::Part;
 use crate::pipeline::sessions::update::{Remembered, put_off};
-use crate::pipeline::team::context::TeamContext;
 
 /// What is to be made.
 pub struct Making {
@@ -40,6 +36,11 @@ impl Making {
     /// The part of the archive as it is.
     pub fn begin(part: Part, writer: &mut TeamWriter, remembered: &mut Remembered, service_now: Instant) -> Self {
         Self { part, lent: writer.lend_sessions(), remembered: std::mem::take(remembered), service_now, turn: None }
+    }
+
+    /// Nobody else makes any until it has ended.
+    pub fn in_turn(self, turn: OwnedSemaphorePermit) -> Self {
+        Self { turn: Some(turn), ..self }
     }
 
     pub fn end(self) -> Made {
@@ -102,37 +103,5 @@ impl Made {
             *remembered = learned;
         }
         Ok(committed)
-    }
-}
-
-impl TeamContext {
-    /// Begins with the next sessions that were left to be made, where none are under way and it is nobody else's turn.
-    pub fn begin_making(&self, waiting: &mut Waiting) {
-        if waiting.making.is_some() {
-            return;
-        }
-        let remembered = self.remembered();
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(part) = left_behind(writer.state()) else { return };
-        let Some(turn) = self.budget.try_turn() else { return };
-        let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let making = Making::begin(part, &mut writer, &mut remembered, self.service().now());
-        let making = Making { turn: Some(turn), ..making };
-        waiting.making = Some(self.workers.begin(move || making.end()));
-    }
-
-    /// Waits for sessions that are being made, and commits them.
-    ///
-    /// # Errors
-    /// When the archive cannot be read or written.
-    pub async fn end_making(&self) -> Result<(), ArchiveError> {
-        let Some(making) = self.waiting.lock().await.making.take() else { return Ok(()) };
-        let made = making.end().await;
-        let (remembered, now) = (self.remembered(), self.clock.now());
-        let commit = move |writer: &mut TeamWriter| {
-            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            made.commit_with(Draft::default(), writer, &mut remembered, now)
-        };
-        self.with_writer(commit).await.map(drop)
     }
 }

@@ -8,7 +8,6 @@
 //! While a backfill goes on, a part is [made](crate::pipeline::sessions::making) beside its commits, and goes with one of them.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use rayon::prelude::*;
@@ -21,39 +20,17 @@ use crate::correlate::{SESSION_RULES, is_at_rest, is_connection, session_from};
 use crate::model::{Instant, KeptConnectionEvent, Range, SessionRow, Stream};
 
 use crate::pipeline::sessions::update::{
-    COMPLETE, DAY, Remembered, are_behind, changed, connection_times, held, known_events, no_connection_id,
+    COMPLETE, DAY, Remembered, changed, connection_times, held, known_events, no_connection_id,
 };
-use crate::pipeline::team::context::TeamContext;
 
 /// Events that one commit makes sessions of, about. They and their sessions take half a kilobyte of memory each; each part reads
 /// and writes the open sessions again: of a million events over ninety days the whole backfill took 4.37 s with parts of 40,000,
 /// 4.25 with 60,000 and 4.12 with 90,000, which take the more memory.
-const EVENTS_TARGET: u64 = 50_000;
+pub const EVENTS_TARGET: u64 = 50_000;
 /// Fewer sessions are not worth a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
 
 const HOUR: Duration = Duration::from_secs(3_600);
-
-/// Makes all sessions that are behind, in as many commits as it takes.
-///
-/// # Errors
-/// When the archive cannot be read or written.
-pub async fn catch_up(ctx: &TeamContext) -> Result<(), ArchiveError> {
-    ctx.end_making().await?;
-    while ctx.with_state(are_behind) {
-        let _turn = ctx.budget.turn().await;
-        let (service_now, now) = (ctx.service().now(), ctx.clock.now());
-        let remembered = ctx.remembered();
-        let make = move |writer: &mut TeamWriter| {
-            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            catch_up_by(writer, &mut remembered, EVENTS_TARGET, service_now, now)
-        };
-        let done = ctx.with_writer(make).await?;
-        let Committed::Committed { seq, rows, .. } = done else { break };
-        tracing::info!(team = %ctx.team, %seq, rows, "made sessions of archived events");
-    }
-    Ok(())
-}
 
 /// Makes the sessions of the next part of about so many events, in one commit.
 ///

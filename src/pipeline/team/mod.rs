@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod context;
-pub mod left_open;
+pub mod edges;
+pub mod leftovers;
 pub mod memory;
 mod service_clock;

@@ -12,7 +12,7 @@ use super::{Digest, TeamId};
 
 /// Parts that a fleet is divided into, at most.
 pub const SHARDS_MAX: u16 = 1_024;
-/// The domain separates these hashes from hashes for other uses. A change of it deals all teams anew.
+/// The domain separates these hashes from hashes for other uses. With another domain nearly every team gets another owner.
 const DOMAIN: &str = "annals shard\n";
 
 /// One part of a fleet: `2/8` is the second of eight.

@@ -1,6 +1,6 @@
 //! All teams of a token: side by side, one team's failure leaving the others alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 
@@ -9,13 +9,15 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use super::budget::Budget;
-use super::context::TeamContext;
-use super::progress::Progress;
-use super::settings::Settings;
-use super::team::{TeamRound, read_team};
-use super::workers::Workers;
-use super::{Flushed, RoundError};
+use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::progress::Progress;
+use crate::pipeline::settings::Settings;
+use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::team_round::{TeamRound, read_team};
+use crate::pipeline::workers::Workers;
 
 /// What reads many teams.
 pub struct Fleet {
@@ -88,15 +90,18 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
-        let writer = self.archive.writer(team)?;
-        let ctx = TeamContext::new(
+        let writer = Arc::new(Mutex::new(self.archive.writer(team)?));
+        let edges = TeamEdges {
+            team: team.clone(),
+            clock: self.clock.clone(),
+            settings: self.settings.clone(),
+            workers: self.workers,
+            progress: self.progress.clone(),
+            budget: budget.clone(),
+            memory: Arc::new(TeamMemory::new(self.clock.clone())),
             writer,
-            self.source.clone(),
-            self.clock.clone(),
-            self.settings.clone(),
-            self.workers,
-            self.progress.clone(),
-        );
-        Ok(read_team(&ctx.within(budget.clone())).await)
+            patience: None,
+        };
+        Ok(read_team(edges, self.source.clone()).await)
     }
 }

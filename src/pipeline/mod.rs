@@ -1,89 +1,65 @@
 //! Where stages meet: one window, one stream, one team, the fleet; gaps and findings.
 //!
-//! [`plan`] says what there is to read, `windowed` and `ledger_poll` read it, `join` finds what the archive lacks,
-//! [`flush`](Flushed) makes it one commit, `team` and `fleet` do it for all. Deciding is pure; the edges come in through
-//! [`TeamContext`].
+//! # The way of an event, from `api` to a committed file
+//!
+//! 1. `plan` says which ranges of event time a stream lacks ([`StreamPlan`]), and cuts them into spans, each for one reading.
+//! 2. `read` asks for spans side by side. Each reading first takes a `Share` of the [`Budget`]: room for its events. `collect`
+//!    answers with a `Leaf`: `Counted` events of a range, and whether they are proved complete.
+//! 3. The events of a leaf become a `Piece` for each window. Workers make columns of rows of it while other spans are read. A
+//!    bounded channel keeps the leaves in order.
+//! 4. What a leaf says becomes a `Batch`: its pieces, changes of window records, findings. With its share it goes into the `Inbox`
+//!    of the commit stage, which is bounded, too: a reading that brings more than the stage takes waits there.
+//! 5. The `Committer` alone owns what is read and not committed: one batch, which the others join. It has the `Encoder` make files
+//!    of windows that are read whole, and takes out of the batch what is worth a commit.
+//! 6. A commit joins its batch with what the archive holds (`join`), adds what is worth noticing (`flush`), and is a `Draft` then.
+//!    `archive` writes the draft's files and, last, the ledger's line: now readers see the event.
+//! 7. Sessions follow in the same commit. Of a backfill the `SessionMaker` makes them ([`Made`]) beside later commits.
+//!
+//! An error ends the stage that meets it, and closes its channels: what is connected with it ends, too. `team_round` is the one
+//! place where a round ends, and says why. On one thread (the simulation) and on many the same code runs: only [`Workers`]
+//! differ.
+//!
+//! `fleet` reads all teams once, and `daemon` again and again. What decides is pure; the edges come in through `team`.
 
-mod batch;
-mod billing;
-mod budget;
-mod catch_up;
-mod change;
-mod computers;
+mod commit;
 mod daemon;
-mod density;
-mod desk;
-mod context;
-mod estimate;
+mod error;
 mod fleet;
-mod flush;
-mod flushed;
-mod join;
-mod ledger_poll;
-mod live;
-mod looks;
-mod looks_left;
+mod look;
 mod loss;
-mod making;
-mod memory;
-mod piece;
 mod plan;
 mod progress;
-mod quarantine;
-mod ranges;
-mod removal;
-pub mod schedule;
-mod service_clock;
+mod read;
+mod sealing;
 mod sessions;
-mod restless;
-mod seal;
 mod settings;
-mod spans;
 mod status;
 mod team;
-mod told;
-mod urgency;
-mod user_info;
-mod visit;
-mod waiting;
-mod window_index;
-mod windowed;
+mod team_round;
 mod workers;
 
-use thiserror::Error;
-
-use crate::api::ApiError;
-use crate::archive::ArchiveError;
-
-pub use budget::Budget;
-pub use catch_up::catch_up_by;
-pub use context::TeamContext;
-pub use daemon::{Command, Daemon};
-pub use density::{Density, sample};
-pub use desk::weight;
-pub use estimate::{Estimate, estimate, estimate_of_team};
+pub use commit::counts::Flushed;
+pub use commit::quarantine::{Retried, RetriedByReason, retry_quarantine};
+pub use daemon::event_loop::{Command, Daemon};
+pub use daemon::live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
+pub use daemon::open_teams::weight;
+pub use daemon::timetable as schedule;
+pub use daemon::visit::Edges;
+pub use error::RoundError;
 pub use fleet::{Fleet, FleetRound};
-pub use flushed::Flushed;
-pub use live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
-pub use looks::{LOOK_AGE, LookRound, LooksPlanned, count_users, looks_planned};
-pub use looks_left::LooksLeft;
-pub use making::{Made, Making};
-pub use plan::{StreamPlan, Windows, lag, plan, windows_of};
+pub use look::ask::{LooksPlanned, count_users, looks_planned};
+pub use look::backlog::LooksLeft;
+pub use look::record::{LOOK_AGE, LookRound};
+pub use plan::density::{Density, sample};
+pub use plan::estimate::{Estimate, estimate, estimate_of_team};
+pub use plan::stream_plan::{StreamPlan, Windows, lag, plan, windows_of};
+pub use plan::urgency::{Known, Urgency};
 pub use progress::{Progress, Quiet};
-pub use quarantine::{Retried, RetriedByReason, retry_quarantine};
-pub use sessions::{Remembered, correlate, put_off};
+pub use sessions::making::{Made, Making};
+pub use sessions::part::catch_up_by;
+pub use sessions::update::{Remembered, correlate, put_off};
 pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
-pub use team::{TeamRound, read_team, read_to};
-pub use urgency::{Known, Urgency};
-pub use visit::Edges;
+pub use team::budget::Budget;
+pub use team_round::TeamRound;
 pub use workers::Workers;
-
-/// Why a round, or a part of it, was not done.
-#[derive(Debug, Error)]
-pub enum RoundError {
-    #[error(transparent)]
-    Api(#[from] ApiError),
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Range, Stream, TeamId};
 
-use super::flushed::Flushed;
+use crate::pipeline::commit::counts::Flushed;
 
 /// Hears how a round goes on. Called from several streams at once.
 pub trait Progress: Send + Sync {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::PAGE_EVENTS_MAX;
 use crate::config::Partition;
 use crate::model::{Instant, Range, Shard, Stream, TeamId, WindowGrid};
 
@@ -14,10 +15,14 @@ pub const COMMIT_EVENTS_MIN: usize = 8_000;
 /// reading waits. Fewer take less memory, which is worth more where it is kept for what is read next.
 pub const HELD_EVENTS_MAX: usize = 24_000;
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
-/// Events that one reading brings before it hands them on: a walk above it is cut.
+/// Events that one reading brings at most before it hands them on.
 pub const READ_EVENTS_MAX: usize = 6_000;
 /// The same of a re-scan: it has wide padding, and what is cut off is no longer compared with the archive.
 pub const RESCAN_EVENTS_MAX: usize = 12_000;
+/// Events after which a walk is cut: the page that brings more still belongs to the reading.
+pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
+/// The same of a re-scan.
+pub const RESCAN_WALK_EVENTS_MAX: usize = RESCAN_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// Events that a span is sized to bring.
 pub const SPAN_EVENTS_TARGET: u64 = 3_000;
 /// How far back a first reading goes when the team does not show its plan's span.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::archive::{Dataset, FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
-use super::team::{read_to, windows_in_a_row};
-use super::urgency::{Known, Urgency};
+use crate::pipeline::plan::coverage::{read_to, windows_in_a_row};
+use crate::pipeline::plan::urgency::{Known, Urgency};
 
 /// One stream's standing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

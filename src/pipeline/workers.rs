@@ -36,7 +36,7 @@ impl Workers {
 }
 
 /// Begins heavy work on the runtime's threads for blocking work, as soon as there is a place.
-pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(async {
         let _place = AT_ONCE.acquire().await.expect("BUG: the semaphore is never closed");
         joined(tokio::task::spawn_blocking(work).await).await
@@ -57,6 +57,13 @@ impl<T> Work<T> {
         }
     }
 
+    /// Waits until it is done; a panic in it is a panic here.
+    pub async fn wait(&mut self) {
+        if let Work::UnderWay(work) = self {
+            *self = Work::Done(joined(work.await).await);
+        }
+    }
+
     /// What it comes to; a panic in it is a panic here.
     pub async fn end(self) -> T {
         match self {
@@ -67,7 +74,7 @@ impl<T> Work<T> {
 }
 
 /// What blocking work came to; a panic in it is a panic here.
-pub async fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
+async fn joined<T>(done: Result<T, tokio::task::JoinError>) -> T {
     match done {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

@@ -25,7 +25,8 @@ fn name(shard: Shard) -> String {
     format!("daemon{}", ending(shard))
 }
 
-/// The file of the warnings that the shard has sent. It stands beside the locks and, like them, is no part of the archive.
+/// The path of the shard's alert file, which lists the alerts that the daemon has sent. The archive does not own this file: it
+/// stands in the directory of the locks.
 pub fn told(shard: Shard) -> String {
     format!("locks/alerts{}.json", ending(shard))
 }

@@ -1,0 +1,128 @@
+use std::sync::Mutex;
+
+use futures::{FutureExt, join};
+
+use super::*;
+use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store};
+use crate::clock::SystemClock;
+use crate::collect::Counted;
+use crate::model::{EventId, RawEvent, ServedTime, TeamId};
+use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::commit::inbox::{Inbox, channel};
+use crate::pipeline::progress::Quiet;
+use crate::pipeline::settings::Settings;
+use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::workers::Workers;
+
+const STREAM: Stream = Stream::Activity;
+
+fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
+    let (team, clock) = (TeamId::from("t"), Arc::new(SystemClock::new()));
+    let archive = Archive::open_or_create(store, || "test".to_owned()).unwrap();
+    Arc::new(TeamEdges {
+        writer: Arc::new(Mutex::new(archive.writer(&team).unwrap())),
+        team,
+        settings: Arc::new(Settings::default()),
+        workers: Workers::Inline,
+        progress: Arc::new(Quiet),
+        budget: Budget::new(0),
+        memory: Arc::new(TeamMemory::new(clock.clone())),
+        clock,
+        patience: None,
+    })
+}
+
+/// A day that was read whole, with so many events, and the room for them.
+fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Share) {
+    let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
+    let start = start.plus(Duration::from_secs(number * 86_400));
+    let window = edges.settings.grid.window_of(start);
+    let event = |n: u64| {
+        let text = format!(r#"{{"id":"{number}-{n}","teamUserAddedEvent":{{}}}}"#);
+        let time = ServedTime::At(start.plus(Duration::from_nanos(n)));
+        let id = EventId::from(format!("{number}-{n}").as_str());
+        let event = RawEvent::new(text.into(), false, Some(id), time);
+        Counted { event: RawEvent { is_json: true, ..event }, count: 1 }
+    };
+    let mut change = WindowChange::new(STREAM, window, window.end.plus(Duration::from_secs(3_600)));
+    change.confirmed = Some(window);
+    let mut batch = Batch::default();
+    batch.add_change(change);
+    batch.add_events(STREAM, Some(window), (0..events as u64).map(event).collect::<Vec<_>>().into());
+    let mut share = edges.budget.try_reserve(events.min(1_000)).unwrap();
+    share.hold(events, false);
+    (batch, share)
+}
+
+async fn add(inbox: &Inbox, (batch, share): (Batch, Share)) -> Result<(), ArchiveError> {
+    inbox.add(batch, share).await
+}
+
+#[tokio::test]
+async fn what_is_enough_is_committed_by_itself_and_the_rest_when_it_is_asked_for() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let (inbox, messages) = channel(edges.team.clone());
+    let send = async {
+        add(&inbox, day(0, 3, &edges)).await.unwrap();
+        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 3, "too few for a commit");
+        add(&inbox, day(1, COMMIT_EVENTS_MAX, &edges)).await.unwrap();
+        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0);
+        assert_eq!(edges.with_state(|state| state.windows.len()), 2);
+        add(&inbox, day(2, 5, &edges)).await.unwrap();
+        inbox.commit().await.unwrap();
+        assert_eq!(edges.with_state(|state| state.windows.len()), 3);
+        drop(inbox);
+    };
+    let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
+    assert!(ended.error.is_none(), "{:?}", ended.error);
+    assert_eq!((ended.committed.rows, ended.committed.commits), (COMMIT_EVENTS_MAX as u64 + 8, 2));
+    assert!(edges.budget.is_free(), "the room is free when the events are committed");
+}
+
+#[tokio::test]
+async fn where_a_reading_waits_for_room_all_that_is_held_is_committed() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let (inbox, messages) = channel(edges.team.clone());
+    let send = async {
+        add(&inbox, day(0, 3, &edges)).await.unwrap();
+        inbox.make_room().await.unwrap();
+        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0);
+        let waits = inbox.waits();
+        add(&inbox, day(1, 3, &edges)).await.unwrap();
+        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0, "nothing is held back meanwhile");
+        drop(waits);
+        drop(inbox);
+    };
+    let ((), ended) = join!(Box::pin(send), Committer::new(edges.clone()).run(messages));
+    assert_eq!((ended.committed.rows, ended.committed.commits), (6, 2));
+}
+
+#[tokio::test]
+async fn a_reading_waits_while_the_stage_takes_nothing() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let (inbox, messages) = channel(edges.team.clone());
+    assert!(add(&inbox, day(0, 3, &edges)).now_or_never().is_some());
+    assert!(add(&inbox, day(1, 3, &edges)).now_or_never().is_none());
+    drop(messages);
+    assert!(add(&inbox, day(2, 3, &edges)).await.is_err(), "the stage has ended");
+    assert!(inbox.commit().await.is_err() && inbox.look(|_| ()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_ends_the_stage_and_frees_the_room() {
+    let opening = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
+    drop(edges(Arc::new(opening.clone())));
+    let faulty = FaultyStore::new(Arc::new(MemoryStore::new()), opening.verbs(), true, Fault::FailedUndone);
+    let edges = edges(Arc::new(faulty));
+    let (inbox, messages) = channel(edges.team.clone());
+    let send = async {
+        add(&inbox, day(0, 3, &edges)).await.unwrap();
+        assert!(matches!(inbox.commit().await, Err(ArchiveError::Poisoned { .. })));
+        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "nothing is taken any more");
+    };
+    let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
+    assert!(matches!(ended.error, Some(ArchiveError::Store(_))), "{:?}", ended.error);
+    assert_eq!((ended.committed.commits, ended.notes.len(), ended.read_points.len()), (0, 0, 0));
+    assert!(edges.budget.is_free());
+}

@@ -1,0 +1,226 @@
+//! What the rows of a commit tell of computers: those that they name, and removals, each of which leaves a record in the
+//! commit that archives the event.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::archive::{ArchiveError, Draft, EventColumns, Finding, FindingKind, TeamState, TeamWriter};
+use crate::model::{Detail, DeviceId, Instant, Range, Stream};
+use crate::planted::{self, Bug};
+
+use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::join::Added;
+use crate::pipeline::loss::computer_ids::{
+    computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal,
+};
+use crate::pipeline::loss::reading::{Reading, Removal, UNKNOWN_COMPUTER};
+use crate::pipeline::plan::stream_plan::lag;
+use crate::pipeline::settings::Settings;
+
+/// The service's clock is told in whole seconds: what was read up to this long before a removal was surely read before it.
+const CLOCK_STEP: Duration = Duration::from_secs(1);
+
+/// The commit that the rows go into.
+pub struct Commit<'a> {
+    pub writer: &'a TeamWriter,
+    pub settings: &'a Settings,
+    /// The service's clock.
+    pub seen_at: Instant,
+}
+
+/// An activity event that tells of a computer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Telling {
+    at: Instant,
+    event_type: String,
+    text: String,
+}
+
+/// What new rows tell of computers.
+#[derive(Debug, Default)]
+pub struct Told {
+    removals: Vec<Telling>,
+    additions: Vec<Telling>,
+    named: BTreeSet<DeviceId>,
+}
+
+impl Told {
+    /// How many removals the rows tell of.
+    pub fn removals_told(&self) -> u64 {
+        self.removals.len() as u64
+    }
+
+    /// Hears the new rows of a stream.
+    pub fn hear(&mut self, state: &TeamState, stream: Stream, added: &Added) {
+        match stream {
+            Stream::Activity => self.hear_activity(added),
+            Stream::Connections => {
+                let of_rows = added.rows.iter().filter_map(|row| match &row.detail {
+                    Detail::Connections(texts) => texts.device_id(),
+                    Detail::Activity { .. } | Detail::Billing { .. } => None,
+                });
+                let of_columns = added.columns.iter().flat_map(EventColumns::rows).filter_map(|row| row.device_id);
+                for id in of_rows.chain(of_columns).filter(|id| !id.is_empty()) {
+                    if !state.devices_ever.contains(id) && !self.named.contains(id) {
+                        self.named.insert(DeviceId::from(id));
+                    }
+                }
+            }
+            Stream::Billing => {}
+        }
+    }
+
+    fn hear_activity(&mut self, added: &Added) {
+        for row in added.rows.iter().filter(|row| tells(&row.event_type)) {
+            self.note(row.time, &row.event_type, &String::from_utf8_lossy(&row.raw));
+        }
+        for columns in added.columns.iter().filter(|some| some.types().iter().any(|name| tells(name))) {
+            let rows = columns.rows().filter(|row| tells(row.event_type));
+            rows.for_each(|row| self.note(row.time, row.event_type, row.raw));
+        }
+    }
+
+    fn note(&mut self, at: Instant, event_type: &str, text: &str) {
+        let telling = Telling { at, event_type: event_type.to_owned(), text: text.to_owned() };
+        if tells_of_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(telling);
+    }
+
+    /// Adds to the draft what the rows tell.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn record(mut self, of: &Commit<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
+        let (writer, state) = (of.writer, of.writer.state());
+        self.additions.iter().for_each(|told| self.named.extend(devices_named(&told.text, &told.event_type)));
+        self.named.retain(|device| !state.devices_ever.contains(device));
+        draft.devices.named.clone_from(&self.named);
+        let begins = |finding: &Finding| {
+            finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
+        };
+        if batch.findings.iter().any(begins) {
+            // A removal that came before the reading which begins now was archived without a record of its own.
+            let before = Range { start: Instant::EARLIEST, end: of.seen_at };
+            self.removals.extend(archived(writer, before, tells_of_removal)?);
+        }
+        if self.removals.is_empty() {
+            return Ok(());
+        }
+        let mut reading = reading(of, batch);
+        draft.windows.iter().for_each(|window| reading.note_window(window));
+        let removals = self.removals(of, batch, &reading)?;
+        for (device, removal) in removals {
+            let losses = reading.losses(&removal, of.seen_at);
+            // It leaves the known computers with the event that says so, unless it was listed again since.
+            let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
+            let is_back = |device: &DeviceId| {
+                batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
+            };
+            let is_gone = |device: &DeviceId| is_known(device) && !is_back(device) && reading.has_begun_by(removal.at);
+            draft.devices.removed.extend(device.filter(is_gone));
+            reading.note_findings(losses.iter());
+            draft.findings.extend(losses);
+        }
+        Ok(())
+    }
+
+    /// The removals with the computers that they are of: by the places in which ids stand, by known ids, and by the name of a
+    /// computer that was added.
+    fn removals(
+        mut self,
+        of: &Commit<'_>,
+        batch: &Batch,
+        reading: &Reading,
+    ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
+        let state = of.writer.state();
+        let mut known = state.devices_ever.clone();
+        known.extend(batch.devices.added.iter().chain(&self.named).cloned());
+        self.removals.sort();
+        self.removals.dedup();
+        let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));
+        let named: Vec<(BTreeSet<DeviceId>, Telling)> = named.collect();
+        let seen_until = |told: &Telling| told.at.minus(CLOCK_STEP);
+        let looked_from = |(devices, told): &(BTreeSet<DeviceId>, Telling)| {
+            if devices.is_empty() { Some(Instant::EARLIEST) } else { reading.open_from(seen_until(told)) }
+        };
+        let since = named.iter().filter(|(_, told)| reading.has_begun_by(told.at)).filter_map(looked_from).min();
+        let mut additions = self.additions;
+        if let Some(since) = since {
+            additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, tells_of_addition)?);
+        }
+        let additions: Vec<Addition> = additions.iter().map(Addition::of).collect();
+        let mut removals = Vec::new();
+        for (mut devices, told) in named {
+            let before = || additions.iter().filter(|added| added.at <= told.at);
+            if devices.is_empty()
+                && let Some(name) = computer_name(&told.text, &told.event_type)
+            {
+                let added = before().filter(|added| added.name.as_ref() == Some(&name)).max_by_key(|added| added.at);
+                devices.extend(added.into_iter().flat_map(|added| &added.devices).cloned());
+            }
+            let of = |device: Option<DeviceId>| {
+                let is_its = |added: &&Addition| device.as_ref().is_some_and(|id| added.devices.contains(id));
+                let subject = device.as_ref().map_or_else(|| UNKNOWN_COMPUTER.to_owned(), DeviceId::to_string);
+                let added_at = before().filter(is_its).map(|added| added.at).max();
+                (device, Removal { subject, at: told.at, seen_until: Some(seen_until(&told)), added_at })
+            };
+            match devices.is_empty() {
+                true if planted::is(Bug::StrangersForgotten) => {}
+                true => removals.push(of(None)),
+                false => removals.extend(devices.into_iter().map(Some).map(of)),
+            }
+        }
+        Ok(removals)
+    }
+}
+
+/// A computer that was added.
+struct Addition {
+    at: Instant,
+    devices: BTreeSet<DeviceId>,
+    name: Option<String>,
+}
+
+impl Addition {
+    fn of(told: &Telling) -> Self {
+        let devices = devices_named(&told.text, &told.event_type);
+        Self { at: told.at, devices, name: computer_name(&told.text, &told.event_type) }
+    }
+}
+
+/// The computers that a removal names itself.
+fn named_by(told: &Telling, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
+    if planted::is(Bug::StrangersForgotten) {
+        return devices_in(&told.text, listed);
+    }
+    let mut devices = devices_in(&told.text, known);
+    devices.extend(devices_named(&told.text, &told.event_type));
+    devices
+}
+
+/// What was read of the connections, by the archive and by what waits for this commit.
+fn reading(of: &Commit<'_>, batch: &Batch) -> Reading {
+    let state = of.writer.state();
+    let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
+    let mut reading = Reading::of(state, &batch.quiet_points, lag(&record, of.settings));
+    reading.note_findings(batch.findings.iter());
+    let of_connections = [&batch.streams, &batch.notes].into_iter().filter_map(|some| some.get(&Stream::Connections));
+    of_connections.for_each(|change| reading.note_points(&change.read_points));
+    reading
+}
+
+fn tells(event_type: &str) -> bool {
+    tells_of_removal(event_type) || tells_of_addition(event_type)
+}
+
+/// Archived activity of a range whose type is one of those.
+fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<Telling>, ArchiveError> {
+    let mut found = Vec::new();
+    writer.rows_in(Stream::Activity, range, &mut |row| {
+        if is_one(&row.event_type) {
+            let text = String::from_utf8_lossy(&row.raw).into_owned();
+            found.push(Telling { at: row.time, event_type: row.event_type.to_string(), text });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

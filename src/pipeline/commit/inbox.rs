@@ -1,0 +1,104 @@
+//! The way into the commit stage: a bounded channel. A reading that brings more than the stage takes waits at its door.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::archive::ArchiveError;
+use crate::model::TeamId;
+use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::team::budget::{Share, Waits};
+
+/// Messages that wait for the commit stage.
+const MESSAGES_WAITING_MAX: usize = 1;
+
+/// What the commit stage is told. Answers come when it is done; none comes when the stage ends first.
+pub enum Message {
+    /// Events and changes, and the room that they take.
+    Add(Box<Batch>, Share),
+    /// A reading waits for room.
+    MakeRoom,
+    /// Commit all that was added.
+    Commit(oneshot::Sender<()>),
+    /// Make all sessions that are behind.
+    CatchUp(oneshot::Sender<()>),
+    /// Show what waits, when no commit is under way.
+    Look(Box<dyn FnOnce(&Batch) + Send>),
+}
+
+/// The readings' end of the channel.
+pub struct Inbox {
+    team: TeamId,
+    messages: mpsc::Sender<Message>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// The commit stage's end of the channel.
+pub struct Messages {
+    pub messages: mpsc::Receiver<Message>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Messages {
+    /// Whether a reading waits for room.
+    pub fn want_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A channel to a team's commit stage.
+pub fn channel(team: TeamId) -> (Inbox, Messages) {
+    let (sender, receiver) = mpsc::channel(MESSAGES_WAITING_MAX);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    (Inbox { team, messages: sender, waiting: waiting.clone() }, Messages { messages: receiver, waiting })
+}
+
+impl Inbox {
+    /// Counts who calls among the readings that wait for room, until the answer is dropped.
+    pub fn waits(&self) -> Waits<'_> {
+        Waits::among(&self.waiting)
+    }
+
+    /// # Errors
+    /// When the stage has ended, like all that follow.
+    pub async fn add(&self, batch: Batch, share: Share) -> Result<(), ArchiveError> {
+        self.send(Message::Add(Box::new(batch), share)).await
+    }
+
+    pub async fn make_room(&self) -> Result<(), ArchiveError> {
+        self.send(Message::MakeRoom).await
+    }
+
+    pub async fn commit(&self) -> Result<(), ArchiveError> {
+        let (done, answer) = oneshot::channel();
+        self.send(Message::Commit(done)).await?;
+        answer.await.map_err(|_| self.ended())
+    }
+
+    pub async fn catch_up(&self) -> Result<(), ArchiveError> {
+        let (done, answer) = oneshot::channel();
+        self.send(Message::CatchUp(done)).await?;
+        answer.await.map_err(|_| self.ended())
+    }
+
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Batch) -> T + Send + 'static,
+    ) -> Result<T, ArchiveError> {
+        let (done, answer) = oneshot::channel();
+        let look = move |batch: &Batch| drop(done.send(look(batch)));
+        self.send(Message::Look(Box::new(look))).await?;
+        answer.await.map_err(|_| self.ended())
+    }
+
+    async fn send(&self, message: Message) -> Result<(), ArchiveError> {
+        self.messages.send(message).await.map_err(|_| self.ended())
+    }
+
+    /// After a commit that failed nothing more is taken: checkpoints and read points of the streams side by side would speak of
+    /// events that went with it.
+    fn ended(&self) -> ArchiveError {
+        ArchiveError::Poisoned { team: self.team.clone() }
+    }
+}

@@ -1,0 +1,157 @@
+//! Quarantined events read again, by the rules of this program: what an earlier one could not make a row of. Those that are
+//! rows now leave quarantine in the commit that brings the rows; the others stay as they are. From the archive alone.
+
+use std::collections::BTreeMap;
+
+use crate::api::wire;
+use crate::archive::{ArchiveError, Dataset, Draft, FindingKind, Release, TeamWriter, WindowRows};
+use crate::collect::Counted;
+use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
+
+use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::flush::Flush;
+use crate::pipeline::commit::join::{Added, Held, Joining};
+use crate::pipeline::plan::window_index::owner;
+use crate::pipeline::sessions::part::left_behind;
+use crate::pipeline::sessions::update::{Remembered, correlate};
+use crate::pipeline::settings::Settings;
+
+/// What became of quarantined events of one stream and reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retried {
+    /// They are rows now.
+    pub released: u64,
+    /// They still cannot be.
+    pub kept: u64,
+}
+
+/// By stream and the reason for which they were quarantined.
+pub type RetriedByReason = BTreeMap<(Stream, String), Retried>;
+
+/// Reads a team's quarantined events again, file by file, a commit for each file that something leaves.
+///
+/// # Errors
+/// When the archive cannot be read or written; what was committed before stands.
+pub fn retry_quarantine(
+    writer: &mut TeamWriter,
+    settings: &Settings,
+    now: Instant,
+) -> Result<RetriedByReason, ArchiveError> {
+    let mut retried = RetriedByReason::new();
+    let mut remembered = Remembered::default();
+    let paths: Vec<String> = writer.state().files_of(Dataset::Quarantine).map(|file| file.path.clone()).collect();
+    for path in paths {
+        let mut reading = Reading::new(path, writer, settings, now);
+        for row in reading.flush.writer.rejects_of(&reading.release.path)? {
+            let retried = retried.entry((row.stream, row.reason.clone())).or_default();
+            let count = if reading.take(row)? { &mut retried.released } else { &mut retried.kept };
+            *count += 1;
+        }
+        let Some(mut draft) = reading.into_draft()? else { continue };
+        correlate(&mut draft, writer, &mut remembered, now)?;
+        let _ = writer.commit(draft, now)?;
+        while let Some(part) = left_behind(writer.state())
+            && part.commit(writer, &mut remembered, now, now)?
+        {}
+    }
+    Ok(retried)
+}
+
+/// One file of quarantine, read again.
+struct Reading<'a> {
+    flush: Flush<'a>,
+    release: Release,
+    /// What the rows are added to, by stream and start of the window.
+    places: BTreeMap<(Stream, Instant), Place>,
+}
+
+struct Place {
+    window: Range,
+    held: Held,
+    added: Added,
+}
+
+impl<'a> Reading<'a> {
+    fn new(path: String, writer: &'a TeamWriter, settings: &'a Settings, now: Instant) -> Self {
+        let release = Release { path, released: Vec::new(), kept: Vec::new() };
+        Self { flush: Flush::new(writer, settings, now), release, places: BTreeMap::new() }
+    }
+
+    /// Whether the event is a row now.
+    fn take(&mut self, row: RejectRow) -> Result<bool, ArchiveError> {
+        let is_row = match event_of(&row) {
+            Some(event) => self.join(event, &row)?,
+            None => false,
+        };
+        if is_row { &mut self.release.released } else { &mut self.release.kept }.push(row);
+        Ok(is_row)
+    }
+
+    fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
+        let Some(at) = event.at() else { return Ok(false) };
+        let state = self.flush.writer.state();
+        let window = owner(&state.windows, row.stream, self.flush.settings.grid, at);
+        let place = match self.places.entry((row.stream, window.start)) {
+            std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                let held = Held::new(&self.flush.writer.events_in(row.stream, window)?);
+                place.insert(Place { window, held, added: Added::default() })
+            }
+        };
+        // One more than there are: an event is held as a row or in quarantine, not as both.
+        let count = place.held.occurrences(&event.digest) + 1;
+        if event.id.is_some() && count > 1 {
+            return Ok(false);
+        }
+        let before = place.added.rows.len();
+        let joining = Joining { team: &row.team_id, ..Joining::of(state, row.stream, row.first_seen_at) };
+        joining.events(&[Counted { event, count }], &mut place.held, &mut Held::default(), &mut place.added);
+        Ok(place.added.rows.len() > before)
+    }
+
+    /// The commit of what leaves quarantine, if anything does.
+    fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
+        let Self { mut flush, release, places } = self;
+        if release.released.is_empty() {
+            return Ok(None);
+        }
+        for ((stream, start), Place { window, mut added, .. }) in places {
+            // Looked at for an event that stays where it is.
+            if added.rows.is_empty() {
+                continue;
+            }
+            // They were counted when they came.
+            (added.rejects, added.redacted) = (Vec::new(), 0);
+            flush.notice_kinds(stream, &added);
+            flush.notice_changed(stream, &added);
+            if let Some(held) = flush.writer.state().windows.get(&(stream, start)) {
+                let mut record = held.clone();
+                record.events += added.rows.len() as u64;
+                flush.draft.windows.push(record);
+            }
+            flush.draft.rows.push(WindowRows::new(stream, window, added.rows, false));
+        }
+        let mut counts: BTreeMap<(Stream, &str), u64> = BTreeMap::new();
+        for row in &release.released {
+            *counts.entry((row.stream, &row.reason)).or_default() += 1;
+        }
+        for ((stream, reason), count) in counts {
+            let why = concat!("read again, and a row since annals ", env!("CARGO_PKG_VERSION"));
+            let finding = flush.finding(stream, FindingKind::Released, reason, count, why);
+            flush.draft.findings.push(finding);
+        }
+        flush.computers(&Batch::default())?;
+        flush.count_kinds();
+        flush.streams(&Batch::default());
+        flush.draft.releases.push(release);
+        Ok(Some(flush.draft))
+    }
+}
+
+/// The event as the wire would be read today.
+fn event_of(row: &RejectRow) -> Option<RawEvent> {
+    let mut events = wire::alone(row.stream, &row.raw).ok()?;
+    // What another than a writer of ours put there may be more or less than one event.
+    let event = events.pop().filter(|event| events.is_empty() && event.text == row.raw)?;
+    Some(RawEvent { redacted: event.redacted || row.redacted, ..event })
+}

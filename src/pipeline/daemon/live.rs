@@ -1,0 +1,248 @@
+//! What the daemon shows of itself while it works: the state behind its port, its metrics and its warnings.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::api::RequestCounts;
+use crate::archive::{Finding, TeamState};
+use crate::config::{Cron, Schedule};
+use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
+
+use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::daemon::open_teams::OpenTeams;
+use crate::pipeline::daemon::timetable::{Standing, Task};
+use crate::pipeline::status::TeamStatus;
+
+/// A stream is late when it was not read for so many times the time between two polls,
+const LATE_POLLS: u32 = 3;
+/// and no less than this.
+const LATE_MIN: Duration = Duration::from_secs(10);
+
+/// One task of one team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLive {
+    pub standing: Standing,
+    /// When it last went well, by this machine's clock.
+    pub done_at: Option<Instant>,
+    /// Why it did not, the last time; `None` when it did.
+    pub error: Option<String>,
+    /// The sums of this process.
+    pub counts: Flushed,
+}
+
+/// One team.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TeamLive {
+    /// As of `seen_at`; `None` before the first visit.
+    pub status: Option<TeamStatus>,
+    pub seen_at: Option<Instant>,
+    pub tasks: BTreeMap<Task, TaskLive>,
+    /// Gaps that stand, with the ledger line of each, in the order of lines.
+    pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
+    /// The ledger's last line when this process first opened the team.
+    pub opened_at: Option<LedgerSeq>,
+}
+
+/// What the last check of the whole archive found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    pub at: Instant,
+    pub faults: usize,
+    /// The first of them, or why the check could not be made.
+    pub first: Option<String>,
+}
+
+/// What one report detected when it was last run for the warnings. It names nobody: a detection is told from another by a
+/// digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detected {
+    /// The report's id, its name on the command line, and its title.
+    pub report: String,
+    pub name: String,
+    pub title: String,
+    pub period: Range,
+    /// The same detection has the same key in another run.
+    pub subjects: BTreeMap<String, Severity>,
+}
+
+/// What the reports that detect something found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detections {
+    pub at: Option<Instant>,
+    /// By the report's id: those that could be run.
+    pub found: BTreeMap<String, Arc<Detected>>,
+    /// Reports that could not be run, and why.
+    pub failed: BTreeMap<String, String>,
+}
+
+/// A stream that is not read as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    pub team: TeamId,
+    pub stream: Stream,
+    pub done_at: Option<Instant>,
+    pub error: Option<String>,
+}
+
+/// Everything that can be shown at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub teams: BTreeMap<TeamId, TeamLive>,
+    /// What this process did for teams that it does not read any more.
+    pub forgotten: BTreeMap<Task, Flushed>,
+    pub verified: Option<Verified>,
+    pub detections: Detections,
+    /// Why the service's list of teams could not be read, the last time.
+    pub listing_error: Option<String>,
+    pub open_teams: usize,
+    pub open_bytes: usize,
+    /// Warnings by where they went and how that ended.
+    pub alerts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+#[derive(Default)]
+struct Held {
+    shown: Snapshot,
+    schedule: Option<Schedule>,
+    beat: Option<Duration>,
+    is_listed: bool,
+}
+
+/// Shared between the daemon, which writes, and all who look.
+#[derive(Default)]
+pub struct Live {
+    held: Mutex<Held>,
+    requests: Arc<RequestCounts>,
+    open_teams: OnceLock<Arc<OpenTeams>>,
+    shard: Shard,
+}
+
+impl Live {
+    pub fn new(requests: Arc<RequestCounts>) -> Self {
+        Self { requests, ..Self::default() }
+    }
+
+    /// The same, of a daemon that reads the teams of `shard` alone.
+    pub fn of_shard(self, shard: Shard) -> Self {
+        Self { shard, ..self }
+    }
+
+    /// The part of the fleet that the daemon reads.
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The daemon's loop came round.
+    pub(super) fn beat(&self, monotonic: Duration) {
+        self.held().beat = Some(monotonic);
+    }
+
+    /// The monotonic time at which the daemon's loop last came round.
+    pub fn last_beat(&self) -> Option<Duration> {
+        self.held().beat
+    }
+
+    pub(super) fn set_schedule(&self, schedule: Schedule) {
+        self.held().schedule = Some(schedule);
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.held().shown);
+    }
+
+    pub(super) fn listed(&self, error: Option<String>) {
+        let mut held = self.held();
+        held.is_listed |= error.is_none();
+        held.shown.listing_error = error;
+    }
+
+    /// The reports were run for the warnings.
+    pub fn detected(&self, detections: Detections) {
+        self.held().shown.detections = detections;
+    }
+
+    /// Counts a warning by where it went and how that ended.
+    pub fn count_alert(&self, target: &'static str, result: &'static str) {
+        *self.held().shown.alerts.entry((target, result)).or_default() += 1;
+    }
+
+    /// Why the service's list of teams could not be read, the last time.
+    pub fn listing_error(&self) -> Option<String> {
+        self.held().shown.listing_error.clone()
+    }
+
+    pub(super) fn set_open_teams(&self, open_teams: Arc<OpenTeams>) {
+        let _ = self.open_teams.set(open_teams);
+    }
+
+    /// Lets `look` see a team as its last commit left it, without reading its ledger, if the daemon holds it in memory;
+    /// else answers false. Waits for a commit under way: not for threads that must not wait.
+    pub fn look(&self, team: &TeamId, look: &mut dyn FnMut(&TeamState)) -> bool {
+        self.open_teams.get().is_some_and(|open_teams| open_teams.look(team, look))
+    }
+
+    /// The last line of each team's ledger that the daemon knows of.
+    pub fn seqs(&self) -> BTreeMap<TeamId, LedgerSeq> {
+        let held = self.held();
+        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
+    }
+
+    /// Of each team that the daemon has looked at, the file that holds its name.
+    pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
+        let held = self.held();
+        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        self.held().shown.clone()
+    }
+
+    /// Requests to the service so far: how they ended, and how many. `retry` counts those that repeat a failed one, which
+    /// are counted by their end as well.
+    pub fn requests(&self) -> [(&'static str, u64); 8] {
+        let now = self.requests.now();
+        [
+            ("answered", now.answered),
+            ("refused", now.refused),
+            ("not_found", now.not_found),
+            ("rejected", now.rejected),
+            ("throttled", now.throttled),
+            ("unavailable", now.unavailable),
+            ("unexpected", now.unexpected),
+            ("retry", now.retries),
+        ]
+    }
+
+    /// The streams that are not within their lag at `now`; `None` before it is known which teams there are.
+    pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
+        let held = self.held();
+        if !held.is_listed && held.shown.teams.is_empty() {
+            return None;
+        }
+        let schedule = held.schedule.as_ref()?;
+        let allowed = Stream::ALL.map(|stream| allowed(Task::Read(stream).cron(schedule), now));
+        let mut late = Vec::new();
+        for (team, live) in &held.shown.teams {
+            for (task, shown) in &live.tasks {
+                let Task::Read(stream) = *task else { continue };
+                if shown.done_at.is_none_or(|at| now.since(at) > allowed[stream as usize]) {
+                    let (team, error) = (team.clone(), shown.error.clone());
+                    late.push(Late { team, stream, done_at: shown.done_at, error });
+                }
+            }
+        }
+        Some(late)
+    }
+}
+
+/// After so long without a reading that went well, a stream is late.
+fn allowed(cron: &Cron, now: Instant) -> Duration {
+    (cron.interval(now) * LATE_POLLS).max(LATE_MIN)
+}

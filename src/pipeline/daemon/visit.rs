@@ -1,0 +1,188 @@
+//! One visit of the daemon to one team, for one task.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::api::{ApiError, EventSource};
+use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter};
+use crate::clock::Clock;
+use crate::model::{LedgerSeq, Stream, TeamId};
+
+use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::daemon::open_teams::{OpenTeams, Opened};
+use crate::pipeline::daemon::timetable::{Outcome, Task};
+use crate::pipeline::error::RoundError;
+use crate::pipeline::plan::urgency::{Urgency, billing_within};
+use crate::pipeline::progress::Progress;
+use crate::pipeline::settings::{InventorySettings, Looks, Settings};
+use crate::pipeline::status::{TeamStatus, status_with};
+use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::team_round::{TeamRound, read_team};
+use crate::pipeline::workers::Workers;
+
+/// A visit settles and re-scans for so long, and leaves the rest to the next: newest events are read at each.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a visit works with. Another one is made when the configuration changes.
+pub struct Edges {
+    pub source: Arc<dyn EventSource>,
+    pub clock: Arc<dyn Clock>,
+    pub workers: Workers,
+    pub progress: Arc<dyn Progress>,
+    /// Of all streams.
+    pub settings: Settings,
+    /// The same, each of one stream.
+    by_stream: [Arc<Settings>; 3],
+    /// The same, of people and computers alone.
+    inventory: Arc<Settings>,
+}
+
+impl Edges {
+    pub fn new(
+        source: Arc<dyn EventSource>,
+        clock: Arc<dyn Clock>,
+        workers: Workers,
+        progress: Arc<dyn Progress>,
+        settings: Settings,
+    ) -> Self {
+        let never = InventorySettings { looks: Looks::Never, ..settings.inventory };
+        let of = |stream| Arc::new(Settings { streams: vec![stream], inventory: never, ..settings.clone() });
+        let mut by_stream = [Stream::Activity; 3].map(of);
+        for stream in Stream::ALL {
+            by_stream[stream as usize] = of(stream);
+        }
+        let inventory = Arc::new(Settings { streams: Vec::new(), ..settings.clone() });
+        Self { source, clock, workers, progress, settings, by_stream, inventory }
+    }
+
+    /// What teams are visited for.
+    pub fn tasks(&self) -> Vec<Task> {
+        let looks = (self.settings.inventory.looks != Looks::Never).then_some(Task::Inventory);
+        self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(looks).collect()
+    }
+
+    fn settings_of(&self, task: Task) -> Arc<Settings> {
+        match task {
+            Task::Read(stream) => self.by_stream[stream as usize].clone(),
+            Task::Inventory => self.inventory.clone(),
+        }
+    }
+}
+
+/// How a visit went.
+pub struct Visit {
+    pub team: TeamId,
+    pub task: Task,
+    pub outcome: Outcome,
+    pub urgency: Option<Urgency>,
+    pub status: Option<TeamStatus>,
+    pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
+    /// The ledger's last line when the team was opened, if this visit did.
+    pub opened_at: Option<LedgerSeq>,
+    pub committed: Flushed,
+    pub error: Option<String>,
+}
+
+impl Visit {
+    /// A visit of which nothing is known but that it broke.
+    pub fn broken(team: TeamId, task: Task, error: String) -> Self {
+        Self {
+            team,
+            task,
+            outcome: Outcome::Refused,
+            urgency: None,
+            status: None,
+            gaps: Arc::default(),
+            opened_at: None,
+            committed: Flushed::default(),
+            error: Some(error),
+        }
+    }
+}
+
+/// Visits a team.
+pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> Visit {
+    let opened = match open_teams.open(&team).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            let error = RoundError::from(error);
+            let outcome = outcome_of(&error);
+            return Visit { outcome, ..Visit::broken(team, task, error.to_string()) };
+        }
+    };
+    let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
+    let seq = writer.lock().unwrap_or_else(PoisonError::into_inner).state().seq;
+    let opened_at = opened.recovery.map(|_| seq);
+    let round = read(&edges, &team, opened, open_teams.budget(), task).await;
+    let mut visit = conclude(&edges, &team, task, &writer, &memory, &round);
+    visit.opened_at = opened_at;
+    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.looks.failures);
+    let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
+    if let Some(error) = failures().next() {
+        (visit.outcome, visit.error) = (outcome_of(error), Some(error.to_string()));
+    }
+    drop(writer);
+    open_teams.close(&team, keeps);
+    visit
+}
+
+async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
+    let team_edges = TeamEdges {
+        team: team.clone(),
+        clock: edges.clock.clone(),
+        settings: edges.settings_of(task),
+        workers: edges.workers,
+        progress: edges.progress.clone(),
+        budget,
+        memory: opened.memory,
+        writer: opened.writer,
+        patience: Some(PATIENCE),
+    };
+    read_team(team_edges, edges.source.clone()).await
+}
+
+fn conclude(
+    edges: &Edges,
+    team: &TeamId,
+    task: Task,
+    writer: &Mutex<TeamWriter>,
+    memory: &TeamMemory,
+    round: &TeamRound,
+) -> Visit {
+    let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let (state, now) = (writer.state(), edges.clock.now());
+    let within = match task {
+        Task::Read(Stream::Billing) => billing_within(state, &memory.known(Stream::Billing)),
+        Task::Read(_) | Task::Inventory => None,
+    };
+    let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
+    Visit {
+        team: team.clone(),
+        task,
+        outcome: Outcome::Done { is_unfinished: round.is_unfinished, within },
+        urgency: match task {
+            Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
+            Task::Inventory => None,
+        },
+        status: Some(status_with(state, &|stream| memory.known(stream), now)),
+        gaps: Arc::new(gaps.cloned().collect()),
+        opened_at: None,
+        committed: round.committed.clone(),
+        error: None,
+    }
+}
+
+/// Whether the same may work by itself later.
+fn outcome_of(error: &RoundError) -> Outcome {
+    match error {
+        RoundError::Api(ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. }) => {
+            Outcome::Failed { not_before: *retry_after }
+        }
+        RoundError::Api(error) if error.is_transient() => Outcome::Failed { not_before: None },
+        RoundError::Archive(ArchiveError::Locked { .. }) => Outcome::Failed { not_before: None },
+        RoundError::Archive(error) if error.is_transient() => Outcome::Failed { not_before: None },
+        RoundError::Api(_) | RoundError::Archive(_) => Outcome::Refused,
+    }
+}

@@ -1,0 +1,110 @@
+//! What the looks at people and computers have left to ask, over all teams. Pure.
+
+use std::time::Duration;
+
+use crate::model::{Instant, InventoryPart};
+
+use crate::pipeline::look::record::LOOK_AGE;
+use crate::pipeline::status::InventoryStatus;
+
+/// The team, its computers, its users, and its SSO users.
+const REQUESTS_OF_LISTS: u64 = 4;
+/// A look is awaited when the last one is older than the schedule asks for by this much: its turn comes within it.
+const LATENESS: Duration = Duration::from_secs(3_600);
+
+/// Teams that wait for a look, and the requests that they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LooksLeft {
+    pub teams: u64,
+    pub requests: u64,
+}
+
+impl LooksLeft {
+    /// `user_info`: each user is asked about. `every`: the time between two looks by the schedule. Teams whose users are
+    /// not known yet count as many as the others have in the mean.
+    pub fn of<'a>(
+        inventories: impl IntoIterator<Item = &'a InventoryStatus>,
+        user_info: bool,
+        every: Duration,
+        now: Instant,
+    ) -> Self {
+        let longest = every.max(LOOK_AGE) + LATENESS;
+        let is_old = |at: Option<Instant>| at.is_none_or(|at| now.since(at) > longest);
+        let (mut left, mut unknown, mut known, mut users) = (Self::default(), 0, 0, 0);
+        for inventory in inventories {
+            let lists = if is_old(inventory.looked_at) { REQUESTS_OF_LISTS } else { 0 };
+            let asks = if user_info && is_old(inventory.sign_in_looked_at) { inventory.users_to_ask() } else { 0 };
+            if inventory.looked_at.is_none() {
+                unknown += 1;
+            } else {
+                (known, users) = (known + 1, users + inventory.users);
+            }
+            left.teams += u64::from(lists + asks > 0);
+            left.requests += lists + asks;
+        }
+        if user_info && known > 0 {
+            left.requests += unknown * users / known;
+        }
+        left
+    }
+
+    /// How long that takes at so many requests a second.
+    pub fn seconds(self, requests_per_second: f64) -> u64 {
+        Duration::from_secs(self.requests).div_f64(requests_per_second).as_secs()
+    }
+}
+
+impl InventoryStatus {
+    /// Users whom the next round asks about. A first round that was cut goes on with those who are left; where the token may
+    /// not see the answers, the round ends after a few.
+    fn users_to_ask(&self) -> u64 {
+        match self.sign_in_looked_at {
+            Some(_) if self.hidden.contains(&InventoryPart::SignIn) => 0,
+            None => self.users.saturating_sub(self.users_asked),
+            Some(_) => self.users,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+    const DAY: u64 = 86_400;
+
+    fn inventory(looked: Option<u64>, asked: Option<u64>, users: u64, users_asked: u64) -> InventoryStatus {
+        let ago = |ago: u64| Instant::from_seconds(NOW).minus(Duration::from_secs(ago));
+        InventoryStatus {
+            looked_at: looked.map(ago),
+            sign_in_looked_at: asked.map(ago),
+            users,
+            users_asked,
+            ..InventoryStatus::default()
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_counted_by_team_and_user() {
+        let of = |inventories: &[InventoryStatus], user_info, every| {
+            let left = LooksLeft::of(inventories, user_info, Duration::from_secs(every), Instant::from_seconds(NOW));
+            (left.teams, left.requests)
+        };
+        let (fresh, never) = (inventory(Some(60), Some(60), 20, 20), inventory(None, None, 0, 0));
+        let (cut, old) = (inventory(Some(60), None, 20, 15), inventory(Some(2 * DAY), Some(2 * DAY), 20, 20));
+        assert_eq!(of(std::slice::from_ref(&fresh), true, DAY), (0, 0), "all is done");
+        assert_eq!(of(std::slice::from_ref(&never), true, DAY), (1, 4), "nobody knows how many users there are");
+        assert_eq!(of(std::slice::from_ref(&cut), true, DAY), (1, 5), "five users are left");
+        assert_eq!(of(std::slice::from_ref(&cut), false, DAY), (0, 0), "nobody asks about users");
+        assert_eq!(of(std::slice::from_ref(&old), true, DAY), (1, 24), "the lists and every user");
+        assert_eq!(of(std::slice::from_ref(&old), true, 7 * DAY), (0, 0), "the schedule asks once a week");
+        let hidden = InventoryStatus { hidden: vec![InventoryPart::SignIn], ..old.clone() };
+        assert_eq!(of(&[hidden], true, DAY), (1, 4), "the token may not see how users sign in");
+        assert_eq!(of(&[fresh, never, cut, old], true, DAY), (3, 4 + 5 + 24 + 20), "the mean of those known is 20");
+    }
+
+    #[test]
+    fn the_time_is_what_the_requests_take_at_the_rate() {
+        assert_eq!(LooksLeft { teams: 1_000, requests: 12_000 }.seconds(50.0), 240);
+    }
+}

@@ -1,0 +1,157 @@
+//! The look at a team's computers that follows a reading of their connections: what is missing was removed, and with it
+//! its history.
+//!
+//! The read point, the computers and the gaps go into one commit. While activity is read, which tells of what becomes of
+//! computers, the list is asked for now and then; each read point says when that was. A removal that activity tells of leaves its record in the commit that archives the
+//! event (`told`), and takes the computer from those that are known; only the others are missed here.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::api::{ApiError, Computers};
+use crate::archive::{DeviceDelta, Finding, ReadPoint};
+use crate::model::{DeviceId, Instant, Stream};
+
+use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::loss::reading::{Reading, Removal};
+use crate::pipeline::plan::stream_plan::lag;
+use crate::pipeline::read::stream::read_stream;
+use crate::pipeline::team::context::TeamContext;
+
+/// Connections that were read up to now.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionsRead {
+    pub point: ReadPoint,
+    pub plan_span: Option<Duration>,
+}
+
+/// Compares the team's list of computers with the last one. `began` is the start of the round; the list that was `shown` serves
+/// the look at the inventory, too.
+///
+/// # Errors
+/// When the service does not list the computers, or the archive fails: the next round looks from the same read point.
+pub async fn note_computers(
+    ctx: &TeamContext,
+    began: Instant,
+    read: Option<ConnectionsRead>,
+    shown: &mut Option<Computers>,
+) -> Result<(), RoundError> {
+    // The service's clock is told in whole seconds: it may seem to go back.
+    let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
+    let mut known = known(ctx).await?;
+    let ever = ctx.with_state(|state| state.devices_ever.clone());
+    if let Some(read) = read
+        && let Some(at) = ctx.memory.listed_at((known.len(), ever.len()))
+    {
+        return note_read(ctx, read, at).await;
+    }
+    let listed = list(ctx, shown).await?;
+    let mut listed = listed.unwrap_or_else(|| known.clone());
+    if !known.is_subset(&listed) {
+        // A list that is cut short for once must not look like a removal.
+        listed.extend(list(ctx, shown).await?.unwrap_or_default());
+    }
+    if !known.is_subset(&listed) {
+        // Activity knows when it was; what it tells is recorded by its commit.
+        ctx.commit().await?;
+        ask_activity(ctx, began).await;
+        ctx.commit().await?;
+        known = self::known(ctx).await?;
+    }
+    let delta = DeviceDelta {
+        added: listed.difference(&known).cloned().collect(),
+        removed: known.difference(&listed).cloned().collect(),
+        ..DeviceDelta::default()
+    };
+    let gaps = untold(ctx, &delta.removed, began).await?;
+    if !delta.removed.is_empty() {
+        ctx.memory.note_untold();
+    }
+    ctx.memory.note_list(listed_at, (listed.len(), ever.union(&listed).count()));
+    let answered_at = ctx.service().now();
+    ctx.add(|batch| {
+        batch.listed = Some((answered_at, listed));
+        batch.findings.extend(gaps);
+        batch.devices.added.extend(delta.added);
+        batch.devices.removed.extend(delta.removed);
+    })
+    .await?;
+    match read {
+        Some(read) => note_read(ctx, read, listed_at).await,
+        None => Ok(()),
+    }
+}
+
+/// Notes the read point of connections, with the last list of the computers.
+async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant) -> Result<(), RoundError> {
+    let point = ReadPoint { listed_at: Some(listed_at), ..read.point };
+    let (read_points, plan_span_seconds) = (vec![point], read.plan_span.map(|span| span.as_secs()));
+    let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
+    Ok(ctx.note_point(Stream::Connections, change).await?)
+}
+
+/// The computers that the last look left.
+async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
+    let noted = ctx.pending(|batch| batch.devices.clone()).await?;
+    let mut known = ctx.with_state(|state| state.devices.clone());
+    known.extend(noted.added);
+    known.retain(|device| !noted.removed.contains(device));
+    Ok(known)
+}
+
+/// Reads the activity up to now, where it is read at all. Without an answer the removal is taken to have happened at any
+/// moment since the last look.
+async fn ask_activity(ctx: &TeamContext, now: Instant) {
+    let Some(begins) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)) else {
+        return;
+    };
+    if let Err(error) = read_stream(ctx, Stream::Activity, begins, now).await {
+        tracing::info!(team = %ctx.team, %error, "a computer is gone, and activity cannot be asked when");
+    }
+}
+
+/// The computers listed now, and the list whole into `shown`; `None` where the service has no such list.
+async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
+    match ctx.source.devices(&ctx.team).await {
+        Ok(served) => {
+            ctx.service().hear(served.at);
+            let ids = served.body.ids.iter().cloned().collect();
+            *shown = Some(served.body);
+            Ok(Some(ids))
+        }
+        Err(ApiError::NotFound { .. }) => {
+            tracing::warn!(team = %ctx.team, "the service does not list this team's computers: a removal is seen in activity alone");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The gaps of computers that are listed no more, and of whose removal activity does not tell. Each was on
+/// the last list before this one.
+async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Result<Vec<Finding>, RoundError> {
+    if removed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let begun = ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.findings.clone())).await?;
+    let quiet = ctx.memory.points(Stream::Connections);
+    let settings = &ctx.settings;
+    let mut reading = ctx.with_state(|state| {
+        let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
+        Reading::of(state, &quiet, lag(&record, settings))
+    });
+    reading.note_points(&begun.0.unwrap_or_default().read_points);
+    reading.note_findings(begun.1.iter());
+    let found_at = ctx.service().now();
+    // The service's clock is told in whole seconds: activity may tell of the same removal later, and dates it before this.
+    let at = found_at.max(began).plus(Duration::from_secs(1));
+    let last = reading.point_by(Some(began.minus(Duration::from_nanos(1))));
+    // Later points stand beside no list that showed the computer.
+    let seen_until = reading.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
+    let gaps = removed.iter().flat_map(|device| {
+        let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
+        reading.losses(&removal, found_at)
+    });
+    Ok(gaps.collect())
+}

@@ -1,0 +1,178 @@
+//! Looks at a team's people and computers: once a day, and when activity tells of a change. They come after the streams, and
+//! nothing that fails here holds those up.
+//!
+//! When a look is due is decided from the ledger: it says when each part was looked at last, and whether the token may see
+//! it. What was not shown is never taken for gone.
+
+use std::collections::BTreeSet;
+
+use crate::api::{ApiError, Computers, Unread};
+use crate::archive::{ArchiveError, Dataset, Draft};
+use crate::inventory::{Look, Malformed, Scope, computers, sso_users, team, users};
+use crate::model::{Instant, InventoryPart, InventoryValue, Range, Stream};
+
+use crate::pipeline::error::RoundError;
+use crate::pipeline::look::ask::Ask;
+use crate::pipeline::look::record::{
+    LookRound, changes_in, is_old, looked, next_moment, standings, unexpected, unknown_fields,
+};
+use crate::pipeline::look::sign_in::ask_users;
+use crate::pipeline::settings::Looks;
+use crate::pipeline::team::context::TeamContext;
+
+/// Looks at what is due, and commits it; `listed`: the computers as this round listed them last.
+pub async fn look(ctx: &TeamContext, listed: Option<Computers>) -> LookRound {
+    let mut round = LookRound::default();
+    if let Err(error) = look_at_all(ctx, listed, &mut round).await {
+        round.failures.push(error);
+    }
+    round
+}
+
+async fn look_at_all(ctx: &TeamContext, listed: Option<Computers>, round: &mut LookRound) -> Result<(), RoundError> {
+    let settings = &ctx.settings.inventory;
+    if settings.looks == Looks::Never {
+        return Ok(());
+    }
+    let now = ctx.service().now();
+    let is_told = change_told(ctx, now).await?;
+    let is_due = |ask: &Ask| {
+        settings.looks == Looks::Now
+            || is_told
+            || ctx.with_state(|state| ask.parts().iter().any(|part| is_old(state, *part, now)))
+    };
+    let due: Vec<Ask> = Ask::ALL.into_iter().filter(is_due).collect();
+    let has_looked = !due.is_empty();
+    if has_looked {
+        let seen = ask_for(ctx, &due, listed, round).await;
+        round.changes += commit_looks(ctx, seen, now).await?;
+    }
+    if settings.user_info {
+        ask_users(ctx, has_looked, round).await?;
+    }
+    Ok(())
+}
+
+/// Whether activity since the oldest of the last looks tells of more than people who signed in.
+async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
+    let since = ctx.with_state(|state| {
+        let asked = Ask::ALL.iter().flat_map(|ask| ask.parts());
+        let since = asked.map(|part| state.last_look(*part).map(|look| look.read_at)).min().flatten()?;
+        state.files_of(Dataset::Activity).any(|file| file.last.is_some_and(|last| last > since)).then_some(since)
+    });
+    let Some(since) = since else { return Ok(false) };
+    let after = |at: Instant| Instant::from_nanos(at.nanos().saturating_add(1));
+    // An event dated into the future tells of a change when its time has come.
+    let range = Range { start: after(since), end: after(now) };
+    let types = ctx.with_writer(move |writer| writer.event_types_in(Stream::Activity, range)).await?;
+    Ok(types.iter().any(|event_type| tells_of_change(event_type)))
+}
+
+/// Whether an activity event of this type may tell of a change of people, computers, groups or settings. The list of types
+/// is not documented, so everything does but what is plainly someone who signs in or out.
+fn tells_of_change(event_type: &str) -> bool {
+    let name = event_type.to_ascii_lowercase();
+    !["loggedin", "loggedout", "login", "logout", "signedin", "signedout", "signin", "signout"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+/// What was shown, and the parts that were asked for and not shown.
+struct Seen {
+    look: Look,
+    hidden: BTreeSet<InventoryPart>,
+}
+
+async fn ask_for(ctx: &TeamContext, due: &[Ask], mut listed: Option<Computers>, round: &mut LookRound) -> Seen {
+    let mut seen = Seen { look: Look::default(), hidden: BTreeSet::new() };
+    let mut is_whole = true;
+    // The team is asked in any case: it tells whether the token sees all.
+    for ask in Ask::ALL.into_iter().filter(|ask| *ask == Ask::Team || due.contains(ask)) {
+        match ask_one(ctx, ask, is_whole, &mut listed).await {
+            Ok(look) => {
+                let shown = look.parts.keys().copied().collect::<BTreeSet<_>>();
+                seen.hidden.extend(ask.parts().iter().filter(|part| !shown.contains(part)));
+                is_whole &= ask != Ask::Team || !is_limited(&look);
+                seen.look = std::mem::take(&mut seen.look).with(look);
+            }
+            Err(error) if !error.is_transient() => {
+                tracing::debug!(team = %ctx.team, ?ask, %error, "the token may not see this part of the inventory");
+                seen.hidden.extend(ask.parts());
+                is_whole &= ask != Ask::Team;
+            }
+            Err(error) => round.failures.push(error.into()),
+        }
+    }
+    seen
+}
+
+async fn ask_one(
+    ctx: &TeamContext,
+    ask: Ask,
+    is_whole: bool,
+    listed: &mut Option<Computers>,
+) -> Result<Look, ApiError> {
+    let read = |what: &str, look: Result<Look, Malformed>| look.map_err(|malformed| unexpected(what, &malformed));
+    match ask {
+        Ask::Team => {
+            let view = ctx.source.team(&ctx.team).await?;
+            ctx.service().hear(view.at);
+            read("the team", team(view.body.whole.text()))
+        }
+        Ask::Computers => {
+            let listed: Computers = match listed.take() {
+                Some(listed) => listed,
+                None => ctx.source.devices(&ctx.team).await?.body,
+            };
+            read("the team's computers", computers(listed.whole.text(), is_whole))
+        }
+        Ask::Users => {
+            let listed: Unread = ctx.source.users(&ctx.team).await?.body;
+            read("the team's users", users(listed.text()))
+        }
+        Ask::SsoUsers => {
+            let listed = ctx.source.sso_users(&ctx.team).await?.body;
+            read("the team's SSO users", sso_users(listed.text()))
+        }
+    }
+}
+
+fn is_limited(look: &Look) -> bool {
+    let team = look.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
+    team.is_some_and(|values| values.last() == Some(&InventoryValue::Flag(true)))
+}
+
+async fn commit_looks(ctx: &TeamContext, seen: Seen, now: Instant) -> Result<u64, ArchiveError> {
+    let at = ctx.clock.now();
+    ctx.with_writer(move |writer| {
+        let standings = standings(writer, seen.look.parts.keys().copied())?;
+        let parts = seen.look.parts.keys().chain(&seen.hidden).copied();
+        let seen_at = next_moment(writer.state(), parts, standings.values(), now);
+        let mut draft = Draft { findings: unknown_fields(writer.state(), &seen.look, seen_at), ..Draft::default() };
+        for (part, things) in &seen.look.parts {
+            let rows = standings[part].changes(*part, Scope::Whole, things, seen_at.micros());
+            draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
+            draft.inventory_reads.push(looked(*part, seen_at, Some(things.len())));
+        }
+        draft.inventory_reads.extend(seen.hidden.iter().map(|part| looked(*part, seen_at, None)));
+        let changes = changes_in(&draft);
+        let _done = writer.commit(draft, at)?;
+        Ok(changes)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_plainly_a_sign_in_may_tell_of_a_change() {
+        for told in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
+            assert!(tells_of_change(told), "{told}");
+        }
+        for sign_in in ["teamUserLoggedInEvent", "teamUserLoggedOutEvent", "userSignInFailedEvent", "LoginEvent"] {
+            assert!(!tells_of_change(sign_in), "{sign_in}");
+        }
+    }
+}

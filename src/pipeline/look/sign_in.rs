@@ -1,0 +1,153 @@
+//! How each user may sign in, and with which tokens: one request a user, at the source's rate for looks, and committed as
+//! it goes.
+//!
+//! Each user's row says when the user was asked about last: what was interrupted goes on with those who are left.
+
+use std::collections::BTreeSet;
+
+use crate::archive::{ArchiveError, Draft};
+use crate::inventory::{Look, Scope, user_info};
+use crate::model::{Instant, InventoryPart};
+
+use crate::pipeline::error::RoundError;
+use crate::pipeline::look::ask::REFUSALS_MAX;
+use crate::pipeline::look::record::{
+    LOOK_AGE, LookRound, changes_in, is_old, looked, next_moment, standings, unexpected, unknown_fields,
+};
+use crate::pipeline::team::context::TeamContext;
+
+const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
+/// Answers that are committed together.
+const USERS_A_COMMIT: usize = 50;
+/// After so many failures one after another the service is left alone until the next round.
+const FAILURES_MAX: usize = 3;
+
+/// How asking about many users ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    All,
+    /// The token may not see it.
+    Hidden,
+    /// Some could not be asked about; the next round goes on.
+    Cut,
+}
+
+/// Asks about the users who are due. `has_looked`: the roster may have new ones.
+///
+/// # Errors
+/// When the archive cannot be written. What the service did not answer stands in the round's failures.
+pub async fn ask_users(ctx: &TeamContext, has_looked: bool, round: &mut LookRound) -> Result<(), RoundError> {
+    let now = ctx.service().now();
+    let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
+    let is_hidden = ctx.with_state(|state| state.last_look(InventoryPart::SignIn).is_some_and(|look| !look.visible));
+    if !is_due && (!has_looked || is_hidden) {
+        return Ok(());
+    }
+    let (users, waiting) = ctx
+        .with_writer(move |writer| {
+            let held = standings(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
+            let users: BTreeSet<String> =
+                held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
+            let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(LOOK_AGE));
+            Ok((users, waiting))
+        })
+        .await?;
+    if users.is_empty() || (waiting.is_empty() && !is_due) {
+        return Ok(());
+    }
+    // A newcomer who cannot be asked about says nothing about the others.
+    let enough = REFUSALS_MAX.min(users.len());
+    let end = ask_each(ctx, waiting, enough, round).await?;
+    if end != End::Cut {
+        commit(ctx, Vec::new(), Some(end)).await?;
+    }
+    Ok(())
+}
+
+/// Asks about each of `waiting`; `enough` refusals without an answer mean that the token may not see this.
+async fn ask_each(
+    ctx: &TeamContext,
+    waiting: Vec<String>,
+    enough: usize,
+    round: &mut LookRound,
+) -> Result<End, RoundError> {
+    let mut answers: Vec<(String, Look)> = Vec::new();
+    let (mut answered, mut refusals, mut failures, mut is_cut) = (0, 0, 0, false);
+    let mut end = None;
+    let last = waiting.len().saturating_sub(1);
+    for (at, user) in waiting.into_iter().enumerate() {
+        match ask(ctx, &user).await {
+            Ok(look) => {
+                answers.push((user, look));
+                (answered, failures) = (answered + 1, 0);
+            }
+            Err(error) if !error.is_transient() => {
+                tracing::debug!(team = %ctx.team, %error, "no authentication info of a user");
+                refusals += 1;
+            }
+            Err(error) => {
+                round.failures.push(error.into());
+                (failures, is_cut) = (failures + 1, true);
+            }
+        }
+        if answered == 0 && refusals >= enough {
+            end = Some(End::Hidden);
+        } else if failures >= FAILURES_MAX {
+            end = Some(End::Cut);
+        } else if at < last && ctx.is_spent() {
+            // Whoever is left is asked about by the next run: the team's events do not wait for it.
+            ctx.left.note_rest();
+            end = Some(End::Cut);
+        }
+        if answers.len() >= USERS_A_COMMIT {
+            round.changes += commit(ctx, std::mem::take(&mut answers), None).await?;
+        }
+        if end.is_some() {
+            break;
+        }
+    }
+    round.changes += commit(ctx, answers, None).await?;
+    Ok(end.unwrap_or(if is_cut { End::Cut } else { End::All }))
+}
+
+async fn ask(ctx: &TeamContext, user: &str) -> Result<Look, crate::api::ApiError> {
+    let served = ctx.source.user_info(&ctx.team, user).await?;
+    ctx.service().hear(served.at);
+    user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
+}
+
+/// Commits answers, and with `end` that all who were due were asked about.
+async fn commit(ctx: &TeamContext, answers: Vec<(String, Look)>, end: Option<End>) -> Result<u64, ArchiveError> {
+    if answers.is_empty() && end.is_none() {
+        return Ok(0);
+    }
+    let (now, at): (Instant, Instant) = (ctx.service().now(), ctx.clock.now());
+    ctx.with_writer(move |writer| {
+        let mut held = standings(writer, PARTS)?;
+        let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
+        let mut draft = Draft::default();
+        let mut all = Look::default();
+        for (part, standing) in &mut held {
+            let mut rows = Vec::new();
+            for (user, look) in &answers {
+                if let Some(things) = look.parts.get(part) {
+                    rows.extend(standing.changes(*part, Scope::User(user), things, seen_at.micros()));
+                }
+            }
+            standing.follow(rows.iter().cloned());
+            draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
+            if let Some(end) = end {
+                let entities = (end == End::All).then_some(standing.len());
+                draft.inventory_reads.push(looked(*part, seen_at, entities));
+            }
+        }
+        for (_, look) in answers {
+            all = all.with(Look { unknown: look.unknown, ..Look::default() });
+        }
+        draft.findings = unknown_fields(writer.state(), &all, seen_at);
+        let changes = changes_in(&draft);
+        let _done = writer.commit(draft, at)?;
+        Ok(changes)
+    })
+    .await
+}

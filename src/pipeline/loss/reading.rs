@@ -1,0 +1,325 @@
+//! What the removal of a computer took with it: the events that nobody had read by then. Pure.
+
+use std::time::Duration;
+
+use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Range, Stream};
+use crate::planted::{self, Bug};
+
+use crate::pipeline::plan::ranges::{missing, union};
+
+/// The subject of a gap of a removed computer that nothing names.
+pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
+
+/// The removal of a computer, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// The computer's id, or [`UNKNOWN_COMPUTER`].
+    pub subject: String,
+    /// When activity says it happened, else when it was noticed.
+    pub at: Instant,
+    /// What was read up to this moment was read with the computer.
+    pub seen_until: Option<Instant>,
+    /// When activity says that the computer was added.
+    pub added_at: Option<Instant>,
+}
+
+/// What was read of a team's connections, and when.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Where the archive begins since when, in the order of time: a first reading, and those that extended it.
+    begins: Vec<(Instant, Instant)>,
+    points: Vec<ReadPoint>,
+    /// Confirmed ranges, and when they were.
+    confirmed: Vec<(Range, Instant)>,
+    /// So long after their time events may appear.
+    lag: Duration,
+    /// Standing findings of removals.
+    recorded: Vec<Finding>,
+}
+
+/// Whether a finding is of connections and tells of what was lost.
+fn tells_of_loss(finding: &Finding) -> bool {
+    finding.stream == Some(Stream::Connections) && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
+}
+
+impl Reading {
+    /// As the last commit left it. `quiet` points are those that no commit holds.
+    pub fn of(state: &TeamState, quiet: &[ReadPoint], lag: Duration) -> Self {
+        let mut reading = Self { lag, ..Self::default() };
+        let held = state.streams.get(&Stream::Connections);
+        reading.points.extend(held.into_iter().flat_map(|held| &held.read_points).chain(quiet));
+        reading.note_findings(state.findings.iter().map(|(_, finding)| finding));
+        let windows = state.windows.iter().filter(|((stream, _), _)| *stream == Stream::Connections);
+        windows.for_each(|(_, window)| reading.note_window(window));
+        reading
+    }
+
+    /// Adds findings that wait for their commit.
+    pub fn note_findings<'f>(&mut self, findings: impl Iterator<Item = &'f Finding>) {
+        for finding in findings {
+            if finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections) {
+                self.begins.extend(finding.from.map(|from| (from, finding.found_at)));
+            } else if tells_of_loss(finding) {
+                self.recorded.push(finding.clone());
+            }
+        }
+    }
+
+    pub fn note_points(&mut self, points: &[ReadPoint]) {
+        self.points.extend(points);
+    }
+
+    pub fn note_window(&mut self, window: &WindowRecord) {
+        let Some(at) = window.confirmed_at.filter(|_| window.stream == Stream::Connections) else { return };
+        let whole = [window.range];
+        let parts = if window.state == WindowState::Provisional { &window.confirmed[..] } else { &whole };
+        self.confirmed.extend(parts.iter().map(|part| (*part, at)));
+    }
+
+    /// The last read point that was taken by `at`.
+    pub fn point_by(&self, at: Option<Instant>) -> Option<ReadPoint> {
+        let taken = self.points.iter().filter(|point| Some(point.at) <= at && at.is_some());
+        taken.copied().max_by_key(|point| point.read_to)
+    }
+
+    /// Where events of a computer that is removed then may be missing, at the earliest.
+    pub fn open_from(&self, seen_until: Instant) -> Option<Instant> {
+        self.point_by(Some(seen_until)).map(|point| point.read_to.minus(self.lag))
+    }
+
+    /// What is recorded of a removal, less what is recorded already.
+    pub fn losses(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
+        let mut losses = if planted::is(Bug::NoRemovalGap) { Vec::new() } else { self.gaps(removal, found_at) };
+        if !planted::is(Bug::RemovedBeforeForgotten) {
+            losses.extend(self.before(removal, found_at));
+        }
+        losses
+    }
+
+    /// The beginning of the archive as it stood then.
+    fn begins_at(&self, at: Instant) -> Option<Instant> {
+        self.begins.iter().filter(|(_, since)| *since <= at).map(|(from, _)| *from).min()
+    }
+
+    /// Whether a reading of connections had begun by then.
+    pub fn has_begun_by(&self, at: Instant) -> bool {
+        self.begins_at(at).is_some()
+    }
+
+    fn gaps(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
+        let recorded = || self.recorded.iter().filter(|known| known.subject == removal.subject);
+        let is_recorded = |known: &Finding| known.from < Some(removal.at) && Some(removal.at) <= known.to;
+        let Some(begins) = self.begins_at(removal.at).filter(|begins| *begins < removal.at) else { return Vec::new() };
+        if recorded().any(|known| known.kind == FindingKind::Gap && is_recorded(known)) {
+            return Vec::new();
+        }
+        let is_first = |point: Option<ReadPoint>| point.is_none_or(|point| point.read_to <= begins);
+        if planted::is(Bug::FirstReadingForgotten) && is_first(self.point_by(removal.seen_until)) {
+            return Vec::new();
+        }
+        let whole = Range { start: begins, end: removal.at };
+        let point = self.point_by(removal.seen_until).filter(|_| !planted::is(Bug::GapFromBeginning));
+        let once = point.map_or(begins, |point| point.read_to);
+        let before_added = removal.added_at.and_then(|at| self.point_by(Some(at))).map(|point| point.read_to);
+        let lag = if planted::is(Bug::NoLateness) { Duration::ZERO } else { self.lag };
+        let surely = before_added.map_or(once.minus(lag), |added| added.max(once.minus(lag))).min(once);
+        let since = point.and_then(|point| self.begins_at(point.at)).unwrap_or(once);
+        let by_then =
+            |(_, at): &&(Range, Instant)| Some(*at) <= removal.seen_until && !planted::is(Bug::GapFromBeginning);
+        let confirmed = self.confirmed.iter().filter(by_then);
+        let confirmed = confirmed.fold(Vec::new(), |all, (range, _)| union(&all, *range));
+        let told = recorded().filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
+        let read = told.fold(union(&confirmed, Range { start: since, end: surely }), |all, range| union(&all, range));
+        let unread = missing(whole, &union(&confirmed, Range { start: since, end: once }));
+        let gaps = missing(whole, &read).into_iter();
+        gaps.map(|gap| finding(FindingKind::Gap, removal, gap, gap_reason(removal, gap, &unread), found_at)).collect()
+    }
+
+    /// What a reading that began after the removal cannot have seen of the computer.
+    fn before(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
+        let mut begins = self.begins.clone();
+        begins.sort_by_key(|(_, since)| *since);
+        let (mut end, mut spans) = (removal.at, Vec::new());
+        for (from, since) in begins {
+            if removal.at < since && from < end {
+                spans = union(&spans, Range { start: from, end });
+            }
+            end = end.min(from);
+        }
+        let is_same = |known: &&Finding| known.kind == FindingKind::RemovedBefore && known.subject == removal.subject;
+        let recorded = self.recorded.iter().filter(is_same);
+        let recorded = recorded.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
+        let recorded = recorded.fold(Vec::new(), |all, range| union(&all, range));
+        let spans = spans.into_iter().flat_map(|span| missing(span, &recorded));
+        let why = format!("{} was removed before this span was first read: its connections are missing", who(removal));
+        spans.map(|span| finding(FindingKind::RemovedBefore, removal, span, why.clone(), found_at)).collect()
+    }
+}
+
+fn who(removal: &Removal) -> &'static str {
+    if removal.subject == UNKNOWN_COMPUTER { "a computer that activity does not name" } else { "the computer" }
+}
+
+/// Says which part of a gap is certain, and which is possible.
+fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
+    let who = who(removal);
+    let lost = format!("{who} was removed, and the service deleted its history");
+    match unread.iter().find(|part| part.overlaps(&gap)).map(|part| part.start.max(gap.start)) {
+        Some(start) if start == gap.start => format!("{lost}: its connections of this time were not read"),
+        Some(start) => format!(
+            "{lost}: its connections from {start} on were not read; earlier ones are missing only if they appeared late"
+        ),
+        None => format!("{lost}: its connections of this time are missing only if they appeared late"),
+    }
+}
+
+fn finding(kind: FindingKind, removal: &Removal, range: Range, reason: String, found_at: Instant) -> Finding {
+    Finding {
+        stream: Some(Stream::Connections),
+        kind,
+        subject: removal.subject.clone(),
+        from: Some(range.start),
+        to: Some(range.end),
+        reason,
+        count: 1,
+        found_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::commit::change::fresh;
+
+    const LAG: Duration = Duration::from_secs(900);
+
+    fn at(seconds: i64) -> Instant {
+        Instant::from_seconds(1_700_006_400 + seconds)
+    }
+
+    fn begins(from: i64, since: i64) -> Finding {
+        Finding {
+            stream: Some(Stream::Connections),
+            kind: FindingKind::ArchiveBegins,
+            subject: String::new(),
+            from: Some(at(from)),
+            to: None,
+            reason: String::new(),
+            count: 1,
+            found_at: at(since),
+        }
+    }
+
+    /// The archive begins a day before its first reading, which began at 0.
+    fn reading(points: &[i64]) -> Reading {
+        let mut reading = Reading { lag: LAG, ..Reading::default() };
+        reading.note_findings([begins(-86_400, 0)].iter());
+        reading.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
+        reading.note_points(
+            &points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }).collect::<Vec<_>>(),
+        );
+        reading
+    }
+
+    fn removal(seconds: i64) -> Removal {
+        let seen_until = Some(at(seconds - 1));
+        Removal { subject: "d".to_owned(), at: at(seconds), seen_until, added_at: None }
+    }
+
+    fn confirmed(range: (i64, i64), ended: i64, state: WindowState) -> WindowRecord {
+        let mut window = fresh(Stream::Connections, Range { start: at(range.0), end: at(range.1) });
+        (window.state, window.confirmed_at) = (state, Some(at(ended)));
+        if state == WindowState::Provisional {
+            window.confirmed = vec![window.range];
+        }
+        window
+    }
+
+    fn spans(found: &[Finding], kind: FindingKind) -> Vec<(i64, i64)> {
+        let seconds = |time: Option<Instant>| time.unwrap().seconds() - at(0).seconds();
+        found.iter().filter(|f| f.kind == kind).map(|f| (seconds(f.from), seconds(f.to))).collect()
+    }
+
+    fn gaps(reading: &Reading, removal: &Removal) -> Vec<(i64, i64)> {
+        let found = reading.losses(removal, at(9_999));
+        assert!(found.iter().all(|finding| finding.kind == FindingKind::Gap), "{found:?}");
+        spans(&found, FindingKind::Gap)
+    }
+
+    #[test]
+    fn a_gap_begins_where_events_could_still_appear() {
+        let reading = reading(&[3_600, 7_200]);
+        let removal = removal(7_800);
+        assert_eq!(gaps(&reading, &removal), [(6_300, 7_800)]);
+        let reason = &reading.losses(&removal, at(9_999))[0].reason;
+        assert!(reason.contains(&format!("from {} on were not read", at(7_200))), "{reason}");
+    }
+
+    /// A computer that was added after the last reading has nothing that could appear from before it.
+    #[test]
+    fn a_gap_begins_no_earlier_than_the_read_point_before_the_computer_was_added() {
+        let reading = reading(&[3_600, 7_000, 7_200]);
+        for (added, expected) in [(7_300, 7_200), (7_100, 7_000), (6_000, 6_300)] {
+            let removal = Removal { added_at: Some(at(added)), ..removal(7_800) };
+            assert_eq!(gaps(&reading, &removal), [(expected, 7_800)], "added at {added}");
+        }
+    }
+
+    #[test]
+    fn a_reading_that_ended_within_the_second_of_the_removal_may_have_missed_the_computer() {
+        let reading = reading(&[3_600, 7_200]);
+        assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
+    }
+
+    #[test]
+    fn in_the_first_reading_the_gap_is_what_was_not_confirmed_by_then() {
+        let mut reading = reading(&[]);
+        assert_eq!(gaps(&reading, &removal(60)), [(-86_400, 60)]);
+        reading.note_window(&confirmed((-86_400, -60_000), 30, WindowState::Settled));
+        reading.note_window(&confirmed((-50_000, -40_000), 31, WindowState::Provisional));
+        reading.note_window(&confirmed((-40_000, -30_000), 61, WindowState::Settled));
+        assert_eq!(gaps(&reading, &removal(60)), [(-60_000, -50_000), (-40_000, 60)]);
+        let reasons = reading.losses(&removal(60), at(9_999));
+        assert!(reasons.iter().all(|gap| gap.reason.ends_with("of this time were not read")), "{reasons:?}");
+    }
+
+    #[test]
+    fn what_is_recorded_is_not_recorded_again() {
+        let mut reading = reading(&[3_600]);
+        let first = reading.losses(&removal(4_000), at(9_999));
+        reading.note_findings(first.iter());
+        assert!(reading.losses(&removal(4_000), at(9_999)).is_empty());
+        assert!(reading.losses(&removal(3_900), at(9_999)).is_empty(), "told later, and dated before it was noticed");
+        assert_eq!(gaps(&reading, &removal(5_000)), [(4_000, 5_000)], "it came back, and was removed again");
+        assert_eq!(gaps(&reading, &Removal { subject: "e".to_owned(), ..removal(4_000) }), [(2_700, 4_000)]);
+    }
+
+    #[test]
+    fn a_removal_before_the_first_reading_is_no_gap() {
+        let mut reading = reading(&[3_600]);
+        let found = reading.losses(&removal(-100), at(9_999));
+        assert_eq!(spans(&found, FindingKind::RemovedBefore), [(-86_400, -100)]);
+        assert_eq!(found.len(), 1);
+        assert!(reading.losses(&removal(-90_000), at(9_999)).is_empty(), "before the archive's beginning");
+        // The archive is extended: of what it gains, all that were removed by then are missing.
+        reading.note_findings(found.iter());
+        reading.note_findings([begins(-100_000, 5_000)].iter());
+        let found = [removal(-100), removal(4_000), removal(-90_000)].map(|r| reading.losses(&r, at(9_999)));
+        let before = found.iter().map(|found| spans(found, FindingKind::RemovedBefore)).collect::<Vec<_>>();
+        assert_eq!(before, [vec![(-100_000, -86_400)], vec![(-100_000, -86_400)], vec![(-100_000, -90_000)]]);
+        assert_eq!(spans(&found[1], FindingKind::Gap), [(2_700, 4_000)]);
+    }
+
+    #[test]
+    fn nothing_is_lost_of_connections_that_are_not_read() {
+        assert!(Reading::default().losses(&removal(60), at(9_999)).is_empty());
+    }
+
+    #[test]
+    fn the_gap_of_a_computer_that_nothing_names_says_so() {
+        let removal = Removal { subject: UNKNOWN_COMPUTER.to_owned(), ..removal(7_800) };
+        let found = reading(&[7_200]).losses(&removal, at(9_999));
+        assert!(found[0].reason.starts_with("a computer that activity does not name was removed"), "{found:?}");
+    }
+}

@@ -1,0 +1,44 @@
+//! How far a stream is read. Pure.
+
+use crate::archive::{ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Stream};
+
+use super::ranges::missing;
+
+/// Up to where everything of a stream was read at least once; `None` before the first reading. `known`: a reading that is
+/// not committed.
+pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
+    let record = state.streams.get(&stream)?;
+    let begins = record.begins?;
+    let points = record.read_points.iter().copied().chain(known);
+    Some(points.map(|point| point.read_to).max().unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
+}
+
+/// The windows that follow one another without a break, the first of them from `begins` on.
+pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> impl Iterator<Item = &WindowRecord> {
+    let windows =
+        state.windows.range((stream, begins)..).map_while(move |((of, _), window)| (*of == stream).then_some(window));
+    windows.scan(begins, |edge, window| {
+        let is_next = window.range.start == *edge;
+        *edge = window.range.end;
+        is_next.then_some(window)
+    })
+}
+
+/// Up to where everything since `begins` is confirmed.
+fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
+    let mut edge = begins;
+    for window in windows_in_a_row(state, stream, begins) {
+        if window.state == WindowState::Provisional {
+            let open = missing(window.range, &window.confirmed);
+            return open.first().map_or(edge, |open| open.start).min(now);
+        }
+        edge = window.range.end;
+    }
+    edge.min(now)
+}
+
+/// The newest moment up to which a stream was read, as of the last commit.
+pub fn read_to(points: &[ReadPoint]) -> Option<Instant> {
+    points.iter().map(|point| point.read_to).max()
+}

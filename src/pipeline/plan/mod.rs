@@ -1,0 +1,12 @@
+//! What there is to read, and how urgent that is. All of it is pure: functions of the archive's state and the service's
+//! clock.
+
+pub mod coverage;
+pub mod density;
+pub mod estimate;
+pub mod range_backoff;
+pub mod ranges;
+pub mod span_planner;
+pub mod stream_plan;
+pub mod urgency;
+pub mod window_index;

@@ -1,0 +1,201 @@
+//! What a stream's next round would read: a pure function of its windows and the service's clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Range, Stream};
+use crate::planted::{self, Bug};
+
+use crate::pipeline::plan::ranges::missing;
+use crate::pipeline::settings::Settings;
+
+/// One stream's windows, by start.
+pub type Windows = BTreeMap<Instant, WindowRecord>;
+
+/// One stream's record and windows.
+pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
+    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+    let windows = windows.take_while(|((of, _), _)| *of == stream);
+    let record = state.streams.get(&stream).cloned().unwrap_or_default();
+    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
+}
+
+/// What there is to do for one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// The start of the first window, as it will stand.
+    pub begins: Option<Instant>,
+    /// Windows whose lag has not passed: their new events are read, provisionally.
+    pub open: Vec<Range>,
+    /// Parts of windows past their lag that are not confirmed yet, oldest first.
+    pub unread: Vec<Range>,
+    /// Settled windows to read again, oldest first.
+    pub rescans: Vec<Range>,
+}
+
+/// The lag in force: the configured one, or the learned one where that is longer.
+pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
+    if planted::is(Bug::NoLag) {
+        return Duration::ZERO;
+    }
+    settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
+}
+
+/// Plans one round of a windowed stream. `first` is where a first reading begins.
+pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
+    let begins = begins(record, first, settings, now);
+    let lag = lag(record, settings);
+    let mut plan = StreamPlan { begins: Some(begins), ..StreamPlan::default() };
+    for window in windows_from(begins, windows, settings, now) {
+        if !settings.selects(window) {
+            continue;
+        }
+        let held = windows.get(&window.start);
+        let state = held.map_or(WindowState::Provisional, |held| held.state);
+        if state != WindowState::Provisional {
+            if is_due(held, window, settings, now) {
+                plan.rescans.push(window);
+            }
+        } else if window.end.plus(lag) <= now {
+            plan.unread.extend(missing(window, held.map_or(&[], |held| &held.confirmed)));
+        } else {
+            plan.open.push(window);
+        }
+    }
+    plan
+}
+
+/// An archive that began in the future would never read anything: it begins at the latest with the window of now.
+fn begins(record: &StreamRecord, first: Instant, settings: &Settings, now: Instant) -> Instant {
+    let latest = settings.grid.window_of(now).start;
+    let first = settings.grid.window_of(first).start.min(latest);
+    match (record.begins, settings.since) {
+        (None, _) => first,
+        (Some(held), Some(_)) => held.min(first),
+        (Some(held), None) => held.min(latest),
+    }
+}
+
+fn is_due(held: Option<&WindowRecord>, window: Range, settings: &Settings, now: Instant) -> bool {
+    let asked = settings.rescan_now && settings.since.is_none_or(|since| window.end > since);
+    let due = held.is_some_and(|held| {
+        held.state == WindowState::Settled && settings.tiers_passed(window.end, now) > held.rescans
+    });
+    asked || (due && !planted::is(Bug::NoRescans))
+}
+
+/// Every window from `begins` to the one that holds `now`: those that the archive knows, and new ones on the grid
+/// between them.
+fn windows_from(begins: Instant, windows: &Windows, settings: &Settings, now: Instant) -> Vec<Range> {
+    let mut all = Vec::new();
+    let mut start = begins;
+    while start <= now {
+        let window = match windows.get(&start) {
+            Some(held) => held.range,
+            None => {
+                let fresh = settings.grid.window_from(start);
+                let next = windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
+                Range::new(start, fresh.end.min(next))
+            }
+        };
+        start = window.end;
+        all.push(window);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::WalkPoint;
+    use crate::model::Stream;
+
+    fn at(text: &str) -> Instant {
+        text.parse().unwrap()
+    }
+
+    fn window(day: u32, state: WindowState, rescans: u32) -> (Instant, WindowRecord) {
+        let range = Settings::default().grid.window_of(at(&format!("2026-11-{day:02}T00:00:00Z")));
+        let record = WindowRecord {
+            stream: Stream::Activity,
+            range,
+            state,
+            reads: 2,
+            requests: 4,
+            events: 0,
+            late: 0,
+            settled_at: None,
+            confirmed_at: None,
+            rescans,
+            confirmed: Vec::new(),
+            unstable: Vec::new(),
+            walk: None::<WalkPoint>,
+        };
+        (range.start, record)
+    }
+
+    fn days(ranges: &[Range]) -> Vec<String> {
+        ranges.iter().map(|range| range.start.day()).collect()
+    }
+
+    #[test]
+    fn a_first_round_reads_from_the_first_window_to_now() {
+        let plan = plan(
+            &StreamRecord::default(),
+            &Windows::new(),
+            at("2026-11-17T05:00:00Z"),
+            &Settings::default(),
+            at("2026-11-20T00:10:00Z"),
+        );
+        assert_eq!(plan.begins, Some(at("2026-11-17T00:00:00Z")));
+        assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
+        assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"], "the nineteenth is within its lag");
+    }
+
+    #[test]
+    fn a_learned_lag_keeps_a_window_open_longer() {
+        let record = StreamRecord { learned_lag_seconds: 7200, ..StreamRecord::default() };
+        let first = at("2026-11-19T00:00:00Z");
+        let plan = plan(&record, &Windows::new(), first, &Settings::default(), at("2026-11-20T01:59:59Z"));
+        assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"]);
+    }
+
+    #[test]
+    fn re_scans_are_due_by_tier_and_a_sealed_window_is_left_alone() {
+        let windows = Windows::from([
+            window(16, WindowState::Sealed, 3),
+            window(17, WindowState::Settled, 2),
+            window(18, WindowState::Settled, 2),
+            window(19, WindowState::Settled, 0),
+        ]);
+        let record = StreamRecord { begins: Some(at("2026-11-16T00:00:00Z")), ..StreamRecord::default() };
+        let now = at("2026-11-21T00:30:00Z");
+        let plan = plan(&record, &windows, now, &Settings::default(), now);
+        assert_eq!(days(&plan.rescans), ["2026-11-17", "2026-11-19"]);
+    }
+
+    #[test]
+    fn since_earlier_than_what_is_held_extends_the_backfill() {
+        let windows = Windows::from([window(19, WindowState::Sealed, 3)]);
+        let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
+        let since = at("2026-11-17T12:00:00Z");
+        let settings = Settings { since: Some(since), ..Settings::default() };
+        let plan = plan(&record, &windows, since, &settings, at("2026-11-20T12:00:00Z"));
+        assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
+    }
+
+    #[test]
+    fn an_archive_never_begins_in_the_future() {
+        let (now, since) = (at("2026-11-20T12:00:00Z"), at("2031-01-01T00:00:00Z"));
+        let settings = Settings { since: Some(since), ..Settings::default() };
+        let first = plan(&StreamRecord::default(), &Windows::new(), since, &settings, now);
+        assert_eq!(
+            (first.begins, days(&first.open)),
+            (Some(at("2026-11-20T00:00:00Z")), vec!["2026-11-20".to_owned()])
+        );
+        let record = StreamRecord { begins: Some(since), ..StreamRecord::default() };
+        let later = plan(&record, &Windows::new(), now, &Settings::default(), now);
+        assert_eq!(later.begins, Some(at("2026-11-20T00:00:00Z")));
+    }
+}

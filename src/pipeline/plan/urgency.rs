@@ -1,0 +1,187 @@
+//! How much time is left until something is lost. Pure.
+
+use std::time::Duration;
+
+use crate::archive::{ReadPoint, TeamState};
+use crate::model::{Instant, Stream};
+
+use crate::pipeline::plan::coverage::reached;
+use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
+
+/// With less left than this a task goes before all others, however much it had.
+const PRESSING: Duration = Duration::from_secs(86_400);
+/// Where nothing is known of when the service forgets, this is assumed for the order of tasks, and not shown.
+pub const HORIZON_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
+/// Billing is not polled more often than this because of its pace.
+pub const BILLING_WITHIN_MIN: Duration = Duration::from_secs(15);
+/// So many entries at least tell a pace.
+const PACE_ENTRIES_MIN: u32 = 3;
+const ENTRIES_SHOWN: u32 = 10;
+
+/// What the archive does not say, because nothing happened that was worth a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The last reading that went well.
+    pub point: Option<ReadPoint>,
+    /// The times of the billing entries shown, newest first.
+    pub entries: Vec<Instant>,
+}
+
+/// When a task's next events would be lost, and how long the service keeps them in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Urgency {
+    /// `None`: nothing was read yet.
+    pub loss_at: Option<Instant>,
+    pub horizon: Duration,
+}
+
+impl Default for Urgency {
+    fn default() -> Self {
+        Self { loss_at: None, horizon: HORIZON_ASSUMED }
+    }
+}
+
+/// The smaller goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Seconds left.
+    Pressing(u64),
+    /// What is left, in millionths of what there was: so that a team with a long span is not put off until it is in
+    /// trouble.
+    Share(u64),
+}
+
+impl Urgency {
+    /// What was never read is worth a look before all that is not pressing.
+    pub fn rank(&self, now: Instant) -> Rank {
+        let Some(loss_at) = self.loss_at else { return Rank::Share(0) };
+        let left = loss_at.since(now);
+        if left <= PRESSING.min(self.horizon / 2) {
+            return Rank::Pressing(left.as_secs());
+        }
+        let share = left.as_nanos().saturating_mul(1_000_000) / self.horizon.as_nanos().max(1);
+        Rank::Share(u64::try_from(share).unwrap_or(u64::MAX))
+    }
+
+    /// The urgency of reading a stream, from what is read of it.
+    pub fn of(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Self {
+        match stream {
+            Stream::Billing => Self::of_billing(state, known),
+            Stream::Connections | Stream::Activity => {
+                let Some(reached) = reached(state, stream, known.point, now) else { return Self::default() };
+                let span = state.streams.get(&stream).and_then(|record| record.plan_span_seconds);
+                let horizon = span.map_or(HORIZON_ASSUMED, Duration::from_secs);
+                Self { loss_at: Some(reached.plus(horizon)), horizon }
+            }
+        }
+    }
+
+    fn of_billing(state: &TeamState, known: &Known) -> Self {
+        let Some(read) = read_to(state, Stream::Billing, known.point) else { return Self::default() };
+        let horizon = time_for_ten(state, known, read).unwrap_or(HORIZON_ASSUMED);
+        Self { loss_at: Some(read.plus(horizon)), horizon }
+    }
+
+    /// The time left, where the service's span, or the pace of billing, is known.
+    pub fn left(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Option<Duration> {
+        let is_known = match stream {
+            Stream::Billing => {
+                let read = read_to(state, stream, known.point);
+                read.and_then(|read| time_for_ten(state, known, read)).is_some()
+            }
+            Stream::Connections | Stream::Activity => {
+                state.streams.get(&stream).is_some_and(|record| record.plan_span_seconds.is_some())
+            }
+        };
+        let urgency = Self::of(state, stream, known, now);
+        urgency.loss_at.filter(|_| is_known).map(|at| at.since(now))
+    }
+}
+
+fn read_to(state: &TeamState, stream: Stream, known: Option<ReadPoint>) -> Option<Instant> {
+    let record = state.streams.get(&stream)?;
+    record.read_points.iter().copied().chain(known).map(|point| point.read_to).max()
+}
+
+/// How long ten billing entries take at the greatest pace that the last ten show, as of `read`.
+fn time_for_ten(state: &TeamState, known: &Known, read: Instant) -> Option<Duration> {
+    if !known.entries.is_empty() {
+        return pace(known.entries.iter().zip(1..).map(|(at, count)| (count, *at)), read);
+    }
+    let windows = state.windows.values().rev().filter(|window| window.stream == Stream::Billing && window.events > 0);
+    let mut held = 0;
+    let counts = windows.map_while(|window| {
+        let before = held;
+        held += window.events;
+        // Of a window only its start and its number of entries is known.
+        (before < u64::from(ENTRIES_SHOWN)).then_some((u32::try_from(held).unwrap_or(u32::MAX), window.range.start))
+    });
+    pace(counts, read)
+}
+
+/// `counts`: so many entries came since then. One or two say nothing of a pace.
+fn pace(counts: impl Iterator<Item = (u32, Instant)>, read: Instant) -> Option<Duration> {
+    let telling = counts.filter(|(count, _)| *count >= PACE_ENTRIES_MIN);
+    telling.map(|(count, since)| read.since(since) / count * ENTRIES_SHOWN).min()
+}
+
+/// Within which time billing must be looked at again: before half of the ten entries can be new.
+pub fn billing_within(state: &TeamState, known: &Known) -> Option<Duration> {
+    let read = read_to(state, Stream::Billing, known.point)?;
+    time_for_ten(state, known, read).map(|ten| (ten / 2).max(BILLING_WITHIN_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn urgency(left: u64, horizon: u64) -> (Urgency, Instant) {
+        let now = Instant::from_seconds(1_800_000_000);
+        let loss_at = Some(now.plus(Duration::from_secs(left)));
+        (Urgency { loss_at, horizon: Duration::from_secs(horizon) }, now)
+    }
+
+    #[test]
+    fn what_presses_goes_first_and_then_what_has_used_up_more_of_its_time() {
+        const DAY: u64 = 86_400;
+        let order = [
+            ("an hour left of a week", 3_600, 7 * DAY),
+            ("half a day left of ninety", DAY / 2, 90 * DAY),
+            ("two days left of a week", 2 * DAY, 7 * DAY),
+            ("half of ninety days", 45 * DAY, 90 * DAY),
+            ("a minute behind, of a week", 7 * DAY - 60, 7 * DAY),
+            ("a minute behind, of ninety days", 90 * DAY - 60, 90 * DAY),
+        ];
+        let ranks: Vec<Rank> =
+            order.iter().map(|(_, left, horizon)| urgency(*left, *horizon)).map(|(u, now)| u.rank(now)).collect();
+        assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+        assert!(Urgency::default().rank(Instant::from_seconds(0)) > ranks[1]);
+        assert!(Urgency::default().rank(Instant::from_seconds(0)) < ranks[2]);
+    }
+
+    #[test]
+    fn a_short_span_presses_only_when_half_of_it_is_gone() {
+        let (just_read, now) = urgency(3_590, 3_600);
+        assert!(matches!(just_read.rank(now), Rank::Share(_)));
+    }
+
+    #[test]
+    fn billing_is_looked_at_before_half_of_its_ten_can_be_new() {
+        let read = Instant::from_seconds(1_800_000_000);
+        let within = |ages: &[u64]| {
+            let mut state = TeamState::genesis("a", crate::model::TeamId::from("t"));
+            let point = ReadPoint { at: read, read_to: read, listed_at: None };
+            let record = crate::archive::StreamRecord { read_points: vec![point], ..Default::default() };
+            state.streams.insert(Stream::Billing, record);
+            let entries = ages.iter().map(|age| read.minus(Duration::from_secs(*age))).collect();
+            billing_within(&state, &Known { point: None, entries }).map(|within| within.as_secs())
+        };
+        const DAY: u64 = 86_400;
+        assert_eq!(within(&[]), None);
+        assert_eq!(within(&[5, 9]), None, "two entries are no pace");
+        assert_eq!(within(&[30 * DAY, 60 * DAY, 90 * DAY]), Some(150 * DAY));
+        let burst: Vec<u64> = (1..=9).map(|n| n * 60).chain([40 * DAY]).collect();
+        assert_eq!(within(&burst), Some(300), "nine in nine minutes: five may be new after five");
+        assert_eq!(within(&[1; 10]), Some(BILLING_WITHIN_MIN.as_secs()));
+    }
+}

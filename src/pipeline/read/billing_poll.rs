@@ -1,0 +1,176 @@
+//! One poll of the billing ledger: ten newest entries, no range, no paging.
+
+use std::time::Duration;
+
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
+use crate::collect::Counted;
+use crate::model::{Instant, Multiset, Range, RawEvent, Stream};
+
+use crate::pipeline::commit::batch::{Batch, is_same_matter};
+use crate::pipeline::commit::change::{StreamChange, WindowChange};
+use crate::pipeline::error::RoundError;
+use crate::pipeline::plan::coverage::read_to;
+use crate::pipeline::plan::stream_plan::{Windows, lag};
+use crate::pipeline::plan::window_index::beside;
+use crate::pipeline::read::billing_snapshot::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered, twins_at_the_end};
+use crate::pipeline::team::context::TeamContext;
+
+/// Polls billing once.
+///
+/// # Errors
+/// When the service does not answer or the archive cannot be written.
+pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
+    let served = ctx.source.billing(&ctx.team).await?;
+    ctx.service().hear(served.at);
+    let now = ctx.service().now();
+    let (record, windows) = ctx.stream_state(Stream::Billing);
+    let events = served.body.events;
+    let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
+    let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
+    let snapshot = remembered(&record.snapshot, &entries);
+    ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
+    let read_to = read_to(&record.read_points).max(ctx.memory.last_point(Stream::Billing).map(|point| point.read_to));
+    let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, events: &events };
+    let begins = record.begins.unwrap_or_else(|| poll.first_window());
+    let hidden = poll.hidden(twins_at_the_end(&record.snapshot, &entries));
+    let change = StreamChange {
+        begins: record.begins.is_none().then_some(begins),
+        snapshot: (snapshot != record.snapshot).then_some(snapshot),
+        ..StreamChange::default()
+    };
+    let point = StreamChange {
+        read_points: vec![ReadPoint { at: now, read_to: now, listed_at: None }],
+        ..StreamChange::default()
+    };
+    ctx.add(|batch| {
+        batch.findings.extend(poll.findings(overlap));
+        batch.findings.extend(hidden);
+        if change != StreamChange::default() {
+            batch.change_stream(Stream::Billing, change);
+            poll.add_events(batch);
+        }
+        poll.windows_from(begins).into_iter().for_each(|change| batch.add_change(change));
+    })
+    .await?;
+    Ok(ctx.note_point(Stream::Billing, point).await?)
+}
+
+struct Poll<'a> {
+    ctx: &'a TeamContext,
+    now: Instant,
+    record: &'a StreamRecord,
+    /// The last look that is known of, committed or not.
+    read_to: Option<Instant>,
+    windows: &'a Windows,
+    /// Newest first, as documented.
+    events: &'a [RawEvent],
+}
+
+impl Poll<'_> {
+    fn oldest(&self) -> Option<Instant> {
+        self.events.iter().filter_map(RawEvent::at).min()
+    }
+
+    fn first_window(&self) -> Instant {
+        let first = self.oldest().map_or(self.now, |oldest| oldest.min(self.now));
+        self.ctx.settings.grid.window_of(first).start
+    }
+
+    fn window_of(&self, at: Instant) -> Range {
+        let before = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
+        let next = self.windows.range(at..).next().map(|(next, _)| *next);
+        beside(self.ctx.settings.grid, before, next, at)
+    }
+
+    fn add_events(&self, batch: &mut Batch) {
+        let mut counts: Multiset<_> = Multiset::default();
+        for event in self.events.iter().rev() {
+            let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
+            let window = event.at().map(|at| self.window_of(at));
+            let event = Counted { event: event.clone(), count };
+            batch.add_events(Stream::Billing, window, vec![event].into());
+        }
+    }
+
+    /// A poll proves every window before it: an entry of theirs is among the ten, or was, or a gap says otherwise.
+    fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
+        let settings = &self.ctx.settings;
+        let mut changes = Vec::new();
+        let mut start = begins;
+        while start < self.now {
+            let fresh = settings.grid.window_from(start);
+            let held = self.windows.get(&start);
+            let window = held.map_or(fresh, |held| held.range);
+            start = window.end;
+            let mut change = WindowChange::new(Stream::Billing, window, self.now);
+            (change.walks, change.requests) = (1, 1);
+            match held.map_or(WindowState::Provisional, |held| held.state) {
+                WindowState::Provisional if window.end.plus(lag(self.record, settings)) <= self.now => {
+                    change.confirmed = Some(window);
+                }
+                WindowState::Settled => {
+                    change.rescanned = true;
+                    change.late_before = held.map_or(0, |held| held.late);
+                    if settings.tiers_passed(window.end, self.now) <= held.map_or(0, |held| held.rescans) {
+                        continue;
+                    }
+                }
+                WindowState::Provisional | WindowState::Sealed => continue,
+            }
+            changes.push(change);
+        }
+        changes
+    }
+
+    fn findings(&self, overlap: Overlap) -> Option<Finding> {
+        let (kind, from, to, reason) = match overlap {
+            Overlap::First if self.events.len() < SNAPSHOT_ENTRIES_MAX => {
+                let why = "the service shows fewer than ten entries: the whole ledger is held";
+                (FindingKind::ArchiveBegins, self.oldest(), None, why)
+            }
+            Overlap::First => {
+                (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows the ten newest entries alone")
+            }
+            Overlap::Overrun => {
+                let from = self.read_to.or(self.record.begins);
+                let to = self.oldest().filter(|oldest| from.is_none_or(|from| from < *oldest)).unwrap_or(self.now);
+                let why = "none of the ten newest entries was known: entries between may have been lost";
+                (FindingKind::Gap, from, Some(to), why)
+            }
+            Overlap::Joined { ambiguous: true, .. } => {
+                let why = "equal entries let the snapshot join the one before in several ways";
+                (FindingKind::AmbiguousOverlap, None, None, why)
+            }
+            Overlap::Joined { .. } | Overlap::Whole => return None,
+        };
+        Some(self.finding(kind, (from, to), reason))
+    }
+
+    /// The gap of equal entries that may stand behind the `twins` last ones shown: at the time that they all have. What
+    /// would have come longer after that than is waited for anywhere is not thought of.
+    fn hidden(&self, twins: usize) -> Option<Finding> {
+        let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
+        let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));
+        let waited = self.ctx.settings.rescan.last().copied().unwrap_or_default();
+        if self.read_to.unwrap_or(self.now) >= self.window_of(from).end.plus(waited) {
+            return None;
+        }
+        let why = "equal entries without ids reach to the end of the answer: more of them may have been lost";
+        let gap = self.finding(FindingKind::Gap, (Some(from), Some(to)), why);
+        let is_told = |state: &TeamState| state.findings.iter().any(|(_, known)| is_same_matter(known, &gap));
+        (!self.ctx.with_state(is_told)).then_some(gap)
+    }
+
+    fn finding(&self, kind: FindingKind, (from, to): (Option<Instant>, Option<Instant>), reason: &str) -> Finding {
+        Finding {
+            stream: Some(Stream::Billing),
+            kind,
+            subject: Stream::Billing.to_string(),
+            from,
+            to,
+            reason: reason.to_owned(),
+            count: 1,
+            found_at: self.now,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Readings of the three streams: what the service answers becomes events of windows, and a proof of what is complete.
+
+pub mod billing_poll;
+mod billing_snapshot;
+mod leaf_stage;
+mod open_windows;
+mod round;
+mod spans;
+pub mod stream;

@@ -1,0 +1,87 @@
+//! Windows whose lag has not passed: their new events, and events that are dated into the future.
+
+use std::time::Duration;
+
+use crate::archive::WalkPoint;
+use crate::collect::{Asked, Lists, PageLimit, TailReader, TailStart};
+use crate::model::{Instant, Range};
+use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
+
+use super::round::{PAD_SECONDS, Round};
+
+/// How far into the future events are looked for.
+const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
+impl Round<'_> {
+    /// The new events of a window whose lag has not passed.
+    pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
+        let asked = Asked { range: window, pad: PAD_SECONDS };
+        let held = self.windows.get(&window.start);
+        let before = held.and_then(|held| held.walk.clone());
+        let start = TailStart::of(before.as_ref().and_then(decode_point), held.map_or(0, |held| held.events));
+        let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
+        while !reader.is_done() {
+            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let Some(chunk) = reader.next().await? else { break };
+            share.hold(chunk.events.len(), true);
+            self.ctx.service().hear(chunk.began_at);
+            self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
+            let walk = chunk.point.map(encode_point).filter(|point| point.offset > 0);
+            if chunk.events.is_empty() && (walk.is_none() || walk == before) {
+                continue;
+            }
+            let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
+            (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
+            let pieces = self.pieces(window, chunk.events).end().await;
+            self.ctx
+                .add_held(share, |batch| {
+                    self.note_anomalies(batch, window, chunk.stats.anomalies);
+                    batch.add_change(change);
+                    self.sort_in(batch, pieces);
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Events that the service dates into the future are archived in their own windows, and drag nothing along. A
+    /// service that does not answer such a question loses nothing: the windows are read when their time comes.
+    pub async fn look_ahead(&self) -> Result<(), RoundError> {
+        let from = self.index.of(self.now).end.min(Instant::LATEST);
+        let asked = Asked { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
+        // A refusal must not be taken for one of the page size.
+        let limit = PageLimit::fixed(self.lists.limit.events());
+        let lists = Lists { limit: &limit, ..self.lists };
+        let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);
+        loop {
+            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            match reader.next().await {
+                Ok(None) => return Ok(()),
+                Ok(Some(chunk)) if chunk.events.is_empty() => {}
+                Ok(Some(chunk)) => {
+                    share.hold(chunk.events.len(), true);
+                    let pieces = self.of_windows(chunk.events);
+                    self.ctx.add_held(share, |batch| self.sort_in(batch, pieces)).await?;
+                }
+                Err(error) => {
+                    tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+fn decode_point(point: &WalkPoint) -> Option<(u64, Vec<[u8; 16]>)> {
+    let anchors = point.anchors.iter().map(|anchor| {
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(anchor, &mut bytes).ok().map(|()| bytes)
+    });
+    Some((point.offset, anchors.collect::<Option<Vec<_>>>()?))
+        .filter(|(offset, anchors)| anchors.len() as u64 <= *offset)
+}
+
+fn encode_point((offset, anchors): (u64, Vec<[u8; 16]>)) -> WalkPoint {
+    WalkPoint { offset, anchors: anchors.iter().map(hex::encode).collect() }
+}

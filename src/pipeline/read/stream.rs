@@ -1,0 +1,131 @@
+//! One round of a windowed stream: the open windows' new events, then what is past its lag, then re-scans.
+
+use std::sync::Arc;
+
+use crate::api::ApiError;
+use crate::archive::{Dataset, Finding, FindingKind, ReadPoint};
+use crate::collect::Lists;
+use crate::model::{DeviceId, Instant, Stream};
+use crate::planted::{self, Bug};
+
+use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
+use crate::pipeline::plan::stream_plan::{lag, plan};
+use crate::pipeline::plan::window_index::WindowIndex;
+use crate::pipeline::read::round::{Purpose, Round};
+use crate::pipeline::team::context::TeamContext;
+
+/// Reads one stream up to now. `first` is where a first reading begins; `now` the service's clock.
+///
+/// # Errors
+/// When the service does not answer or the archive cannot be written; what was read before is committed or waits for
+/// the team's next commit.
+pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
+    let one_list = [None];
+    match read_lists(ctx, stream, first, now, &one_list).await {
+        Err(error @ RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections => {
+            if !may_be_absent(ctx).await? {
+                return Err(error);
+            }
+            let computers = ctx.source.devices(&ctx.team).await?;
+            let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
+            note_deprecated(ctx, stream, lists.len(), now).await?;
+            // What the first attempt began is not begun twice.
+            ctx.commit().await?;
+            read_lists(ctx, stream, first, now, &lists).await
+        }
+        other => other,
+    }
+}
+
+/// Where `history/devices` has answered before, a 404 is a fault: the deprecated history tells the same events in other
+/// words, and each would be archived once more.
+async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
+    ctx.settle().await?;
+    Ok(ctx.with_state(|state| {
+        let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
+        is_known || state.files_of(Dataset::Connections).next().is_none()
+    }))
+}
+
+async fn read_lists(
+    ctx: &TeamContext,
+    stream: Stream,
+    first: Instant,
+    now: Instant,
+    devices: &[Option<DeviceId>],
+) -> Result<(), RoundError> {
+    let (record, windows) = ctx.stream_state(stream);
+    let plan = plan(&record, &windows, first, &ctx.settings, now);
+    let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
+    let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
+    let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
+    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
+    if record.begins != plan.begins {
+        round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
+    }
+    for window in &plan.open {
+        round.tail(*window).await?;
+    }
+    if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) && !planted::is(Bug::FutureUnread) {
+        round.look_ahead().await?;
+    }
+    let grid = ctx.settings.grid;
+    let stride = first_stride(grid, &round.windows);
+    let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
+    round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
+    round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
+    let left = ctx.left.open().iter().filter(|(of, _)| *of == stream).count();
+    if left > 0 {
+        let team = &ctx.team;
+        tracing::warn!(%team, %stream, ranges = left, "the list does not hold still: the rest stays open until another round");
+    }
+    // A read point of the connections stands only beside the look at the computers that follows it.
+    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.left.is_unfinished() {
+        let point = ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None };
+        ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
+    }
+    Ok(())
+}
+
+async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: Instant) -> Result<(), RoundError> {
+    let known = ctx.with_state(|state| state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory));
+    if known {
+        return Ok(());
+    }
+    let finding = Finding {
+        stream: Some(stream),
+        kind: FindingKind::DeprecatedHistory,
+        subject: "history/devices".to_owned(),
+        from: None,
+        to: None,
+        reason: "not found upstream: read computer by computer from the deprecated history".to_owned(),
+        count: lists as u64,
+        found_at: now,
+    };
+    Ok(ctx.add(|batch| batch.findings.push(finding)).await?)
+}
+
+impl Round<'_> {
+    /// Records where the archive begins: what is older was out of reach, or not asked for.
+    async fn begin(&self, begins: Instant, before: Option<Instant>) -> Result<(), RoundError> {
+        let why = "what is older was out of reach of the first reading, or not asked for";
+        let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
+        finding.from = Some(begins);
+        let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
+        let read_points = first.into_iter().collect();
+        let change = StreamChange { begins: Some(begins), read_points, ..StreamChange::default() };
+        let add = |batch: &mut Batch| {
+            batch.change_stream(self.stream, change);
+            batch.findings.push(finding);
+        };
+        self.ctx.add(add).await?;
+        if self.stream == Stream::Connections {
+            // Durable before the first event is read: a computer that is removed from here on leaves a gap, whatever ends this run.
+            self.ctx.commit().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! How many events all teams of a process hold together: read, and not committed.
+//!
+//! A reading reserves its share before it begins. The share goes with the events into the team's batch, and is free again when
+//! their commit has ended. Who finds no room waits in line: first come, first served. A team that waits commits what it holds,
+//! so no team waits for one that waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::pipeline::settings::{HELD_EVENTS_MAX, READ_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
+
+/// Readings at once for which there is room, at least.
+const READINGS_AT_ONCE_MIN: usize = 6;
+
+/// The events that all teams of a process may hold together.
+pub struct Budget {
+    free: Arc<Semaphore>,
+    events_max: usize,
+    /// Readings that wait for room.
+    waiting: AtomicUsize,
+    held: AtomicUsize,
+    most_held: AtomicUsize,
+    /// One team at a time makes the sessions that its backfill left: these take about as much as its events.
+    making: Arc<Semaphore>,
+}
+
+impl Budget {
+    /// Room for so many events; a single reading has room in any case.
+    pub fn new(events_max: usize) -> Arc<Self> {
+        let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        Arc::new(Self {
+            free: Arc::new(Semaphore::new(events_max)),
+            events_max,
+            waiting: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            most_held: AtomicUsize::new(0),
+            making: Arc::new(Semaphore::new(1)),
+        })
+    }
+
+    /// Room for all readings of a team that is alone, for what it holds, and for as much in a commit under way.
+    pub fn of(settings: &Settings) -> Arc<Self> {
+        let readings = READINGS_AT_ONCE_MIN.max(settings.concurrency.saturating_mul(3) / 2);
+        Self::new(readings.saturating_mul(READ_EVENTS_MAX).saturating_add(2 * HELD_EVENTS_MAX))
+    }
+
+    /// The most events that were held at once.
+    pub fn most_held(&self) -> usize {
+        self.most_held.load(Ordering::Relaxed)
+    }
+
+    /// Whether all room is free.
+    pub fn is_free(&self) -> bool {
+        self.free.available_permits() == self.events_max && self.held.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether anybody waits for room.
+    pub fn is_contended(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts who calls among those who wait for room, until the answer is dropped.
+    pub fn waits(&self) -> Waits<'_> {
+        Waits::among(&self.waiting)
+    }
+
+    /// A share of nothing.
+    pub fn nothing(self: &Arc<Self>) -> Share {
+        Share { budget: self.clone(), permit: None, held: 0 }
+    }
+
+    pub fn try_reserve(self: &Arc<Self>, events: usize) -> Option<Share> {
+        let permit = self.free.clone().try_acquire_many_owned(permits(events)).ok()?;
+        Some(Share { budget: self.clone(), permit: Some(permit), held: 0 })
+    }
+
+    pub async fn reserve(self: &Arc<Self>, events: usize) -> Share {
+        let permit = self.free.clone().acquire_many_owned(permits(events)).await;
+        let permit = Some(permit.expect("BUG: the semaphore is never closed"));
+        Share { budget: self.clone(), permit, held: 0 }
+    }
+
+    /// The turn to make sessions, where nobody has it.
+    pub fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
+        self.making.clone().try_acquire_owned().ok()
+    }
+
+    /// The turn to make sessions.
+    pub async fn turn(&self) -> OwnedSemaphorePermit {
+        self.making.clone().acquire_owned().await.expect("BUG: the semaphore is never closed")
+    }
+}
+
+fn permits(events: usize) -> u32 {
+    u32::try_from(events).expect("BUG: a reading brings few events")
+}
+
+/// Room for events; free again when it is dropped.
+pub struct Share {
+    budget: Arc<Budget>,
+    permit: Option<OwnedSemaphorePermit>,
+    /// The events that are there.
+    held: usize,
+}
+
+impl Share {
+    /// So many events are there now. Room beyond them is given back with `is_all`.
+    pub fn hold(&mut self, events: usize, is_all: bool) {
+        // One step: in two, another share would count the old and the new events together.
+        let (held, most) = (&self.budget.held, &self.budget.most_held);
+        if let Some(more) = events.checked_sub(self.held) {
+            most.fetch_max(held.fetch_add(more, Ordering::Relaxed) + more, Ordering::Relaxed);
+        } else {
+            held.fetch_sub(self.held - events, Ordering::Relaxed);
+        }
+        self.held = events;
+        if is_all {
+            drop(self.beyond(events));
+        }
+    }
+
+    /// Takes over the room of another, and what it holds.
+    pub fn join(&mut self, mut other: Self) {
+        self.held += std::mem::take(&mut other.held);
+        self.permit = match (self.permit.take(), other.permit.take()) {
+            (Some(mut own), Some(others)) => {
+                own.merge(others);
+                Some(own)
+            }
+            (own, others) => own.or(others),
+        };
+    }
+
+    /// Splits off what goes with a commit; so many events stay.
+    pub fn leave(&mut self, stay: usize) -> Self {
+        let permit = self.beyond(stay);
+        let held = self.held.saturating_sub(stay);
+        self.held -= held;
+        Self { budget: self.budget.clone(), permit, held }
+    }
+
+    fn beyond(&mut self, events: usize) -> Option<OwnedSemaphorePermit> {
+        let permit = self.permit.as_mut()?;
+        let more = permit.num_permits().saturating_sub(events);
+        permit.split(more)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.held, Ordering::Relaxed);
+    }
+}
+
+/// Counts one who waits, as long as it waits.
+pub struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    pub fn among(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn room_is_given_in_the_order_in_which_it_was_asked_for() {
+        let budget = Budget::new(2 * READ_EVENTS_MAX);
+        let [first, second] = [(); 2].map(|()| budget.try_reserve(READ_EVENTS_MAX).unwrap());
+        let mut third = Box::pin(budget.reserve(READ_EVENTS_MAX));
+        let mut fourth = Box::pin(budget.reserve(1));
+        assert!((&mut third).now_or_never().is_none() && (&mut fourth).now_or_never().is_none());
+        drop(first);
+        assert!((&mut fourth).now_or_never().is_none(), "the third came before");
+        let third = (&mut third).now_or_never().unwrap();
+        drop(second);
+        assert!((&mut fourth).now_or_never().is_some());
+        assert!(budget.try_reserve(READ_EVENTS_MAX + 1).is_none());
+        drop((third, fourth));
+        assert!(budget.try_reserve(2 * READ_EVENTS_MAX).is_some());
+    }
+
+    /// Two steps would add the new events before they take the old ones away, or the other way round.
+    #[test]
+    fn a_share_that_changes_is_counted_in_one_step() {
+        let budget = Budget::new(READ_EVENTS_MAX);
+        let (few, many) = (2_000, 3_000);
+        let mut share = budget.nothing();
+        share.hold(few, false);
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                for _ in 0..20_000 {
+                    share.hold(many, false);
+                    share.hold(few, false);
+                }
+            });
+            while !changing.is_finished() {
+                let held = budget.held.load(Ordering::Relaxed);
+                assert!([few, many].contains(&held), "{held} events are counted");
+            }
+        });
+        assert_eq!(budget.most_held(), many);
+    }
+
+    #[test]
+    fn room_goes_with_the_events_and_comes_back_when_they_are_committed() {
+        let budget = Budget::new(2 * READ_EVENTS_MAX);
+        let held = || budget.held.load(Ordering::Relaxed);
+        let free = || budget.free.available_permits();
+        let mut read = budget.try_reserve(READ_EVENTS_MAX).unwrap();
+        read.hold(1_000, true);
+        assert_eq!((held(), free()), (1_000, 2 * READ_EVENTS_MAX - 1_000), "what a reading did not bring is free");
+        let mut waiting = budget.nothing();
+        waiting.join(read);
+        waiting.hold(1_200, false);
+        assert_eq!((held(), free()), (1_200, 2 * READ_EVENTS_MAX - 1_000), "some came without room");
+        let leaving = waiting.leave(300);
+        assert_eq!(held(), 1_200);
+        drop(leaving);
+        assert_eq!((held(), free()), (300, 2 * READ_EVENTS_MAX - 300));
+        drop(waiting);
+        assert_eq!((held(), free(), budget.most_held()), (0, 2 * READ_EVENTS_MAX, 1_200));
+    }
+}

@@ -1,0 +1,40 @@
+//! What a round leaves for the next one.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::model::{Range, Stream};
+
+/// Noted by the readings of several streams at once.
+#[derive(Debug, Default)]
+pub struct Leftovers(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    open: Vec<(Stream, Range)>,
+    is_unfinished: bool,
+}
+
+impl Leftovers {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A range stays open because it did not hold still.
+    pub fn note_open(&self, stream: Stream, range: Range) {
+        self.held().open.push((stream, range));
+    }
+
+    /// The ranges that stay open, in the order in which they were given up.
+    pub fn open(&self) -> Vec<(Stream, Range)> {
+        self.held().open.clone()
+    }
+
+    /// The round has worked long enough: there is more to do.
+    pub fn note_rest(&self) {
+        self.held().is_unfinished = true;
+    }
+
+    pub fn is_unfinished(&self) -> bool {
+        self.held().is_unfinished
+    }
+}

@@ -1,0 +1,194 @@
+//! What is known of a team beside its archive, as long as the process lives: readings that brought nothing, and so were
+//! not committed, and what need not be asked for again at each of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::archive::ReadPoint;
+use crate::clock::Clock;
+use crate::collect::PageLimit;
+use crate::model::{Instant, Range, Stream};
+
+use crate::pipeline::plan::range_backoff::RangeBackoff;
+use crate::pipeline::plan::urgency::Known;
+use crate::pipeline::team::service_clock::ServiceClock;
+
+/// The team's view is asked for again after so long: the plan's span changes seldom.
+const VIEW_AGE_MAX: Duration = Duration::from_secs(3600);
+/// Events dated into the future are looked for so often.
+const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
+/// Read points of one stream that are remembered: some hours of connections that are read every minute.
+const POINTS_MAX: usize = 256;
+/// The computers are listed so often, while activity tells what becomes of them.
+const LIST_EVERY: Duration = Duration::from_secs(3600);
+/// The team's files are vacuumed so often: each vacuum reads the whole ledger.
+const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
+/// Activity that was read no longer ago than this has told of every removal that matters.
+const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
+
+/// One team's memory. A round of `sync` begins with an empty one; the daemon keeps it from run to run.
+pub struct TeamMemory {
+    pub service: ServiceClock,
+    pub limits: [PageLimit; 3],
+    clock: Arc<dyn Clock>,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    view: Option<View>,
+    points: BTreeMap<Stream, VecDeque<ReadPoint>>,
+    looked_ahead: BTreeMap<Stream, Duration>,
+    billing: Vec<Instant>,
+    listed: Option<Listed>,
+    /// A computer was removed and activity did not tell.
+    is_activity_silent: bool,
+    backoffs: BTreeMap<Stream, RangeBackoff>,
+    vacuumed: Option<Duration>,
+}
+
+#[derive(Clone, Copy)]
+struct View {
+    plan_span: Option<Duration>,
+    /// By both clocks: the one stands still while the machine sleeps, the other may jump.
+    now: Instant,
+    monotonic: Duration,
+}
+
+/// The last list of the computers.
+#[derive(Clone, Copy)]
+struct Listed {
+    /// By the service's clock.
+    at: Instant,
+    monotonic: Duration,
+    /// How many computers the archive knew after it: on the list, and ever.
+    known: (usize, usize),
+}
+
+impl TeamMemory {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            service: ServiceClock::new(clock.clone()),
+            limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
+            clock,
+            held: Mutex::default(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan's span, where the team was asked for it not long ago.
+    pub fn plan_span(&self) -> Option<Option<Duration>> {
+        let view = self.held().view?;
+        let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
+        let is_set_back = self.clock.now() < view.now;
+        (aged <= VIEW_AGE_MAX && !is_set_back).then_some(view.plan_span)
+    }
+
+    pub fn note_view(&self, plan_span: Option<Duration>) {
+        let view = View { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
+        self.held().view = Some(view);
+    }
+
+    /// Remembers a reading that went well, whether it was worth a commit or not.
+    pub fn note_point(&self, stream: Stream, point: ReadPoint) {
+        let mut held = self.held();
+        let points = held.points.entry(stream).or_default();
+        if points.back().is_some_and(|last| point.read_to <= last.read_to) {
+            return;
+        }
+        points.push_back(point);
+        if points.len() > POINTS_MAX {
+            points.pop_front();
+        }
+    }
+
+    /// The remembered read points of a stream, oldest first.
+    pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
+        self.held().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
+    }
+
+    pub fn last_point(&self, stream: Stream) -> Option<ReadPoint> {
+        self.held().points.get(&stream)?.back().copied()
+    }
+
+    /// What the archive does not say of a stream.
+    pub fn known(&self, stream: Stream) -> Known {
+        let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
+        Known { point: self.last_point(stream), entries }
+    }
+
+    /// The times of the billing entries shown, newest first.
+    pub fn note_billing(&self, mut entries: Vec<Instant>) {
+        entries.sort_unstable_by(|a, b| b.cmp(a));
+        self.held().billing = entries;
+    }
+
+    /// When the computers were last listed, where that is as good as a list now: activity is read and tells of every change,
+    /// and the archive knows the same computers as after the list.
+    pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
+        let (held, now) = (self.held(), self.service.now());
+        let listed = held.listed.filter(|listed| listed.known == known && !held.is_activity_silent)?;
+        let activity = held.points.get(&Stream::Activity)?.back()?;
+        let is_fresh = self.clock.monotonic().saturating_sub(listed.monotonic) < LIST_EVERY
+            && now.since(listed.at) < LIST_EVERY
+            && now.since(activity.at) <= ACTIVITY_AGE_MAX;
+        is_fresh.then_some(listed.at)
+    }
+
+    pub fn note_list(&self, at: Instant, known: (usize, usize)) {
+        self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
+    }
+
+    /// A computer was removed and activity did not tell: from now on only lists show removals.
+    pub fn note_untold(&self) {
+        self.held().is_activity_silent = true;
+    }
+
+    /// A range would not hold still: it is left alone for a while.
+    pub fn note_restless(&self, stream: Stream, range: Range) {
+        let now = self.clock.monotonic();
+        self.held().backoffs.entry(stream).or_default().note(range, now);
+    }
+
+    /// A range held still.
+    pub fn note_still(&self, stream: Stream, range: Range) {
+        if let Some(backoff) = self.held().backoffs.get_mut(&stream) {
+            backoff.forget(range);
+        }
+    }
+
+    /// What of `unread` may be read now, and which of `rescans`.
+    pub fn but_restless(&self, stream: Stream, (unread, rescans): (&[Range], &[Range])) -> (Vec<Range>, Vec<Range>) {
+        let now = self.clock.monotonic();
+        match self.held().backoffs.get(&stream) {
+            Some(backoff) => (backoff.but_left_alone(unread, now), backoff.quite_free(rescans, now)),
+            None => (unread.to_vec(), rescans.to_vec()),
+        }
+    }
+
+    /// Whether it is time to look for events that are dated into the future; taken for done.
+    pub fn looks_ahead(&self, stream: Stream) -> bool {
+        let now = self.clock.monotonic();
+        let mut held = self.held();
+        let is_due = held.looked_ahead.get(&stream).is_none_or(|last| now.saturating_sub(*last) >= LOOK_AHEAD_EVERY);
+        if is_due {
+            held.looked_ahead.insert(stream, now);
+        }
+        is_due
+    }
+
+    /// Whether it is time to vacuum the team's files; taken for done.
+    pub fn is_vacuum_due(&self) -> bool {
+        let now = self.clock.monotonic();
+        let mut held = self.held();
+        let is_due = held.vacuumed.is_none_or(|last| now.saturating_sub(last) >= VACUUM_EVERY);
+        if is_due {
+            held.vacuumed = Some(now);
+        }
+        is_due
+    }
+}

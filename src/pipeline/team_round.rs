@@ -1,0 +1,288 @@
+//! One round of one team: the three streams side by side, then what only the whole can tell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{ApiError, EventSource};
+use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
+use crate::model::{Instant, Range, Stream};
+use crate::planted::{self, Bug};
+
+use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::commit::committer::{Committer, Ended};
+use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::inbox::channel;
+use crate::pipeline::error::RoundError;
+use crate::pipeline::look::computers::{ConnectionsRead, note_computers};
+use crate::pipeline::look::inventory::look;
+use crate::pipeline::look::record::LookRound;
+use crate::pipeline::plan::coverage::{reached, read_to};
+use crate::pipeline::read::billing_poll::poll_billing;
+use crate::pipeline::read::stream::read_stream;
+use crate::pipeline::sealing::seal;
+use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
+use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::edges::TeamEdges;
+
+/// Reading that stays this close behind the plan's span in a first backfill is still its beginning, not a loss.
+const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
+/// The subject of such a gap.
+const PLAN_SPAN: &str = "plan_span";
+
+/// The service's clock and the machine's are believed at once where they differ by no more.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
+
+/// What a round of a team came to.
+#[derive(Debug)]
+pub struct TeamRound {
+    /// Where a first reading begins, and what says so.
+    pub first: Instant,
+    /// The archive held nothing of the team before.
+    pub is_first_reading: bool,
+    pub plan_span: Option<Duration>,
+    /// What the team is called, where this round was told.
+    pub name: Option<String>,
+    pub committed: Flushed,
+    /// What could not be done, stream by stream; the rest was.
+    pub failures: Vec<(Option<Stream>, RoundError)>,
+    /// The looks at people and computers.
+    pub looks: LookRound,
+    /// Ranges that did not hold still: they stay open until another round.
+    pub left: Vec<(Stream, Range)>,
+    /// The round has worked long enough, and leaves the rest to the next.
+    pub is_unfinished: bool,
+}
+
+impl TeamRound {
+    /// A round in which nothing was done yet.
+    fn empty(now: Instant) -> Self {
+        let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
+        let (looks, left) = (LookRound::default(), Vec::new());
+        Self {
+            first: now,
+            is_first_reading: false,
+            plan_span,
+            name: None,
+            committed,
+            failures,
+            looks,
+            left,
+            is_unfinished: false,
+        }
+    }
+
+    /// Whether everything asked for was done.
+    pub fn is_done(&self) -> bool {
+        self.failures.is_empty() && self.looks.failures.is_empty()
+    }
+}
+
+/// Reads one team up to now and commits it: readings on one side, the commit stage on the other.
+pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRound {
+    let edges = Arc::new(edges);
+    let (inbox, messages) = channel(edges.team.clone());
+    let ctx = TeamContext::new(edges.clone(), source, inbox);
+    let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
+    remember(&edges, &ended);
+    round.committed = ended.committed;
+    if let Some(error) = ended.error {
+        // Whatever else failed since then failed because the stage had ended.
+        let is_own = |failure: &RoundError| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. }));
+        round.failures.retain(|(_, failure)| is_own(failure));
+        round.failures.push((None, error.into()));
+    }
+    round
+}
+
+/// All that is read of a team in a round. When it has ended, nothing more comes to the commit stage.
+async fn read_all(ctx: TeamContext) -> TeamRound {
+    let mut round = TeamRound::empty(ctx.service().now());
+    let reads_any = !ctx.settings.streams.is_empty();
+    round.is_first_reading = reads_any && ctx.with_state(|state| state.streams.is_empty());
+    if let Err(error) = read(&ctx, &mut round).await {
+        round.failures.push((None, error));
+    }
+    // Keep the events already read, even if another step fails.
+    let mut kept = ctx.commit().await;
+    let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
+    if kept.is_ok() && is_readable {
+        kept = ctx.catch_up().await;
+    }
+    if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
+        kept = vacuum(&ctx).await;
+    }
+    if let Err(error) = kept {
+        round.failures.push((None, error.into()));
+    }
+    (round.left, round.is_unfinished) = (ctx.left.open(), ctx.left.is_unfinished());
+    round
+}
+
+/// Removes files that no ledger line names any more.
+async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
+    let found = edges.with_writer(TeamWriter::vacuum).await?;
+    if !found.expired.is_empty() {
+        let (team, files) = (&edges.team, found.expired.len());
+        tracing::debug!(%team, files, "vacuumed files that no ledger line names any more");
+    }
+    Ok(())
+}
+
+/// What later rounds of this process should know.
+fn remember(edges: &TeamEdges, ended: &Ended) {
+    ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
+    for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
+        let quiet = ended.notes.get(&stream).and_then(|note| note.read_points.last().copied());
+        let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
+        let held = edges.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
+        if let Some(point) = quiet.into_iter().chain(held).max_by_key(|point| point.read_to) {
+            edges.memory.note_point(stream, point);
+        }
+    }
+}
+
+async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
+    ctx.catch_up().await?;
+    round.plan_span = plan_span(ctx, &mut round.name).await?;
+    let now = ctx.service().now();
+    round.first = first_instant(ctx, round.plan_span, now);
+    let mut computers = None;
+    if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
+        // A computer that is removed during the first reading is known by then.
+        note_computers(ctx, now, None, &mut computers).await?;
+    }
+    note_quiet_streams(ctx).await?;
+    let known = ctx.memory.last_point(Stream::Connections);
+    let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, known, now));
+    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
+    if let Some(gap) = &behind {
+        // It goes with whatever this round commits: what is read now comes too late to have been read in time, and a round
+        // that breaks off half-way must not make it look so.
+        ctx.add(|batch| batch.note_finding(gap.clone())).await?;
+    }
+    let first = round.first;
+    let stream = |stream: Stream| async move {
+        if !ctx.settings.reads(stream) {
+            return Ok(());
+        }
+        match stream {
+            Stream::Billing => poll_billing(ctx).await,
+            Stream::Activity | Stream::Connections => read_stream(ctx, stream, first, now).await,
+        }
+    };
+    let (activity, connections, billing) =
+        futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
+    let is_read = ctx.settings.reads(Stream::Connections)
+        && connections.is_ok()
+        && ctx.settings.until.is_none()
+        && !ctx.left.is_unfinished();
+    let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
+    round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
+    if ctx.settings.reads(Stream::Connections) {
+        let read = is_read.then(|| ConnectionsRead {
+            point: ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None },
+            plan_span: round.plan_span,
+        });
+        if let Some(gap) = behind.filter(|_| is_read) {
+            ctx.add(|batch| batch.promote_finding(gap)).await?;
+        }
+        note_computers(ctx, now, read, &mut computers).await?;
+    }
+    ctx.commit().await?;
+    ctx.catch_up().await?;
+    seal(ctx).await?;
+    round.looks = look(ctx, computers).await;
+    Ok(())
+}
+
+/// Whether a reading of connections has begun.
+fn has_begun(state: &TeamState) -> bool {
+    state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
+}
+
+/// The plan's span, and the team's name with it: asked for, unless this process knows it from not long ago.
+async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Option<Duration>, ApiError> {
+    if let Some(known) = ctx.memory.plan_span() {
+        return Ok(known);
+    }
+    ctx.service().forget();
+    let view = ctx.source.team(&ctx.team).await?;
+    hear(ctx, view.at).await?;
+    ctx.memory.note_view(view.body.plan_span);
+    name.clone_from(&view.body.name);
+    if let Some(name) = name {
+        ctx.progress.named(&ctx.team, name);
+    }
+    Ok(view.body.plan_span)
+}
+
+/// Quiet readings of the streams that this round does not read go with its commit, if there is one.
+async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
+    for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
+        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(&held.read_points)));
+        let quiet = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
+        if let Some(point) = quiet {
+            let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
+            ctx.add(|batch| batch.note_stream(stream, change)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Hears the first date of a round. Where it lies far from the machine's clock, one of the two is wrong: other answers
+/// decide, before anything rests on it.
+async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
+    ctx.service().hear(date);
+    let ours = ctx.clock.now();
+    if date.is_some_and(|date| date.since(ours).max(ours.since(date)) > CLOCKS_APART_MAX) {
+        for _ in 0..2 {
+            ctx.service().hear(ctx.source.team(&ctx.team).await?.at);
+        }
+    }
+    Ok(())
+}
+
+/// `--since`, else the plan's span where the team shows it, else 30 days.
+fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Instant {
+    let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
+    ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
+}
+
+/// Whether this round reads connections beyond the beginning of `gap`.
+fn is_read_past(ctx: &TeamContext, gap: &Finding) -> bool {
+    ctx.settings.reads(Stream::Connections) && ctx.settings.until.is_none_or(|until| gap.from < Some(until))
+}
+
+/// A gap where reading has fallen behind the span that the plan shows.
+fn fallen_behind(
+    state: &TeamState,
+    plan_span: Option<Duration>,
+    known: Option<ReadPoint>,
+    now: Instant,
+) -> Option<Finding> {
+    let horizon = now.minus(plan_span?);
+    let record = state.streams.get(&Stream::Connections)?;
+    let first = record.read_points.first()?;
+    let reached = reached(state, Stream::Connections, known, now)?;
+    let (from, slack) = if record.read_points.len() == 1 {
+        // What was out of reach when the first reading began is not lost: the archive begins later.
+        (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
+    } else {
+        (reached, Duration::ZERO)
+    };
+    // What is said already is not said again.
+    let told = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
+    let told = told.filter_map(|gap| gap.to).max();
+    let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));
+    let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
+    is_behind.then(|| Finding {
+        stream: Some(Stream::Connections),
+        kind: FindingKind::Gap,
+        subject: PLAN_SPAN.to_owned(),
+        from: Some(from),
+        to: Some(horizon),
+        reason: "not read before the plan's span had passed: the service may show it no longer".to_owned(),
+        count: 1,
+        found_at: now,
+    })
+}

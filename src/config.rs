@@ -1,5 +1,6 @@
 //! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
 
+mod cache;
 mod cron;
 mod daemon;
 mod file;
@@ -14,7 +15,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::{Shard, TeamId};
+use crate::model::{Location, Shard, TeamId};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -23,6 +24,7 @@ pub use file::{Inventory, Partition, Signing};
 pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::{open_to_others, readable_by_others};
 
+pub use cache::CacheSettings;
 use file::File;
 
 /// The file that is read when none is named, if it is there.
@@ -95,11 +97,13 @@ pub struct Windows {
 pub struct Config {
     /// The file that was read, if one was.
     pub file: Option<PathBuf>,
-    pub archive: PathBuf,
+    pub archive: Location,
     /// Whether the group may read what is written.
     pub group_readable: bool,
     /// For how long `vacuum` leaves alone what no ledger line names any more.
     pub grace: Duration,
+    /// Where files of a bucket are kept for the SQL engine.
+    pub cache: CacheSettings,
     /// A folder of the user's own reports.
     pub queries: Option<PathBuf>,
     base_url: Option<Url>,
@@ -159,14 +163,15 @@ impl Config {
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let mut warnings = Vec::new();
         let archive = match overrides.archive {
-            Some(archive) => archive,
+            Some(archive) => check_archive("--archive", &archive)?,
             None => {
                 let text = file.archive.as_deref().unwrap_or(DEFAULT_ARCHIVE);
-                check_archive(&place("archive"), Path::new(text))?;
-                directory.join(text)
+                match check_archive(&place("archive"), Path::new(text))? {
+                    Location::Local(path) => Location::Local(directory.join(path)),
+                    bucket @ Location::Bucket(_) => bucket,
+                }
             }
         };
-        check_archive("--archive", &archive)?;
         let base_url = match (overrides.base_url, &file.api.base_url) {
             (Some(text), _) => Some(check_base_url("--base-url", &text, &mut warnings)?),
             (None, Some(text)) => Some(check_base_url(&place("api.base_url"), text, &mut warnings)?),
@@ -183,6 +188,7 @@ impl Config {
         Ok(Self {
             archive,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
+            cache: CacheSettings::of_file(&file.cache, &directory, &place)?,
             grace: check_span(&place("store.grace"), &file.store.grace, GRACE_MIN, GRACE_MAX)?,
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
@@ -222,29 +228,22 @@ impl Config {
     }
 }
 
-fn check_archive(place: &str, archive: &Path) -> Result<(), ConfigError> {
-    let text = archive.to_string_lossy();
-    if text.is_empty() {
+fn check_archive(place: &str, archive: &Path) -> Result<Location, ConfigError> {
+    if archive.as_os_str().is_empty() {
         return Err(ConfigError::invalid(place, "the path is empty"));
     }
-    if text.contains("://") {
-        return Err(ConfigError::invalid(
-            place,
-            format!("{text}: this version keeps archives in local directories only"),
-        ));
-    }
-    Ok(())
+    Location::of_path(archive).map_err(|error| ConfigError::invalid(place, error.to_string()))
 }
 
 /// A key beside the data would vouch for nothing: whoever can write the one can write the other.
 fn check_signing(
     signing: Signing,
     directory: &Path,
-    archive: &Path,
+    archive: &Location,
     place: &impl Fn(&str) -> String,
 ) -> Result<Signing, ConfigError> {
     let key_file = |key: &str, path: Option<PathBuf>| match path.map(|path| directory.join(path)) {
-        Some(path) if is_inside(&path, archive) => {
+        Some(path) if is_inside_archive(&path, archive) => {
             let message = format!("{} lies inside the archive: keep the key elsewhere", path.display());
             Err(ConfigError::invalid(place(key), message))
         }
@@ -257,8 +256,13 @@ fn check_signing(
     })
 }
 
+/// Whether `path` lies inside an archive on this machine.
+pub fn is_inside_archive(path: &Path, archive: &Location) -> bool {
+    archive.directory().is_some_and(|directory| is_inside(path, directory))
+}
+
 /// Whether `path` lies under `directory`, as far as their names tell and, where they are there, their true places.
-pub fn is_inside(path: &Path, directory: &Path) -> bool {
+fn is_inside(path: &Path, directory: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let true_place = |path: &Path| {
         let path = absolute(path);

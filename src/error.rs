@@ -1,7 +1,6 @@
 //! The error families, and the exit codes that they become: the one place where that is decided.
 
 use std::error::Error as StdError;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use thiserror::Error;
@@ -59,8 +58,8 @@ pub enum Error {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// As [`Error::Archive`]; `source` names places inside the archive alone.
-    #[error("the archive at {}: {source}", root.display())]
-    ArchiveAt { root: PathBuf, source: ArchiveError },
+    #[error("the archive at {location}: {source}")]
+    ArchiveAt { location: String, source: ArchiveError },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     #[error(transparent)]

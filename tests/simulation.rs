@@ -127,7 +127,7 @@ fn the_same_seed_twice_gives_the_same_archive_byte_for_byte() {
 fn readers_go_on_from_snapshots_and_pass_over_those_that_do_not_fit() {
     let mut met = Coverage::default();
     for seed in [0, 1, 2] {
-        match run_with(seed, 12, false, Some(&[Fault::PowerLoss])) {
+        match run_with(seed, 12, false, Some(&[Fault::PowerLoss, Fault::BitFlip])) {
             Ok(outcome) => met.add(&outcome.coverage),
             Err(broken) => panic!("seed {seed}: {:#?}", broken.laws),
         }

@@ -6,6 +6,7 @@
 mod awkward;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use awkward::laws::{archived, files_agree, findings};
@@ -55,7 +56,8 @@ fn days() -> BTreeMap<String, usize> {
 /// The days of the files that are not sealed.
 fn unsealed(program: &Program, dataset: &str) -> Vec<String> {
     let sealed = program::sealed_files(&program.archive(), dataset);
-    let mut files = program::files_below(&program.archive().join("tables").join(dataset));
+    let live = program.run(&["files", dataset]).ended(0).stdout;
+    let mut files: Vec<PathBuf> = live.lines().map(PathBuf::from).collect();
     files.retain(|path| !sealed.contains(path));
     files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()[..8].to_owned()).collect()
 }
@@ -94,10 +96,9 @@ fn what_comes_late_stands_beside_its_day() {
     months(&mut service.world());
     program.configure(BY_DAY);
     program.sync(&SINCE).ended(0);
-    let of_events = |path: &std::path::PathBuf| !path.to_string_lossy().contains("/sessions/");
+    let of_events = |path: &PathBuf| !path.to_string_lossy().contains("/sessions/");
     let before: Vec<_> = program::sealed_files(&program.archive(), "").into_iter().filter(of_events).collect();
-    let bytes =
-        |paths: &[std::path::PathBuf]| paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
+    let bytes = |paths: &[PathBuf]| paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     let content = bytes(&before);
     // Into a sealed month, a sealed day of this month, and a sealed day that was empty; and an edit.
     for day in [4, 46, 47] {
@@ -135,7 +136,7 @@ fn the_setting_may_change_at_any_time() {
         println!("{scenario}");
         let (service, program) = scene();
         months(&mut service.world());
-        let mut held: Vec<std::path::PathBuf> = Vec::new();
+        let mut held: Vec<PathBuf> = Vec::new();
         for (text, hours) in settings.into_iter().zip([84, 15 * 24, DECEMBER]) {
             program.configure(text);
             for n in 0..6 {

@@ -29,7 +29,7 @@ use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
-use super::{Archive, ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
+use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
 /// A commit whose files are older begins anew, so that `vacuum` never takes a file of a commit under way.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
@@ -73,14 +73,20 @@ pub struct TeamWriter {
     _guard: Box<dyn Guard>,
 }
 
+/// What a writer is given by its archive.
+pub(super) struct Opening<'a> {
+    pub store: Arc<dyn Store>,
+    pub archive_id: &'a str,
+    pub signer: SignerInForce,
+    pub snapshot_lines: u64,
+    pub grace: Duration,
+    pub random: Random,
+}
+
 impl TeamWriter {
-    pub(super) fn open(
-        archive: &Archive,
-        team: &TeamId,
-        signer: SignerInForce,
-        snapshot_lines: u64,
-    ) -> Result<Self, ArchiveError> {
-        let (key, store, archive_id) = (TeamKey::of(team), Arc::clone(archive.store()), archive.id());
+    pub(super) fn open(team: &TeamId, opening: Opening<'_>) -> Result<Self, ArchiveError> {
+        let Opening { store, archive_id, signer, snapshot_lines, grace, random } = opening;
+        let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
@@ -105,8 +111,8 @@ impl TeamWriter {
             lookup: Lookup::default(),
             snapshot,
             snapshot_lines,
-            grace: archive.grace(),
-            random: archive.random().clone(),
+            grace,
+            random,
             is_poisoned: false,
             _guard: guard,
         })

@@ -27,6 +27,12 @@ pub enum ArchiveError {
     ManifestMissing { found: String },
     #[error("archive.json: {reason}")]
     Manifest { reason: String },
+    #[error("holds archive {found}, and archive {expected} is to be copied there: give another place")]
+    OtherArchive { found: String, expected: String },
+    #[error(
+        "team {team}: the ledger that is there up to line {seq} is no beginning of the one to be copied: give another place"
+    )]
+    OtherHistory { team: TeamId, seq: LedgerSeq },
     /// A ledger line does not check. Lines count from 1 within their file.
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },

@@ -83,11 +83,14 @@
 //!   no row goes, and a sealed month or day holds no file but sealed ones.
 
 mod root;
+mod cache;
 mod commit;
+mod copy;
 mod dataset;
 mod draft;
 mod error;
 mod gathered;
+mod grace;
 mod heads;
 mod ledger;
 mod lines;
@@ -114,10 +117,13 @@ mod text_lines;
 mod vacuum;
 mod verify;
 
+pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, Loan};
 pub use commit::{Committed, Recovery, TeamWriter};
+pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
+pub use grace::{GRACE_DEFAULT, GRACE_MIN};
 pub use heads::{HeadLine, Signer};
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
@@ -135,12 +141,12 @@ pub use seals::SealUnit;
 pub use sessions::{HeldSession, LentSessions, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
-    Blob, BucketLocation, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, Location, LocationError,
-    MemoryStore, ObjectStore, Proof, Scheme, Store, StoreError, Tail, prove,
+    Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
+    StoreError, Tail, open_store, prove_store,
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_name::team_name;
-pub use vacuum::{GRACE_DEFAULT, GRACE_MIN, Leftover, Leftovers};
+pub use vacuum::{Leftover, Leftovers};
 
 pub use verify::{
     Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

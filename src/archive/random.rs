@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Nonce {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let digits = Some(text.as_ref()).filter(|text| text.len() == DIGITS && text.bytes().all(is_digit));
-        let nonce = digits.and_then(|digits| u64::from_str_radix(digits, DIGITS as u32).ok()).map(Nonce);
+        let nonce = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Nonce);
         nonce.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not {DIGITS} hexadecimal digits")))
     }
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::TeamId;
 
+use super::commit::Opening;
+use super::grace::GRACE_DEFAULT;
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
@@ -18,7 +20,6 @@ use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
-use super::vacuum::GRACE_DEFAULT;
 use super::{ArchiveError, Signer, TeamWriter};
 
 /// The version of the format of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
@@ -93,9 +94,13 @@ impl Archive {
             (None, None) => Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() },
         };
         // Whoever wrote it may have died before it was durable, and the first commit rests on it.
-        write_manifest(store.as_ref(), &manifest)?;
+        let written = write_manifest(store.as_ref(), &manifest);
         drop(guard);
-        Ok(Self::of(store, manifest))
+        match written {
+            // In a bucket, where no lock keeps out other processes: one of them was first.
+            Err(ArchiveError::Store(StoreError::Conflict { .. })) => Self::open(store),
+            written => written.map(|()| Self::of(store, manifest)),
+        }
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
@@ -129,10 +134,6 @@ impl Archive {
     #[must_use]
     pub fn drawing(self, source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         Self { random: Random::new(source), ..self }
-    }
-
-    pub(super) fn random(&self) -> &Random {
-        &self.random
     }
 
     /// Writers of this archive sign the heads of what they commit.
@@ -209,7 +210,15 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(self, team, self.signer.clone(), self.snapshot_lines)
+        let opening = Opening {
+            store: Arc::clone(&self.store),
+            archive_id: &self.id,
+            signer: self.signer.clone(),
+            snapshot_lines: self.snapshot_lines,
+            grace: self.grace,
+            random: self.random.clone(),
+        };
+        TeamWriter::open(team, opening)
     }
 }
 

@@ -9,17 +9,13 @@ use std::time::Duration;
 use crate::model::{Instant, TeamId};
 use crate::planted::{self, Bug};
 
+use super::grace::{GRACE_MIN, Grace};
 use super::ledger::Line;
 use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, table_of};
 use super::replay::{ledger_days, replay};
 use super::store::{Listed, Store};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, TeamWriter};
-
-/// The shortest grace. A commit begins anew after an hour, so that an hour more covers clocks and slow answers.
-pub const GRACE_MIN: Duration = Duration::from_secs(2 * 3_600);
-/// The grace of an archive on a local disk, unless the configuration says otherwise.
-pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 
 /// A file that no line names now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,24 +31,6 @@ pub struct Leftovers {
     pub expired: Vec<Leftover>,
     /// Younger: somebody may still read or name these.
     pub kept: Vec<Leftover>,
-}
-
-/// Which removals are so recent that readers may still need the removed files.
-#[derive(Debug, Clone, Copy)]
-pub struct Grace {
-    /// What was written or removed after this is kept.
-    edge: Instant,
-}
-
-impl Grace {
-    /// The grace as it ends now.
-    pub fn ending(now: Instant, grace: Duration) -> Self {
-        Self { edge: now.minus(grace) }
-    }
-
-    pub fn covers(self, at: Instant) -> bool {
-        at >= self.edge
-    }
 }
 
 impl Archive {

@@ -9,7 +9,7 @@ use reqwest::Client;
 use url::Url;
 
 use crate::archive::{Head, SecretKey, Signer, TeamKey};
-use crate::config::{Config, is_inside};
+use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
 use crate::report::printable;
 
@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     if let Some(path) = &args.keygen {
         return keygen(&config, path, args.name.as_deref());
     }
-    if let Some(path) = args.output.as_deref().filter(|path| is_inside(path, &config.archive)) {
+    if let Some(path) = args.output.as_deref().filter(|path| is_inside_archive(path, &config.archive)) {
         return Err(inside(path, "a head"));
     }
     let address = args.post.as_deref().map(check_address).transpose()?;
@@ -72,7 +72,7 @@ fn inside(path: &Path, what: &str) -> Error {
 }
 
 fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Error> {
-    if is_inside(path, &config.archive) {
+    if is_inside_archive(path, &config.archive) {
         return Err(inside(path, "a key"));
     }
     let key = SecretKey::generate(name).map_err(|e| Error::Usage(format!("--name: {e}")))?;

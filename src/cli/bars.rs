@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::archive::FetchProgress;
 use crate::model::{Range, Stream, TeamId};
 use crate::pipeline::{Progress, Quiet};
 use crate::report::{clean_name, printable};
@@ -31,6 +32,21 @@ pub fn for_stderr() -> Arc<dyn Progress> {
     } else {
         Arc::new(Bars { all, bars: Mutex::default(), names: Mutex::default() })
     }
+}
+
+/// A bar for files that are fetched from a bucket, on a terminal.
+pub fn fetching() -> FetchProgress {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("fetching [{bar:30}] {bytes} of {total_bytes}  {eta} left");
+    bar.set_style(style.expect("BUG: the template is well-formed").progress_chars("=> "));
+    Arc::new(move |fetched, needed| {
+        bar.set_length(needed);
+        bar.inc(fetched);
+        if bar.position() >= needed {
+            bar.finish_and_clear();
+            bar.reset();
+        }
+    })
 }
 
 impl Bars {

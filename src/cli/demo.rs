@@ -1,12 +1,14 @@
 //! `annals demo`: the whole thing on the embedded sandbox, in one process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
 use crate::api::{HttpOptions, TokenSource};
-use crate::archive::{GRACE_DEFAULT, LocalStore, VerifyOptions};
+use crate::archive::{GRACE_DEFAULT, LocalStore, Store, VerifyOptions};
 use crate::error::{Error, Exit};
+use crate::model::Location;
 use crate::pipeline::{FleetRound, InventorySettings, Looks, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
@@ -53,7 +55,10 @@ const QUESTIONS: [(&str, &str); 3] = [
 pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     let global = Global { archive: Some(place(global)), ..global.clone() };
     let config = global.load()?;
-    let root = look::root(&config)?;
+    let location = look::location(&config)?;
+    let Some(root) = location.directory().map(Path::to_owned) else {
+        return Err(Error::Usage(format!("{location}: the demo makes its archive in a directory")));
+    };
     let sandbox = start(args.seed).await?;
     output::say(&format!("a sandbox of two teams answers at {}", sandbox.base_url));
     let first = round(&sandbox, &root).await?;
@@ -66,7 +71,8 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         output::print(format!("\n{question}\n").as_bytes())?;
         look::answer(&config, sql, &OutputArgs { format: None, output: None })?;
     }
-    let report = crate::archive::verify(&LocalStore::new(&root), &VerifyOptions::default())?;
+    let store: Arc<dyn Store> = Arc::new(LocalStore::new(&root));
+    let report = crate::archive::verify(store.as_ref(), &VerifyOptions::default())?;
     let word = output::shell_word(&root);
     output::print(
         format!(
@@ -77,7 +83,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
              \x20 annals --archive {word} report list\n\
              \x20 annals --archive {word} status\n\
              \x20 annals sandbox        a service to rehearse `annals sync` against\n",
-            verify::text(&root.display().to_string(), &report, &verify::names(&root))
+            verify::text(&location.to_string(), &report, &verify::names(store))
         )
         .as_bytes(),
     )?;
@@ -97,7 +103,8 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let clock = reading::clock();
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
-    let archive = reading::archive(root, GRACE_DEFAULT, &clock)?;
+    let archive =
+        reading::archive(Arc::new(LocalStore::new(root)), &Location::Local(root.to_owned()), GRACE_DEFAULT, &clock)?;
     let source = reading::source(options, &clock)?;
     let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };

@@ -8,10 +8,10 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
 use crate::api::TokenSource;
-use crate::archive::{Archive, ArchiveError, LocalStore};
+use crate::archive::{Archive, ArchiveError, prove_store};
 use crate::config::{Config, readable_by_others};
 use crate::error::{Error, Exit};
-use crate::model::Instant;
+use crate::model::{BucketLocation, Instant, Location};
 use crate::report::ReportError;
 
 use super::modes::Wider;
@@ -61,10 +61,18 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let mut checks = vec![configuration(&config)];
     checks.extend(block_on(async { Ok(service(&config).await) })?);
-    let root = look::root(&config)?;
-    checks.push(disk(&root));
-    checks.push(archive(&root));
-    checks.push(modes(&config, &root));
+    let location = look::location(&config)?;
+    match &location {
+        Location::Local(root) => {
+            checks.push(disk(root));
+            checks.push(archive(&config, &location));
+            checks.push(modes(&config, root));
+        }
+        Location::Bucket(place) => {
+            checks.push(bucket(place));
+            checks.push(archive(&config, &location));
+        }
+    }
     print(&checks, &args.output)?;
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     Ok(if failed { Exit::Fault } else { Exit::Done })
@@ -154,11 +162,23 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-fn archive(root: &Path) -> Check {
-    match look_at(root) {
+/// Whether the bucket does what an archive rests on: it is tried.
+fn bucket(place: &BucketLocation) -> Check {
+    let clock = reading::clock();
+    match prove_store(place, clock.random(), clock.now()) {
+        Ok(proof) if proof.are_clocks_apart() => check("store", Health::Warning, format!("{place}: {proof}")),
+        Ok(proof) => check("store", Health::Ok, format!("{place}: {proof}")),
+        Err(error) => check("store", Health::Failed, error.to_string()),
+    }
+}
+
+fn archive(config: &Config, location: &Location) -> Check {
+    match look_at(config, location) {
         Ok(detail) => check("archive", Health::Ok, detail),
-        Err(ArchiveError::NotAnArchive) => check("archive", Health::Ok, format!("{}: none yet", root.display())),
-        Err(error) => check("archive", Health::Failed, error.to_string()),
+        Err(Error::Archive(ArchiveError::NotAnArchive)) => {
+            check("archive", Health::Ok, format!("{location}: none yet"))
+        }
+        Err(error) => check("archive", Health::Failed, error.render(false)),
     }
 }
 
@@ -181,14 +201,14 @@ fn modes(config: &Config, root: &Path) -> Check {
     }
 }
 
-fn look_at(root: &Path) -> Result<String, ArchiveError> {
-    let archive = Archive::open(Arc::new(LocalStore::new(root)))?;
+fn look_at(config: &Config, location: &Location) -> Result<String, Error> {
+    let archive = Archive::open(look::store(config)?)?;
     let teams = archive.teams()?;
     let mut commits = 0;
     for team in &teams {
         commits += archive.read(team)?.state().seq.0;
     }
-    Ok(format!("{}: {} teams, {commits} commits, every ledger checks", root.display(), teams.len()))
+    Ok(format!("{location}: {} teams, {commits} commits, every ledger checks", teams.len()))
 }
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {

@@ -1,27 +1,43 @@
 //! One consistent look at the archive, for verbs that ask.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::archive::{Archive, ArchiveError, LocalStore};
+use crate::archive::{Archive, ArchiveError, Cache, Store, open_store};
 use crate::config::Config;
 use crate::error::Error;
-use crate::model::TeamId;
-use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, ViewData, sink_for};
+use crate::model::{Location, TeamId};
+use crate::report::{Engine, Flow, Format, Named, Place, ReportError, Sink, ViewData, sink_for};
 
 use super::output::OutputArgs;
-use super::{limits, signals};
+use super::{bars, limits, signals};
 
-/// The archive's directory, absolute.
+/// Where the archive is; a directory is absolute.
 ///
 /// # Errors
 /// When the working directory is gone.
-pub fn root(config: &Config) -> Result<PathBuf, Error> {
-    std::path::absolute(&config.archive)
-        .map_err(|source| Error::io(format!("cannot find {}", config.archive.display()), source))
+pub fn location(config: &Config) -> Result<Location, Error> {
+    absolute(&config.archive)
+}
+
+/// The same place; a directory is absolute.
+///
+/// # Errors
+/// When the working directory is gone.
+pub fn absolute(location: &Location) -> Result<Location, Error> {
+    let Location::Local(path) = location else { return Ok(location.clone()) };
+    let path = std::path::absolute(path).map_err(|source| Error::io(format!("cannot find {location}"), source))?;
+    Ok(Location::Local(path))
+}
+
+/// The store where the archive is.
+///
+/// # Errors
+/// When the working directory is gone, or what the environment says of a bucket cannot be used.
+pub fn store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    Ok(open_store(&location(config)?).map_err(ArchiveError::from)?)
 }
 
 /// The archive that is there.
@@ -29,11 +45,10 @@ pub fn root(config: &Config) -> Result<PathBuf, Error> {
 /// # Errors
 /// When there is none, or this program does not know its format.
 pub fn open(config: &Config) -> Result<Archive, Error> {
-    let root = root(config)?;
-    match Archive::open(Arc::new(LocalStore::new(&root))) {
+    match Archive::open(store(config)?) {
         Err(ArchiveError::NotAnArchive) => Err(Error::Usage(format!(
             "{}: no archive is here: `annals sync` makes one, and --archive names another place",
-            root.display()
+            location(config)?
         ))),
         other => Ok(other?.keeping(config.grace)),
     }
@@ -44,7 +59,7 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
 /// # Errors
 /// When this program does not know its format.
 pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
-    match Archive::open(Arc::new(LocalStore::new(root(config)?))) {
+    match Archive::open(store(config)?) {
         Err(ArchiveError::NotAnArchive) => Ok(None),
         other => Ok(Some(other?)),
     }
@@ -74,13 +89,27 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
     look(config, true, &|_| true)
 }
 
+/// The archive at its place, for looks at it.
+///
+/// # Errors
+/// When the engine could not read files there.
+pub fn place(config: &Config, archive: Archive) -> Result<Place, Error> {
+    let cache = cache(config).telling(bars::fetching());
+    Ok(Place::new(archive, location(config)?, cache)?)
+}
+
+/// The cache of files of buckets, as configured.
+pub fn cache(config: &Config) -> Cache {
+    Cache::new(&config.cache.directory, config.cache.bytes)
+}
+
 fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
-    let (archive, root) = (open(config)?, root(config)?);
-    let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
-    let place = utf8(&root)?;
+    let archive = open(config)?;
+    let place = place(config, archive.clone())?;
+    let mut data = place.empty_look();
     let teams: Vec<TeamId> = archive.teams()?.into_iter().filter(keeps).collect();
     archive.read_each(&teams, |reader| {
-        data.add_state(place, reader.state());
+        place.add(&mut data, reader.state());
         if is_named {
             data.names.put_archived(&archive, reader.state());
         }
@@ -164,8 +193,4 @@ impl Sink for Watched<'_, '_> {
     fn finish(&mut self) -> Result<(), ReportError> {
         if self.tally.is_quiet { Ok(()) } else { self.inner.finish() }
     }
-}
-
-fn utf8(path: &Path) -> Result<&str, Error> {
-    path.to_str().ok_or_else(|| ReportError::Path { path: path.display().to_string() }.into())
 }

@@ -5,7 +5,9 @@
 mod alerts;
 mod anchor;
 mod bars;
+mod cache;
 mod connect;
+mod copy;
 mod demo;
 mod doctor;
 mod files;
@@ -76,6 +78,8 @@ enum Command {
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
     Vacuum(vacuum::VacuumArgs),
+    Cache(cache::CacheArgs),
+    Copy(copy::CopyArgs),
     Anchor(anchor::AnchorArgs),
     Doctor(doctor::DoctorArgs),
     Sandbox(sandbox::SandboxArgs),
@@ -106,6 +110,8 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),
         Command::Vacuum(args) => vacuum::run(global, &args),
+        Command::Cache(args) => cache::run(global, &args),
+        Command::Copy(args) => copy::run(global, &args),
         Command::Anchor(args) => anchor::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Sandbox(args) => block_on(async { Ok(sandbox::run(args).await.map(|()| Exit::Done)?) }),

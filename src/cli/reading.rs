@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, Listener, Notice, Pause, RetryPolicy, Retrying};
-use crate::archive::{Archive, LocalStore, SecretKey, Signer};
+use crate::archive::{Archive, ArchiveError, SecretKey, Signer, Store, prove_store};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
-use crate::model::WindowGrid;
+use crate::model::{Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
 
 use super::{global, output};
@@ -70,15 +70,34 @@ fn speaker(address: String) -> Listener {
     })
 }
 
-/// The archive at `root`, made if there is none. `vacuum` keeps to its `grace`.
+/// The archive in `store`, made if there is none. `location` is where that is said to be; `vacuum` keeps to its `grace`.
 ///
 /// # Errors
 /// When it cannot be opened or made.
-pub fn archive(root: &Path, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
+pub fn archive(
+    store: Arc<dyn Store>,
+    location: &Location,
+    grace: Duration,
+    clock: &Arc<dyn Clock>,
+) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
-    Archive::open_or_create(Arc::new(LocalStore::new(root)), new_id)
-        .map(|archive| archive.keeping(grace))
-        .map_err(|source| Error::ArchiveAt { root: root.to_owned(), source })
+    let failed = |source| Error::ArchiveAt { location: location.to_string(), source };
+    prove(store.clone(), location, clock)?;
+    Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
+}
+
+/// Proves a bucket before the first archive in it is written: one that lets two writers win would fork the ledger.
+///
+/// # Errors
+/// When the bucket cannot be reached, or is unfit.
+pub fn prove(store: Arc<dyn Store>, location: &Location, clock: &Arc<dyn Clock>) -> Result<(), Error> {
+    let Location::Bucket(bucket) = location else { return Ok(()) };
+    if matches!(Archive::open(store), Err(ArchiveError::NotAnArchive)) {
+        let proof = prove_store(bucket, clock.random(), clock.now());
+        let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
+        tracing::info!(%bucket, %proof, "the store does what an archive rests on");
+    }
+    Ok(())
 }
 
 /// What signs the heads of commits, where a key is configured.

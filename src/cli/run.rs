@@ -18,8 +18,9 @@ use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
+use crate::model::{Digest, Location};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
-use crate::report::{Limits, Place};
+use crate::report::Limits;
 use crate::web::{Asking, EngineLimits, Guard, Metrics, Port, Settings, Shown, SignIns, Visitors};
 
 use super::report::CatalogArgs;
@@ -96,8 +97,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let metrics = Arc::new(Metrics::new());
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
     let token = Arc::new(Mutex::new(token));
-    let root = look::root(&config)?;
-    let told = root.join(lock::told(config.shard));
+    let location = look::location(&config)?;
+    let told = told(&config, &location);
     let mut running = Running {
         global,
         args,
@@ -116,7 +117,10 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         commands,
     };
     let signer = reading::signer(&running.config)?;
-    let archive = Arc::new(reading::archive(&root, running.config.grace, &running.clock)?.signed_by(signer));
+    let archive = Arc::new(
+        reading::archive(look::store(&running.config)?, &location, running.config.grace, &running.clock)?
+            .signed_by(signer),
+    );
     let _lock = lock::take(&archive, running.config.shard)?;
     running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;
@@ -127,13 +131,24 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
-    running.say_ready(&root.display().to_string());
+    running.say_ready(&location.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(feed_watchdog(running.live.clone(), running.clock.clone()));
     tokio::spawn(running.obey(signals));
     daemon.run(orders).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The file of the warnings that were sent: beside the locks of an archive on this machine, else beside the cache.
+fn told(config: &Config, location: &Location) -> PathBuf {
+    match location {
+        Location::Local(root) => root.join(lock::told(config.shard)),
+        Location::Bucket(bucket) => {
+            let archive = Digest::of(bucket.to_string().as_bytes()).short();
+            config.cache.directory.join(format!("{archive}-{}", lock::told(config.shard).replace('/', "-")))
+        }
+    }
 }
 
 impl Running {
@@ -150,7 +165,7 @@ impl Running {
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
-        let place = Place::new(look::open(config)?, &look::root(config)?)?;
+        let place = look::place(config, look::open(config)?)?;
         let (settings, limits) = shown_as(config, &self.args);
         let shown = Shown {
             asking: Asking::new(place, limits, live.clone(), clock.clone()),
@@ -205,7 +220,7 @@ impl Running {
     async fn try_reload(&mut self) -> Result<(), Error> {
         let config = self.global.load()?;
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
-        if look::root(&config)? != look::root(&self.config)? {
+        if look::location(&config)? != look::location(&self.config)? {
             return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
         }
         if config.shard != self.config.shard {

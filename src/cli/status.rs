@@ -47,8 +47,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let left = looks_left(&config, teams.iter().filter(|team| is_own(team)), now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
-        let root = look::root(&config)?;
-        let (archive, id) = (root.display().to_string(), archive.id());
+        let (archive, id) = (look::location(&config)?.to_string(), archive.id());
         let looks = left.map(|(left, rate)| looks_json(left, rate));
         let teams = named(&teams, &names, shard);
         let line =

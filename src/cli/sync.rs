@@ -102,14 +102,15 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         let asked = teams::at_service(&*source, look::existing(&config)?.as_ref(), &args.team).await?;
         settings.teams = teams::own(asked, settings.shard)?;
     }
-    let root = look::root(&config)?;
-    let archive = reading::archive(&root, config.grace, &clock)?.signed_by(reading::signer(&config)?);
+    let location = look::location(&config)?;
+    let archive =
+        reading::archive(look::store(&config)?, &location, config.grace, &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?
     };
     tell(&round, &settings);
-    output::say(&format!("the archive is at {}", root.display()));
+    output::say(&format!("the archive is at {location}"));
     Ok(exit(&round))
 }
 

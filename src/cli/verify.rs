@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, Head, HeadGiven, LocalStore, PublicKey, TeamReport, VerifyFault, VerifyOptions,
+    Archive, Damage, FaultCode, Head, HeadGiven, PublicKey, Store, TeamReport, VerifyFault, VerifyOptions,
     VerifyReport, verify,
 };
 use crate::config::Config;
@@ -49,17 +49,18 @@ Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key 
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let root = look::root(&config)?;
-    if !root.is_dir() {
-        return Err(Error::Usage(format!("{}: no archive is here; --archive names another place", root.display())));
+    let location = look::location(&config)?;
+    if location.directory().is_some_and(|directory| !directory.is_dir()) {
+        return Err(Error::Usage(format!("{location}: no archive is here; --archive names another place")));
     }
     let options = options(&config, args)?;
-    let report = verify(&LocalStore::new(&root), &options)?;
+    let store = look::store(&config)?;
+    let report = verify(store.as_ref(), &options)?;
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);
         json.expect("BUG: a report is plain data") + "\n"
     } else {
-        text(&root.display().to_string(), &report, &names(&root))
+        text(&location.to_string(), &report, &names(store))
     };
     output::print(text.as_bytes())?;
     let is_weaker = report.notices.iter().any(|notice| notice.code == FaultCode::BadSig);
@@ -142,9 +143,9 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
 }
 
 /// What the teams are called. A damaged archive may not tell it, and its ids are enough.
-pub fn names(root: &Path) -> TeamNames {
+pub fn names(store: Arc<dyn Store>) -> TeamNames {
     let mut names = TeamNames::default();
-    let Ok(archive) = Archive::open(Arc::new(LocalStore::new(root))) else { return names };
+    let Ok(archive) = Archive::open(store) else { return names };
     for team in archive.teams().unwrap_or_default() {
         if let Ok(reader) = archive.read(&team) {
             names.put_archived(&archive, reader.state());

@@ -46,8 +46,10 @@ fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
     let look = serde_json::from_slice::<ViewData>(&line);
     drop(line);
     let answer = look.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut look| {
-        let archive = Archive::open(Arc::new(LocalStore::new(&question.root)));
-        look.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
+        if let Some(root) = &question.root {
+            let archive = Archive::open(Arc::new(LocalStore::new(root)));
+            look.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
+        }
         question.answer(look)
     });
     Ok(answer.unwrap_or_else(VisitorAnswer::from))

@@ -37,6 +37,21 @@ pub(super) struct File {
     pub signing: Signing,
     pub store: Store,
     pub fleet: Fleet,
+    pub cache: CacheSection,
+}
+
+/// Where files of a bucket are kept for the SQL engine.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CacheSection {
+    pub directory: Option<PathBuf>,
+    pub size: String,
+}
+
+impl Default for CacheSection {
+    fn default() -> Self {
+        Self { directory: None, size: "10 GB".into() }
+    }
 }
 
 /// How teams are divided between several daemons.

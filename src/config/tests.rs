@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
 #[test]
 fn an_empty_file_gives_the_documented_defaults() {
     let config = load("", Overrides::default()).unwrap();
-    assert_eq!(config.archive, PathBuf::from("/etc/annals/archive"));
+    assert_eq!(config.archive, Location::Local("/etc/annals/archive".into()));
     assert_eq!(config.requests_per_second, Some(5.0));
     assert_eq!(config.concurrency.get(), 4);
     assert_eq!((config.deadline, config.retry_for), (crate::api::REQUEST_DEADLINE, RetryPolicy::default().total_max));
@@ -81,7 +81,7 @@ fn flags_stand_over_the_file() {
     };
     let text = "archive = \"a\"\n[api]\nbase_url = \"https://x.example\"\ntoken_file = \"t\"\nrequests_per_second = 9";
     let config = load(text, overrides).unwrap();
-    assert_eq!(config.archive, PathBuf::from("elsewhere"));
+    assert_eq!(config.archive, Location::Local("elsewhere".into()));
     assert_eq!(config.base_url().unwrap().host_str(), Some("127.0.0.1"));
     assert_eq!(config.requests_per_second, None);
     assert!(matches!(config.token_source(), Ok(TokenSource::File(path)) if path == Path::new("other")));
@@ -114,7 +114,9 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[api]\nbase_url = \"https://u:p@x.example\"", "api.base_url", "password"),
         ("[api]\nbase_url = \"https://x.example?a=b\"", "api.base_url", "query"),
         ("[api]\nteams = [\"\"]", "api.teams", "empty"),
-        ("archive = \"s3://bucket/x\"", "archive", "local"),
+        ("archive = \"ftp://bucket/x\"", "archive", "ftp://"),
+        ("archive = \"s3:/bucket/x\"", "archive", "looks like an address"),
+        ("archive = \"s3://key:secret@bucket\"", "archive", "credentials"),
         ("archive = \"\"", "archive", "empty"),
         ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
         ("[http]\nlisten = \"nine\"", "http.listen", "nine"),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::symlink_metadata;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use crate::files::Irregular;
 use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 
 use super::ReportError;
+use super::remote::Remote;
 use super::team_names::TeamNames;
 use super::views::plain_pattern;
 
@@ -65,8 +67,13 @@ pub struct ViewData {
     /// Where what is not kept here is read from, when a query asks for it; without it those views are empty.
     #[serde(skip)]
     pub archive: Option<Archive>,
-    /// The archive's directory, absolute. Links are followed up to it, and none below it.
+    /// The archive's directory, absolute, or its address. Links are followed up to it, and none below it.
     pub root: String,
+    /// Where live files stand in a bucket: the cache from which the engine borrows them.
+    #[serde(skip)]
+    pub remote: Option<Arc<Remote>>,
+    /// The live files were borrowed from a cache. Whoever has no archive at hand then cannot reach the bucket.
+    pub is_borrowed: bool,
     pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
@@ -81,6 +88,9 @@ impl ViewData {
     /// Adds what one team's archive holds. `root` is the archive's directory, absolute.
     pub fn add_state(&mut self, root: &str, state: &TeamState) {
         self.root = root.trim_end_matches('/').to_owned();
+        if let Some(remote) = &mut self.remote {
+            Arc::make_mut(remote).add(&self.root, state);
+        }
         for dataset in Dataset::ALL {
             let live = self.files.entry(dataset).or_default();
             live.extend(state.files_of(dataset).map(|entry| LiveFile {

@@ -1,6 +1,6 @@
 //! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use duckdb::types::Value;
 use duckdb::{Config, Connection, InterruptHandle, Statement, params_from_iter};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::VerifyReport;
+use crate::archive::{Loan, VerifyReport};
 
 use super::ReportError;
 use super::columns::View;
 use super::data::ViewData;
 use super::lexer;
 use super::lookup::{ARCHIVE_FAILED, ArchiveRows, Current, Lookup, ROWS_FUNCTION};
-use super::narrow::{mentioned, narrowed};
+use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::Needs;
 use super::printed::check_columns;
 use super::sink::{Flow, Sink};
@@ -46,8 +46,12 @@ pub struct Engine {
     connection: Connection,
     data: Arc<ViewData>,
     lookup: Current,
-    /// Whether every view is made, not only those that the first question names.
-    is_whole: Cell<bool>,
+    /// The look whose files stand in a bucket, for views that are made later.
+    remote: Option<Arc<ViewData>>,
+    /// Files that views read, borrowed from the cache.
+    loans: RefCell<Vec<Arc<Loan>>>,
+    /// The views that are made: those that the first question names, and what later ones turned out to need.
+    made: RefCell<BTreeSet<View>>,
     /// Whether nothing but our views can be meant by their names: no statement has made or set anything.
     is_pristine: Cell<bool>,
     /// Whether somebody wanted the query stopped.
@@ -85,7 +89,9 @@ impl Engine {
     /// # Errors
     /// When the engine cannot start, a live file cannot be read, or `spill_parent` cannot be written.
     pub fn open_in(data: ViewData, limits: Limits, spill_parent: &Path) -> Result<Self, ReportError> {
-        Self::open_with(data, limits, spill_parent, &View::ALL)
+        // What stands in a bucket is fetched when a question needs it.
+        let wanted = if data.is_remote() { &[][..] } else { &View::ALL };
+        Self::open_with(data, limits, spill_parent, wanted)
     }
 
     /// As [`Engine::open_in`], for one question: views that `sql` does not need are made only if it turns out to need
@@ -93,14 +99,19 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::open_in`].
-    pub fn open_for(data: ViewData, limits: Limits, spill_parent: &Path, sql: &str) -> Result<Self, ReportError> {
+    pub fn open_for(mut data: ViewData, limits: Limits, spill_parent: &Path, sql: &str) -> Result<Self, ReportError> {
         // Only what reads can be prepared a second time, when it turns out to need more.
         if !lexer::only_reads(sql) {
             return Self::open_in(data, limits, spill_parent);
         }
         let mut wanted = mentioned(sql);
-        if let Some(narrowed) = narrowed(sql, &data) {
-            wanted.retain(|view| *view != narrowed.view);
+        match narrowed(sql, &data) {
+            // What is left out is not fetched.
+            Some(Narrowed { left: (dataset, left), .. }) if data.is_remote() => {
+                data.files.insert(dataset, left);
+            }
+            Some(narrowed) => wanted.retain(|view| *view != narrowed.view),
+            None => {}
         }
         Self::open_with(data, limits, spill_parent, &wanted)
     }
@@ -119,6 +130,8 @@ impl Engine {
     }
 
     fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {
+        let remote = data.is_remote().then(|| Arc::new(data.clone()));
+        let (data, loan) = if data.is_remote() { data.borrowed(wanted)? } else { (data, None) };
         data.check_files()?;
         let spill = Spill::make(spill_parent)?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
@@ -138,10 +151,10 @@ impl Engine {
         let lookup = Current::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
         connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
-        let is_whole = Cell::new(wanted.len() == View::ALL.len());
+        let made = RefCell::new(wanted.iter().copied().collect());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
-        let (data, spill) = (Arc::new(data), Arc::new(spill));
-        Ok(Self { connection, data, lookup, is_whole, is_pristine, is_stop_asked, _spill: spill })
+        let (data, spill, loans) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));
+        Ok(Self { connection, data, lookup, remote, loans, made, is_pristine, is_stop_asked, _spill: spill })
     }
 
     /// Another connection to the same engine, for another thread: the same views, limits and directory, and tables of its own.
@@ -154,7 +167,9 @@ impl Engine {
             connection,
             data: Arc::clone(&self.data),
             lookup: self.lookup.clone(),
-            is_whole: self.is_whole.clone(),
+            remote: self.remote.clone(),
+            loans: self.loans.clone(),
+            made: self.made.clone(),
             is_pristine: self.is_pristine.clone(),
             is_stop_asked: Arc::clone(&self.is_stop_asked),
             _spill: Arc::clone(&self._spill),
@@ -174,9 +189,16 @@ impl Engine {
     /// # Errors
     /// When a live file cannot be read; the views are then as they were, or partly new.
     pub fn renew(&mut self, data: ViewData) -> Result<(), ReportError> {
+        let wanted: Vec<View> = match data.is_remote() {
+            true => self.made.borrow().iter().copied().collect(),
+            false => View::ALL.to_vec(),
+        };
+        self.remote = data.is_remote().then(|| Arc::new(data.clone()));
+        let (data, loan) = data.borrowed(&wanted)?;
         data.check_files()?;
-        self.connection.execute_batch(&views_sql_of(&data, &View::ALL)).map_err(|e| opening_failed(&data, &e))?;
-        self.is_whole.set(true);
+        self.connection.execute_batch(&views_sql_of(&data, &wanted)).map_err(|e| opening_failed(&data, &e))?;
+        self.made.replace(wanted.into_iter().collect());
+        self.loans.replace(loan.into_iter().collect());
         self.lookup.replace(Lookup::of(&data));
         self.data = Arc::new(data);
         Ok(())
@@ -269,15 +291,27 @@ impl Engine {
         }
         self.is_pristine.set(self.is_pristine.get() && lexer::only_reads(sql));
         match self.connection.prepare(sql) {
-            Err(_) if !self.is_whole.get() => {
-                // It may need another view, and if not, its error is to name them.
-                let all = views_sql_of(&self.data, &View::ALL);
-                self.connection.execute_batch(&all).map_err(|e| opening_failed(&self.data, &e))?;
-                self.is_whole.set(true);
-                self.connection.prepare(sql).map_err(|e| self.failed(&e))
-            }
+            // It may need another view, and if not, its error is to name them.
+            Err(_) if self.make_missing(sql)? => self.connection.prepare(sql).map_err(|e| self.failed(&e)),
             prepared => prepared.map_err(|e| self.failed(&e)),
         }
+    }
+
+    /// Makes the views that `sql` may need and that are not made yet; whether there were any. Of an archive in a bucket only
+    /// those that it may be about, since each is fetched.
+    fn make_missing(&self, sql: &str) -> Result<bool, ReportError> {
+        let needed = if self.remote.is_some() { mentioned(sql) } else { View::ALL.to_vec() };
+        let missing: Vec<View> = needed.into_iter().filter(|view| !self.made.borrow().contains(view)).collect();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        let look = self.remote.as_ref().unwrap_or(&self.data);
+        let (data, loan) = look.borrowed(&missing)?;
+        data.check_files()?;
+        self.connection.execute_batch(&views_sql_of(&data, &missing)).map_err(|e| opening_failed(&data, &e))?;
+        self.loans.borrow_mut().extend(loan);
+        self.made.borrow_mut().extend(missing);
+        Ok(true)
     }
 }
 

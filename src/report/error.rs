@@ -26,6 +26,9 @@ pub enum ReportError {
     Engine(String),
     #[error("the query was stopped")]
     Interrupted,
+    /// The cache of files of a bucket failed, or cannot hold what the question needs.
+    #[error("{0}")]
+    Cache(String),
     #[error("cannot make a directory for spilling in {}", directory.display())]
     Spill { directory: PathBuf, source: std::io::Error },
     #[error("cannot write the result as {format}: {detail}")]

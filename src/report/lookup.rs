@@ -24,6 +24,8 @@ pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
 #[derive(Default)]
 pub(super) struct Lookup {
     archive: Option<Archive>,
+    /// The archive stands in a bucket that this process cannot reach.
+    is_out_of_reach: bool,
     /// The last line of each team that this look at the archive sees.
     teams: Vec<(TeamId, LedgerSeq)>,
     /// Verifying reads everything: once is enough for one look.
@@ -51,7 +53,8 @@ impl Current {
 impl Lookup {
     pub fn of(data: &ViewData) -> Self {
         let teams = data.teams.iter().map(|look| (look.team_id.clone(), look.seq)).collect();
-        Self { archive: data.archive.clone(), teams, verified: OnceLock::new() }
+        let is_out_of_reach = data.is_borrowed && data.archive.is_none();
+        Self { archive: data.archive.clone(), is_out_of_reach, teams, verified: OnceLock::new() }
     }
 
     /// The rows of one of [`View::LOOKED_UP`].
@@ -59,6 +62,9 @@ impl Lookup {
     /// # Errors
     /// A sentence, when the archive cannot be read.
     pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
+        if self.is_out_of_reach {
+            return Err(format!("{} is read from the bucket itself: ask `annals sql` for it", view.as_str()));
+        }
         match view {
             View::Ledger => self.of_teams(|archive, team, last| {
                 let lines = archive.lines(team, last).map_err(|e| e.to_string())?.lines;
@@ -92,7 +98,8 @@ impl Lookup {
     /// A sentence, when the archive cannot be read at all.
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
-        let look = || verify(archive.store().as_ref(), &VerifyOptions::default()).map_err(|e| e.to_string());
+        let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
+        let look = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
         self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)
     }
 

@@ -6,6 +6,7 @@
 
 mod about;
 mod allowed;
+mod borrow;
 mod catalog;
 mod cell;
 mod chart;
@@ -24,6 +25,7 @@ mod page;
 mod place;
 mod printed;
 mod question;
+mod remote;
 mod render;
 mod run;
 mod sink;
@@ -35,6 +37,7 @@ mod write;
 mod zone;
 
 pub use about::{About, LedgerHead, gaps_recorded};
+pub use borrow::BorrowedLook;
 pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
     Report, Severity, SeverityRule, Statement,
@@ -50,6 +53,7 @@ pub use pack::{CheckedPack, Manifest, PackAsked, PackError, Tree, check_pack, wr
 pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};
 pub use place::{Extents, Place};
 pub use question::JsonRows;
+pub use remote::Remote;
 pub use render::{Format, Look, printable, sink_for};
 pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};

@@ -40,6 +40,8 @@ pub struct Narrowed {
     pub sql: String,
     /// The view that it does not need any more.
     pub view: View,
+    /// The files that may hold rows it asks for, of all those of a dataset.
+    pub left: (Dataset, Vec<LiveFile>),
 }
 
 /// `sql` with the view that it names narrowed to the files that its conditions leave; `None` where it stays as it is.
@@ -52,7 +54,7 @@ pub fn narrowed(sql: &str, data: &ViewData) -> Option<Narrowed> {
     }
     let body = over_files(question.view, &left);
     let sql = format!("WITH {} AS NOT MATERIALIZED ({body}) {sql}", question.view.as_str());
-    Some(Narrowed { sql, view: question.view })
+    Some(Narrowed { sql, view: question.view, left: (question.dataset, left) })
 }
 
 /// The views that `sql` may be about: all of them where that cannot be told from its words.

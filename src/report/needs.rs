@@ -78,6 +78,8 @@ impl ViewData {
         Self {
             archive: self.archive.clone(),
             root: self.root.clone(),
+            remote: self.remote.clone(),
+            is_borrowed: self.is_borrowed,
             teams: self.teams.clone(),
             files: files.collect(),
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },
@@ -89,7 +91,7 @@ impl ViewData {
     }
 }
 
-fn view_of(dataset: Dataset) -> View {
+pub(super) fn view_of(dataset: Dataset) -> View {
     match dataset {
         Dataset::Activity => View::Activity,
         Dataset::Connections => View::Connections,

@@ -1,19 +1,23 @@
-//! An archive at its place on this machine, looked at again and again: for whoever serves it for years.
+//! An archive at its place, looked at again and again: for whoever serves it for years.
 
-use std::path::Path;
+use std::sync::Arc;
 
-use crate::archive::{Archive, ArchiveError, LedgerExtent, TeamState, team_name};
-use crate::model::TeamId;
+use crate::archive::{Archive, ArchiveError, Cache, LedgerExtent, TeamState, team_name};
+use crate::model::{Location, TeamId};
 
 use super::ReportError;
 use super::data::ViewData;
 use super::lookup::ARCHIVE_FAILED;
+use super::remote::Remote;
 
 /// Where looks at an archive come from. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Place {
     archive: Archive,
+    location: Location,
     root: String,
+    /// For an archive in a bucket.
+    cache: Option<Cache>,
 }
 
 /// How far the ledgers of some teams reach: the same as long as nothing is committed.
@@ -21,18 +25,32 @@ pub struct Place {
 pub struct Extents(Vec<LedgerExtent>);
 
 impl Place {
-    /// `root` is the archive's directory, absolute.
+    /// `location` is absolute. Files of a bucket are borrowed from `cache`.
     ///
     /// # Errors
     /// [`ReportError::Path`] when the engine could not read files there.
-    pub fn new(archive: Archive, root: &Path) -> Result<Self, ReportError> {
-        let root = root.to_str().ok_or_else(|| ReportError::Path { path: root.display().to_string() })?.to_owned();
-        Ok(Self { archive, root })
+    pub fn new(archive: Archive, location: Location, cache: Cache) -> Result<Self, ReportError> {
+        let (root, cache) = match &location {
+            Location::Local(path) => (path.to_str().map(str::to_owned), None),
+            Location::Bucket(bucket) => (Some(bucket.to_string()), Some(cache)),
+        };
+        let root = root.ok_or_else(|| ReportError::Path { path: location.to_string() })?;
+        Ok(Self { archive, location, root, cache })
     }
 
-    /// The archive's directory, absolute.
-    pub fn root(&self) -> &Path {
-        Path::new(&self.root)
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// A look at no team yet.
+    pub fn empty_look(&self) -> ViewData {
+        let remote = self.cache.clone().map(|cache| Arc::new(Remote::new(cache)));
+        ViewData { archive: Some(self.archive.clone()), remote, ..ViewData::default() }
+    }
+
+    /// Adds a team as it stands to a look.
+    pub fn add(&self, data: &mut ViewData, state: &TeamState) {
+        data.add_state(&self.root, state);
     }
 
     pub fn archive_id(&self) -> &str {
@@ -87,10 +105,10 @@ impl Place {
         known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
     ) -> Result<(ViewData, Extents), ReportError> {
         let extents = self.extents(teams)?;
-        let mut data = ViewData { archive: Some(self.archive.clone()), ..ViewData::default() };
+        let mut data = self.empty_look();
         for team in teams {
             let mut add = |state: &TeamState| {
-                data.add_state(&self.root, state);
+                self.add(&mut data, state);
                 data.names.put_archived(&self.archive, state);
             };
             if !known(team, &mut add) {

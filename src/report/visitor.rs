@@ -23,8 +23,8 @@ pub const LOOK_BYTES_MAX: u64 = 64 << 20;
 /// One query, and what it may use. The look at the archive that it asks follows it on a line of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitorQuestion {
-    /// The archive's directory, absolute.
-    pub root: PathBuf,
+    /// The archive's directory, absolute; none where it stands in a bucket, which this process does not reach.
+    pub root: Option<PathBuf>,
     pub sql: String,
     pub shape: VisitorRows,
     /// What the engine may use.
@@ -120,7 +120,7 @@ mod tests {
 
     fn question(sql: &str, shape: VisitorRows) -> VisitorQuestion {
         VisitorQuestion {
-            root: "/".into(),
+            root: Some("/".into()),
             sql: sql.to_owned(),
             shape,
             engine: Limits { memory_mib: 128, threads: 1 },

@@ -2,15 +2,17 @@
 //! look, stopped when it takes too long or nobody waits for it any more.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::model::{LedgerSeq, TeamId};
+use crate::model::{LedgerSeq, Location, TeamId};
 use crate::pipeline::Live;
-use crate::report::{Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, TeamNames, ViewData};
+use crate::report::{
+    BorrowedLook, Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, TeamNames, ViewData,
+};
 
 use super::callings::Callings;
 use super::problem::Problem;
@@ -92,8 +94,8 @@ impl Asking {
     }
 
     /// The archive's directory, absolute.
-    pub fn root(&self) -> &Path {
-        self.shared.place.root()
+    pub fn location(&self) -> &Location {
+        self.shared.place.location()
     }
 
     pub fn archive_id(&self) -> &str {
@@ -131,6 +133,15 @@ impl Asking {
         check_together(&teams)?;
         let shared = self.shared.clone();
         Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
+    }
+
+    /// What the archive holds of some teams, with the files that `sql` may need on this machine.
+    ///
+    /// # Errors
+    /// As [`Asking::look`], and when files of a bucket cannot be fetched.
+    pub async fn borrowed(&self, teams: Vec<TeamId>, sql: &str) -> Result<BorrowedLook, Problem> {
+        let (look, sql) = (self.look(teams).await?, sql.to_owned());
+        Ok(tokio::task::spawn_blocking(move || BorrowedLook::of(look, &sql)).await.map_err(|_| broken())??)
     }
 
     /// Answers `question`, which needs no more than `needs`, over `teams` within `time`.

@@ -222,7 +222,7 @@ fn the_store_on_disk_conforms() {
 #[test]
 fn a_faulty_store_that_never_fails_conforms() {
     conforms(|| {
-        let inner = std::sync::Arc::new(MemoryStore::new());
+        let inner = Arc::new(MemoryStore::new());
         let hand = || FaultyStore::new(inner.clone(), u64::MAX, false, Fault::Failed);
         [Box::new(hand()), Box::new(hand())]
     });

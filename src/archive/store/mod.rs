@@ -6,27 +6,26 @@ mod conformance;
 mod directories;
 mod faulty;
 mod local;
-mod location;
 mod memory;
 mod object;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::model::Instant;
+use crate::model::{Instant, Location};
 
 pub use blob::Blob;
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
 pub use local::LocalStore;
-pub use location::{BucketLocation, Location, LocationError, Scheme};
 pub use memory::MemoryStore;
 #[cfg(test)]
 pub(crate) use object::s3;
-pub use object::{ObjectStore, Proof, prove};
+pub use object::{ObjectStore, Proof, prove_store};
 
 /// Where files are kept. Paths are relative, with `/`, as `super::path` spells them.
 ///
@@ -111,6 +110,17 @@ pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreErr
     let mut file = store.create()?;
     file.write_all(content).map_err(|e| StoreError::io(Verb::Write, path, e))?;
     file.finish(path)
+}
+
+/// The store at a place. Nothing is asked of it yet.
+///
+/// # Errors
+/// [`StoreError::Io`] when what the environment says of a bucket cannot be used.
+pub fn open_store(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(match location {
+        Location::Local(path) => Arc::new(LocalStore::new(path)),
+        Location::Bucket(bucket) => Arc::new(ObjectStore::open(bucket)?),
+    })
 }
 
 /// A held lock.

@@ -9,7 +9,7 @@ use super::super::{Signer, VerifyOptions, verify};
 use super::*;
 
 /// So many requests are skipped between two that are cut; none in the long run.
-const REQUESTS_EVERY: usize = 5;
+const REQUESTS_EVERY: usize = 3;
 
 fn signer() -> Arc<Signer> {
     Arc::new(signing::signer(4))
@@ -114,4 +114,19 @@ fn two_writers_that_fight_over_a_team_keep_one_ledger() {
     assert_eq!(lines.len(), 2 * COMMITS);
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean(), "{:?}", report.faults);
+}
+
+#[test]
+fn of_processes_that_begin_an_archive_at_once_one_gives_it_its_id() {
+    let server = ObjectServer::start();
+    server.fail(Rule::new(Effect::Slow(Duration::from_millis(20))));
+    let begin =
+        |number: u32| Archive::open_or_create(hand(&server), || format!("archive-{number}")).unwrap().id().to_owned();
+    let begin = &begin;
+    let ids: Vec<String> = scope(|threads| {
+        let begun: Vec<_> = (0..8).map(|number| threads.spawn(move || begin(number))).collect();
+        begun.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(open(&hand(&server)).id(), ids[0]);
 }

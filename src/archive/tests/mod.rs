@@ -3,6 +3,7 @@
 mod asked;
 mod buckets;
 mod busy;
+mod cache;
 mod columns;
 mod commits;
 mod damage;

@@ -124,7 +124,7 @@ fn what_stands_in_a_file_is_told_from_what_should_by_every_byte() {
     let all: Vec<EventRow> = (0..).zip(events("2026-11-03", 0, 3_000)).map(with_text).collect();
     let store = MemoryStore::new();
     let table = encoded_before_of(&all);
-    let _ = table.write(&store, "file").unwrap();
+    table.write(&store, "file").unwrap();
     let bytes = store.read("file").unwrap().to_bytes().unwrap();
     let is = |content: Vec<u8>| table.is(&Blob::Bytes(content.into())).unwrap();
     assert!(bytes.len() > 2 * (128 << 10) && is(bytes.to_vec()));

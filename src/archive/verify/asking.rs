@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::model::{Digest, Instant, LedgerSeq};
 
+use super::super::grace::GRACE_DEFAULT;
 use super::super::note::{Head, PublicKey};
 use super::super::path::TeamKey;
-use super::super::vacuum::GRACE_DEFAULT;
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::grace::Grace;
 use super::super::path::{ArchivePath, DataPath, SCRATCH};
 use super::super::store::{Listed, Store};
-use super::super::vacuum::Grace;
 use super::super::{ArchiveError, FileEntry};
 use super::asking::Asking;
 use super::ledgers::Walk;
@@ -56,7 +56,7 @@ pub fn check(
             Some(ArchivePath::Snapshot { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
-                report.unnamed += 1
+                report.unnamed += 1;
             }
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum may have removed it since it was listed.

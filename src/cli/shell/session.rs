@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
         output::say(&format!(
             "annals {}: the archive {} in SQL. .help says what else; .tables lists what can be asked",
             env!("CARGO_PKG_VERSION"),
-            self.config.archive.display()
+            self.config.archive
         ));
     }
 

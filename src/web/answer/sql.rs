@@ -73,7 +73,7 @@ async fn ask(
     let time = shown.settings().sql_time;
     let EngineLimits { limits: engine, spill_parent } = shown.asking.limits();
     let question = VisitorQuestion {
-        root: shown.asking.root().to_owned(),
+        root: shown.asking.location().directory().map(std::path::Path::to_owned),
         sql,
         shape,
         engine,
@@ -83,9 +83,9 @@ async fn ask(
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
     let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
-    let look = shown.asking.look(teams).await?;
+    let look = shown.asking.borrowed(teams, &question.sql).await?;
     let spent = clock.monotonic().saturating_sub(begun);
-    match shown.visitors.ask(visitor, question, look, (time, spent), clock).await? {
+    match shown.visitors.ask(visitor, question, look.data.clone(), (time, spent), clock).await? {
         VisitorAnswer::Failed(message) => {
             let message = printable(&message);
             tracing::warn!(error = message, "a visitor's query was not answered");

@@ -1,15 +1,15 @@
 //! What a look at an archive costs, counted, and how long its pages get: bounded, however old the archive is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Draft, Fault, FaultyStore, Finding, FindingKind, MemoryStore, WindowRecord, WindowState,
+    Archive, Cache, Draft, Fault, FaultyStore, Finding, FindingKind, MemoryStore, WindowRecord, WindowState,
 };
 use annals::clock::Clock;
-use annals::model::{Instant, Range, Stream, TeamId};
+use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::pipeline::Live;
 use annals::report::{Limits, Place};
 use annals::web::{Asking, EngineLimits};
@@ -20,6 +20,11 @@ use crate::reporting::{self, DAY, HOUR};
 use crate::run::program::wait_for;
 
 const NOW: &str = "2026-11-20T12:00:00Z";
+
+/// A place where no engine ever reads a file.
+fn nowhere(archive: &Archive) -> Place {
+    Place::new(archive.clone(), Location::Local("/nowhere".into()), Cache::new("/nowhere", 1)).unwrap()
+}
 
 /// Stands still until it is set.
 #[derive(Default)]
@@ -103,7 +108,7 @@ fn counted(days: u32) -> [u64; 4] {
     }
     drop(writer);
     let clock = Arc::new(Still::default());
-    let place = Place::new(archive.clone(), Path::new("/nowhere")).unwrap();
+    let place = nowhere(&archive);
     let asking = Asking::new(place, limits(), Arc::new(Live::default()), clock.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let look = |windows: u32| {
@@ -138,7 +143,7 @@ fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() 
     for (shard, is_seen) in [("2/8", true), ("1/1", false)] {
         let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
         let clock = Arc::new(Still::default());
-        let place = Place::new(archive.clone(), Path::new("/nowhere")).unwrap();
+        let place = nowhere(&archive);
         let live = Live::default().of_shard(shard.parse().unwrap());
         let asking = Asking::new(place, limits(), Arc::new(live), clock.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

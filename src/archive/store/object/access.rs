@@ -8,8 +8,8 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
-use super::super::location::{BucketLocation, Scheme};
 use super::connection::Connector;
+use crate::model::{BucketLocation, Scheme};
 
 /// Names and values, as `AWS_REGION` and `eu-central-1`.
 pub(super) type Settings = Vec<(String, String)>;

@@ -13,11 +13,11 @@ use tokio::runtime::Runtime;
 
 use crate::model::Instant;
 
-use super::super::location::BucketLocation;
 use super::super::{Blob, Listed, StoreError, Verb};
 use super::access::{self, Settings};
 use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
+use crate::model::BucketLocation;
 
 /// Objects up to this size are read into memory.
 const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;

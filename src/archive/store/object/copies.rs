@@ -6,25 +6,12 @@ use crate::model::Instant;
 
 use super::super::StoreError;
 use super::bucket::Bucket;
-use super::journal::{Journal, irregular, missing};
+use super::journal::Journal;
 use super::names::{self, Extension};
+use super::stored::Copy;
 
 /// A copy is put when so many lines stand behind the last one, or a quarter of what it held, so that copying stays cheap.
 const COPY_LINES: usize = 100;
-/// Where the last line of a file is looked for first.
-const END_BYTES: u64 = 64 << 10;
-
-/// The first lines of the newest day in one object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Copy {
-    pub(super) day: Instant,
-    /// Of its last line.
-    pub(super) number: u64,
-    pub(super) lines: usize,
-    pub(super) bytes: u64,
-    pub(super) modified: Instant,
-}
-
 impl Journal {
     /// The newest copy that goes on where the files end; any other is worth nothing.
     pub(super) fn newest_copy(&self, bucket: &Bucket) -> Result<Option<Copy>, StoreError> {
@@ -88,22 +75,4 @@ impl Journal {
         let paths: Vec<&str> = copies.iter().map(|object| object.path.as_str()).collect();
         bucket.delete_all(&paths)
     }
-}
-
-/// The number of the last append that a day's file holds: what its last line says; of signatures, how many lines it has.
-pub(super) fn last_number(bucket: &Bucket, extension: Extension, path: &str, size: u64) -> Result<u64, StoreError> {
-    if extension == Extension::Heads {
-        let content = bucket.get(path)?.ok_or_else(|| missing(path, "the list"))?;
-        return Ok(memchr::memchr_iter(b'\n', &content).count() as u64);
-    }
-    for most in [END_BYTES, size] {
-        let end = bucket.get_end(path, size, most)?.ok_or_else(|| missing(path, "the list"))?;
-        let Some(lines) = end.strip_suffix(b"\n") else {
-            return Err(irregular(path, "does not end with a whole line"));
-        };
-        let begin = memchr::memrchr(b'\n', lines).map(|at| at + 1);
-        let Some(begin) = begin.or((end.len() as u64 == size).then_some(0)) else { continue };
-        return names::number_said(&lines[begin..]).ok_or_else(|| irregular(path, "says no number of its last line"));
-    }
-    Err(irregular(path, "does not hold a whole line"))
 }

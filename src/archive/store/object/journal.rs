@@ -14,8 +14,8 @@ use crate::model::Instant;
 
 use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created, Object};
-use super::copies::{self, Copy};
 use super::names::{self, Extension, LedgerFile};
+use super::stored::{Copy, irregular, last_number, missing};
 
 /// A reader that knows more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;
@@ -158,7 +158,7 @@ impl Journal {
         (self.copy, self.end) = (None, None);
         self.parts.clear();
         if let Some((day, (bytes, _))) = self.files.last_key_value() {
-            let number = copies::last_number(bucket, self.extension, &self.file_path(*day), *bytes)?;
+            let number = last_number(bucket, self.extension, &self.file_path(*day), *bytes)?;
             self.end = Some((*day, number));
         }
         if self.extension == Extension::Lines && self.has_place(below, "copy") {
@@ -342,12 +342,4 @@ impl Journal {
 /// The day of a line: what it says, or the day of the line before where that is later.
 fn day_of(line: &[u8], before: Option<Instant>) -> Option<Instant> {
     before.max(names::day_said(line))
-}
-
-pub(super) fn irregular(path: &str, what: &str) -> StoreError {
-    StoreError::Irregular { path: path.to_owned(), what: what.to_owned() }
-}
-
-pub(super) fn missing(path: &str, seen: &str) -> StoreError {
-    irregular(path, &format!("is not there, though {seen} is"))
 }

@@ -13,6 +13,7 @@ mod failure;
 mod journal;
 mod names;
 mod proof;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -24,11 +25,11 @@ use std::thread::scope;
 
 use crate::model::Instant;
 
-use super::super::path::LEDGER;
-use super::location::BucketLocation;
+use super::super::path::{LEDGER, MANIFEST};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+use crate::model::BucketLocation;
 
-pub use proof::{Proof, prove};
+pub use proof::{Proof, prove_store};
 #[cfg(test)]
 pub(crate) use tests::s3;
 
@@ -237,7 +238,9 @@ impl std::io::Write for ObjectWriter {
 impl FileWriter for ObjectWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let Self { store, upload } = *self;
-        upload.finish(store.bucket(), path)?;
+        // No lock keeps two processes apart that begin an archive at once: one manifest stands, and stays.
+        let is_once = path == MANIFEST;
+        upload.finish(store.bucket(), path, is_once)?;
         if let Some(file) = LedgerFile::parse(path) {
             held(&store.journal(file.directory, file.extension)).forget();
         }

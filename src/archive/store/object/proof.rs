@@ -1,11 +1,12 @@
 //! The proof that a bucket can be trusted with an archive, made on the bucket itself.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
 
-use crate::model::Instant;
+use crate::model::{BucketLocation, Instant};
 
 use super::super::StoreError;
 use super::ObjectStore;
@@ -31,6 +32,21 @@ impl Proof {
     pub fn are_clocks_apart(&self) -> bool {
         self.clocks_apart > CLOCKS_APART_MAX
     }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { creates, clocks_apart } = self;
+        write!(f, "of {creates} creates of one key at the same time one won, clocks {} s apart", clocks_apart.as_secs())
+    }
+}
+
+/// As [`prove`], of the bucket at a place.
+///
+/// # Errors
+/// As [`ObjectStore::open`] and [`prove`].
+pub fn prove_store(location: &BucketLocation, number: u64, now: Instant) -> Result<Proof, StoreError> {
+    prove(&ObjectStore::open(location)?, number, now)
 }
 
 /// Proves that of 24 creates of one key at the same time exactly one wins, that a list shows what was just written and that a

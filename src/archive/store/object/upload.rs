@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::stream::FuturesUnordered;
 use object_store::path::Path;
 use object_store::{Error, MultipartUpload, ObjectStore as Client, ObjectStoreExt};
 
 use super::super::{StoreError, Verb};
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Created};
 
 /// What is larger goes up in parts of this size.
 const PART_BYTES: u64 = 16 << 20;
@@ -34,17 +35,27 @@ impl Upload {
         self.scratch.flush()
     }
 
-    /// Puts the file under its name, over what stands there.
-    pub(super) fn finish(self, bucket: &Bucket, path: &str) -> Result<(), StoreError> {
+    /// Puts the file under its name, over what stands there; with `is_once` only where nothing else stands.
+    pub(super) fn finish(self, bucket: &Bucket, path: &str, is_once: bool) -> Result<(), StoreError> {
         let fail = |e: io::Error| StoreError::io(Verb::Write, path, e);
         let file = self.scratch.into_inner().map_err(|e| fail(e.into_error()))?;
         let size = file.metadata().map_err(fail)?.len();
         if size <= PART_BYTES {
-            let content = read_at(&file, 0, size).map_err(fail)?;
-            return bucket.put(path, content.into());
+            let content = read_at(&file, 0, size).map_err(fail)?.into();
+            return if is_once { create(bucket, path, &content) } else { bucket.put(path, content) };
         }
         let (client, key) = (bucket.client(), bucket.key(path));
         bucket.run(in_parts(client, key, Arc::new(file), size)).map_err(|e| bucket.fail(Verb::Write, path, &e))
+    }
+}
+
+fn create(bucket: &Bucket, path: &str, content: &Bytes) -> Result<(), StoreError> {
+    match bucket.create(path, content)? {
+        Created::Ours => Ok(()),
+        Created::Taken => {
+            let found = bucket.get(path)?.map_or(0, |found| found.len() as u64);
+            Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found })
+        }
     }
 }
 

@@ -13,10 +13,10 @@ use object_server::{ACCESS_KEY, BEARER_TOKEN, BUCKET, ObjectServer, REGION, SECR
 use object_store::{BackoffConfig, RetryConfig};
 
 use super::super::conformance::conforms;
-use super::super::location::Location;
 use super::super::{Store, StoreError, Tail};
 use super::access::Settings;
 use super::{Bucket, ObjectStore};
+use crate::model::Location;
 
 const TEAM: &str = "ledger/team=a";
 
@@ -56,8 +56,11 @@ fn gcs(server: &ObjectServer) -> ObjectStore {
     open(&format!("gs://{BUCKET}/an/archive"), &settings(server)).unwrap()
 }
 
+/// A hand on the archive in a server's bucket.
+type Open = fn(&ObjectServer) -> ObjectStore;
+
 /// A server of its own for each kind of client.
-fn both() -> [(ObjectServer, fn(&ObjectServer) -> ObjectStore); 2] {
+fn both() -> [(ObjectServer, Open); 2] {
     [(ObjectServer::start(), s3), (ObjectServer::start(), gcs)]
 }
 

@@ -12,7 +12,7 @@ use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
 
 use super::super::super::put;
-use super::super::prove;
+use super::super::proof::prove;
 use super::*;
 use crate::clock::wall_clock;
 
@@ -115,7 +115,7 @@ fn races(open: &(impl Fn(u32) -> ObjectStore + Sync)) {
             won.len(),
             1,
             "round {round}: {tries:?}",
-            tries = tries.iter().map(|t| t.is_ok()).collect::<Vec<_>>()
+            tries = tries.iter().map(Result::is_ok).collect::<Vec<_>>()
         );
         assert!(tries.iter().filter_map(|tried| tried.as_ref().err()).all(StoreError::is_fenced));
         end = won[0];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use object_server::{Effect, Kind, Rule};
 
-use super::super::prove;
+use super::super::proof::prove;
 use super::*;
 use crate::clock::wall_clock;
 

@@ -1,13 +1,10 @@
 //! Where an archive is: a directory of this machine, or a place in a bucket. Spelled and parsed here alone.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use thiserror::Error;
-
-use super::{LocalStore, ObjectStore, Store, StoreError};
 
 /// The kinds of stores that have buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,15 +87,20 @@ pub enum LocationError {
 }
 
 impl Location {
-    /// The store at this place. Nothing is asked of it yet.
+    /// The place that a path names; what is no text is a path of this machine.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when what the environment says of a bucket cannot be used.
-    pub fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(match self {
-            Location::Local(path) => Arc::new(LocalStore::new(path)),
-            Location::Bucket(bucket) => Arc::new(ObjectStore::open(bucket)?),
-        })
+    /// As parsing a text.
+    pub fn of_path(path: &Path) -> Result<Self, LocationError> {
+        path.to_str().map_or_else(|| Ok(Location::Local(path.to_owned())), str::parse)
+    }
+
+    /// The directory, where it is one of this machine.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Location::Local(path) => Some(path),
+            Location::Bucket(_) => None,
+        }
     }
 }
 

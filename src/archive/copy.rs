@@ -1,0 +1,205 @@
+//! Copies an archive from one store to another, and goes on where an earlier copy was cut off.
+//!
+//! For each team the files that its ledger names are copied first, then the ledger, line by line, as a writer would have
+//! appended it. So the copy is a whole archive at every moment, up to the line that it has reached.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{Digest, LedgerSeq, TeamId};
+
+use super::heads::{HeadLine, heads_days};
+use super::ledger::Line;
+use super::path::{ArchivePath, TeamKey, lock_of, table_of};
+use super::replay::{Replay, ledger_days, replay};
+use super::root::read_manifest;
+use super::store::{Store, StoreError, Tail, Verb};
+use super::text_lines::TextLines;
+use super::{Archive, ArchiveError, Dataset, FileEntry};
+
+/// What was copied of a team, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Copied {
+    pub files: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    /// Files that the target held already.
+    pub held: u64,
+}
+
+impl Copied {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            files: self.files + other.files,
+            bytes: self.bytes + other.bytes,
+            lines: self.lines + other.lines,
+            held: self.held + other.held,
+        }
+    }
+}
+
+/// Is told of each file that stands in the target, with its bytes, and how many bytes there are in all of the team.
+pub type CopyProgress<'a> = &'a mut dyn FnMut(&TeamId, u64, u64);
+
+/// An archive, and where it is copied to.
+pub struct Copy {
+    from: Archive,
+    to: Arc<dyn Store>,
+}
+
+impl Copy {
+    /// Prepares a copy: writes the manifest where there is none.
+    ///
+    /// # Errors
+    /// [`ArchiveError::OtherArchive`] where the target holds another archive; when a store fails.
+    pub fn new(from: Archive, to: Arc<dyn Store>) -> Result<Self, ArchiveError> {
+        if let Some(manifest) = read_manifest(to.as_ref())?
+            && manifest.id != from.id()
+        {
+            return Err(ArchiveError::OtherArchive { found: manifest.id, expected: from.id().to_owned() });
+        }
+        let id = from.id().to_owned();
+        Archive::open_or_create(Arc::clone(&to), || id)?;
+        Ok(Self { from, to })
+    }
+
+    /// Copies a team up to the line at which its ledger stands now.
+    ///
+    /// # Errors
+    /// [`ArchiveError::OtherHistory`] where the target's ledger is no beginning of the source's; when a file is not what the
+    /// ledger says, or a store fails. What was copied stays, and the next copy goes on from there.
+    pub fn team(&self, team: &TeamId, progress: CopyProgress<'_>) -> Result<Copied, ArchiveError> {
+        let key = TeamKey::of(team);
+        let _guard = self.to.lock(&lock_of(&key)).map_err(|error| match error {
+            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
+            other => other.into(),
+        })?;
+        let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
+        let mut copied = self.files(&key, &source, team, progress)?;
+        let target = replay(self.to.as_ref(), self.from.id(), team)?;
+        copied.lines = self.ledger(&key, team, &source, &target)?;
+        self.heads(&key, source.state.seq)?;
+        Ok(copied)
+    }
+
+    /// The live files that the target does not hold yet. A file of the same name and length is taken for the same: `verify`
+    /// reads every byte.
+    fn files(
+        &self,
+        key: &TeamKey,
+        source: &Replay,
+        team: &TeamId,
+        progress: CopyProgress<'_>,
+    ) -> Result<Copied, ArchiveError> {
+        let mut held = BTreeSet::new();
+        for dataset in Dataset::ALL {
+            held.extend(self.to.list(&table_of(dataset, key))?.into_iter().map(|entry| (entry.path, entry.bytes)));
+        }
+        let all = source.state.files.values().map(|file| file.bytes).sum();
+        let mut copied = Copied::default();
+        for file in source.state.files.values() {
+            if held.contains(&(file.path.clone(), file.bytes)) {
+                copied.held += 1;
+            } else {
+                self.file(file)?;
+                (copied.files, copied.bytes) = (copied.files + 1, copied.bytes + file.bytes);
+            }
+            progress(team, file.bytes, all);
+        }
+        Ok(copied)
+    }
+
+    fn file(&self, file: &FileEntry) -> Result<(), ArchiveError> {
+        let failed = |verb| move |e| StoreError::io(verb, &file.path, e);
+        let blob = self.from.store().read(&file.path)?;
+        let (mut reader, mut writer) = (blob.reader(0), self.to.create()?);
+        let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 17]);
+        loop {
+            let read = reader.read(&mut buffer).map_err(failed(Verb::Read))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&buffer[..read]);
+            bytes += read as u64;
+            writer.write_all(&buffer[..read]).map_err(failed(Verb::Write))?;
+        }
+        let found = Digest(hasher.finalize().into());
+        if (found, bytes) != (file.sha256, file.bytes) {
+            let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
+            return Err(ArchiveError::FileAltered { path, bytes, found, expected });
+        }
+        Ok(writer.finish(&file.path)?)
+    }
+
+    /// Appends the lines that the target's ledger lacks; how many they were.
+    fn ledger(&self, key: &TeamKey, team: &TeamId, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
+        let path = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
+        if let (Some(day), torn @ 1..) = (target.end.day, target.end.torn) {
+            self.to.append(&path(day), Tail { keep: target.end.len, torn }, &[])?;
+        }
+        let (mut seq, mut is_same) = (LedgerSeq(0), target.state.seq == LedgerSeq(0));
+        let mut appended = 0;
+        for day in ledger_days(self.from.store().as_ref(), key)? {
+            for (line, bytes) in self.lines(&path(day))? {
+                seq = seq.next();
+                if seq > source.state.seq {
+                    return Ok(appended);
+                }
+                if seq == target.state.seq {
+                    is_same = Line::decode(&bytes).is_ok_and(|(_, hash)| hash == target.state.head);
+                }
+                if seq <= target.state.seq {
+                    continue;
+                }
+                if !is_same {
+                    return Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq });
+                }
+                self.to.append(&path(day), Tail { keep: line, torn: 0 }, &[&bytes[..], b"\n"].concat())?;
+                appended += 1;
+            }
+        }
+        match is_same && seq >= target.state.seq {
+            true => Ok(appended),
+            false => Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq }),
+        }
+    }
+
+    /// The whole lines of a file, each with the place where it begins.
+    fn lines(&self, path: &str) -> Result<Vec<(u64, Vec<u8>)>, ArchiveError> {
+        let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
+        let lines = lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number)));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        Ok(lines.into_iter().filter(|line| line.has_newline).map(|line| (line.offset, line.text)).collect())
+    }
+
+    /// The signatures, up to a line.
+    fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
+        for day in heads_days(self.from.store().as_ref(), key)? {
+            let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
+            let held = match self.to.read(&path) {
+                Ok(blob) => blob.size(),
+                Err(e) if e.is_not_found() => 0,
+                Err(e) => return Err(e.into()),
+            };
+            for (at, text) in self.lines(&path)? {
+                if at < held {
+                    continue;
+                }
+                let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
+                let seq = match HeadLine::decode(&text).map_err(damaged)? {
+                    HeadLine::Signed { seq, .. } => seq,
+                    HeadLine::Rotation { after, .. } => after,
+                };
+                if seq > last {
+                    return Ok(());
+                }
+                self.to.append(&path, Tail { keep: at, torn: 0 }, &[&text[..], b"\n"].concat())?;
+            }
+        }
+        Ok(())
+    }
+}

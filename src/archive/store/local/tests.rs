@@ -1,0 +1,58 @@
+//! What the store on a disk does with links, pipes, locks and a disk that fails.
+
+use super::*;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_append_that_cannot_be_cut_back_is_not_undone() {
+    let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+    let error = append_to(&full, "full", Tail::default(), b"a line\n").unwrap_err();
+    assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
+}
+
+#[test]
+fn no_verb_follows_a_link_or_waits_for_a_pipe() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = LocalStore::new(directory.path());
+    std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("linked")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("file"), directory.path().join("link.l")).unwrap();
+    fs::create_dir(directory.path().join("locks")).unwrap();
+    for pipe in ["pipe.p", "locks/team=a.lock"] {
+        let made = std::process::Command::new("mkfifo").arg(directory.path().join(pipe)).status().unwrap();
+        assert!(made.success());
+    }
+    store.append("plain", Tail::default(), b"x").unwrap();
+    for (case, refused) in [
+        ("place behind a link", store.create().unwrap().finish("linked/a").err()),
+        ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
+        ("append to a link", store.append("link.l", Tail::default(), b"x").err()),
+        ("append to a pipe", store.append("pipe.p", Tail::default(), b"x").err()),
+        ("read a pipe", store.read("pipe.p").err()),
+        ("read a link", store.read("link.l").err()),
+        ("lock a pipe", store.lock("team=a").err()),
+    ] {
+        assert!(matches!(refused, Some(StoreError::Irregular { .. })), "{case}: {refused:?}");
+    }
+    let _free = store.lock("team=b").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("tables")).unwrap();
+    let refused = store.lock("team=c").err();
+    assert!(matches!(refused, Some(StoreError::Irregular { .. })), "a writer behind a link: {refused:?}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+/// Between `fork` and `exec` a child has every open file; so has whoever was handed a copy.
+#[test]
+fn a_lock_that_is_given_back_is_free_though_another_has_its_file_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    let file = File::create(directory.path().join("held")).unwrap();
+    file.try_lock().unwrap();
+    let inherited = file.try_clone().unwrap();
+    drop(LocalGuard(file));
+    File::open(directory.path().join("held")).unwrap().try_lock().unwrap();
+    drop(inherited);
+    let guard = store.lock("team=a").unwrap();
+    assert!(matches!(store.lock("team=a").err(), Some(StoreError::Locked { .. })));
+    drop(guard);
+    let _again = store.lock("team=a").unwrap();
+}

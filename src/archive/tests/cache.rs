@@ -1,0 +1,173 @@
+//! The cache of files of a bucket: exact, bounded, shared, and safe against kills.
+
+use std::path::Path;
+
+use super::super::{Cache, CacheError, FaultyStore, FileEntry, LocalStore, MemoryStore};
+use super::*;
+
+const PLENTY: u64 = 1 << 30;
+
+/// An archive with its live files, and a store that counts verbs.
+fn archive() -> (MemoryStore, Vec<FileEntry>, FaultyStore) {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let archive = committed(&store);
+    let files = archive.read(&team()).unwrap().state().files.values().cloned().collect();
+    let counting = FaultyStore::new(store, u64::MAX, false, super::super::Fault::Failed);
+    (disk, files, counting)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .map(|entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect())
+        .unwrap_or_default();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_fetched_once_and_lent_as_it_was_committed() {
+    let (disk, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path().join("cache"), PLENTY);
+    for round in 0..3 {
+        // Another process of the machine.
+        let cache = cache.clone();
+        let loan = cache.lend(&counting, &files).unwrap();
+        assert_eq!(counting.verbs(), files.len() as u64, "round {round}: each is read once");
+        for file in &files {
+            let lent = std::fs::read(loan.path_of(file)).unwrap();
+            assert_eq!(lent, disk.read(&file.path).unwrap().to_bytes().unwrap(), "{}", file.path);
+        }
+        let directory = loan.directory().to_owned();
+        drop(loan);
+        assert!(!directory.try_exists().unwrap(), "a loan ends with its question");
+    }
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    let extent = cache.extent().unwrap();
+    assert_eq!((extent.files, extent.bytes), (files.len() as u64, bytes));
+}
+
+#[test]
+fn what_is_not_as_the_ledger_says_does_not_come_in() {
+    let (disk, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY);
+    let whole = disk.read(&files[0].path).unwrap().to_bytes().unwrap();
+    let mut flipped = whole.to_vec();
+    flipped[40] ^= 1;
+    for (case, content) in
+        [("a bit", Some(Bytes::from(flipped))), ("cut", Some(whole.slice(..whole.len() - 1))), ("gone", None)]
+    {
+        disk.tamper(&files[0].path, content);
+        let error = cache.lend(&counting, &files[..1]).unwrap_err();
+        assert!(
+            matches!(error, CacheError::Archive(_)) && error.to_string().contains(&files[0].path),
+            "{case}: {error}"
+        );
+        assert_eq!(cache.extent().unwrap().files, 0, "{case}");
+    }
+    disk.tamper(&files[0].path, Some(whole));
+    let _ = cache.lend(&counting, &files[..1]).unwrap();
+}
+
+#[test]
+fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
+    let (_, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let all: u64 = files.iter().map(|file| file.bytes).sum();
+    let small = Cache::new(place.path(), all - 1);
+    let error = small.lend(&counting, &files).unwrap_err();
+    let CacheError::TooSmall { needed, limit } = error else { panic!("{error}") };
+    assert_eq!((needed, limit, counting.verbs()), (all, all - 1, 0), "nothing is fetched in vain");
+    // One after another: the first is used again and again, and stays.
+    let first = &files[..1];
+    let room = files[0].bytes + files[1..].iter().map(|file| file.bytes).max().unwrap();
+    let cache = Cache::new(place.path(), room);
+    for file in &files[1..] {
+        let _ = cache.lend(&counting, std::slice::from_ref(file)).unwrap();
+        let _ = cache.lend(&counting, first).unwrap();
+        assert!(cache.extent().unwrap().bytes <= room);
+    }
+    let before = counting.verbs();
+    let _ = cache.lend(&counting, first).unwrap();
+    assert_eq!(counting.verbs(), before, "what is used is kept");
+}
+
+#[test]
+fn a_question_keeps_its_files_whatever_happens_to_the_cache() {
+    let (_, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY);
+    let loan = cache.lend(&counting, &files).unwrap();
+    assert_eq!(cache.clear().unwrap().files, files.len() as u64);
+    assert_eq!(cache.extent().unwrap().files, 0);
+    assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
+    // Others come and go meanwhile, and leave the loan alone.
+    let _ = cache.lend(&counting, &files).unwrap();
+    assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
+}
+
+/// What a process leaves that was killed: links without a lock, and a file that was not fetched whole.
+#[test]
+fn what_a_killed_process_left_goes_and_harms_nobody() {
+    let (_, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY);
+    let _ = cache.lend(&counting, &files[..1]).unwrap();
+    let loan = place.path().join("loans/loan-dead");
+    std::fs::create_dir_all(&loan).unwrap();
+    std::fs::hard_link(place.path().join("files").join(&names(&place.path().join("files"))[0]), loan.join("x"))
+        .unwrap();
+    drop(std::fs::File::create(loan.join("lock")).unwrap());
+    let _ = cache.lend(&counting, &files).unwrap();
+    assert_eq!(names(&place.path().join("loans")), Vec::<String>::new());
+}
+
+#[test]
+fn many_at_once_fetch_one_file_each_in_their_own_way() {
+    let (disk, files, _) = archive();
+    let place = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let cache = Cache::new(place.path(), PLENTY);
+                for _ in 0..5 {
+                    let loan = cache.lend(&disk, &files).unwrap();
+                    for file in &files {
+                        assert_eq!(std::fs::metadata(loan.path_of(file)).unwrap().len(), file.bytes);
+                    }
+                    let _ = cache.clear().unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// A copy goes on where it was cut off, at whatever verb of the target that was.
+#[test]
+fn a_copy_that_is_cut_off_anywhere_comes_to_the_same_end() {
+    let (disk, _, _) = archive();
+    let from = || Archive::open(Arc::new(disk.clone()) as Arc<dyn Store>).unwrap();
+    let copy = |to: Arc<dyn Store>| super::super::Copy::new(from(), to)?.team(&team(), &mut |_, _, _| {});
+    let mut cut = 0;
+    for verb in 0..200 {
+        let target = MemoryStore::new();
+        let faulty = FaultyStore::new(Arc::new(target.clone()), verb, true, super::super::Fault::FailedButDone);
+        cut += u64::from(copy(Arc::new(faulty)).is_err());
+        let whole: Arc<dyn Store> = Arc::new(target.snapshot());
+        let _ = copy(Arc::clone(&whole)).unwrap();
+        let again = copy(Arc::clone(&whole)).unwrap();
+        assert_eq!((again.files, again.lines), (0, 0), "verb {verb}");
+        assert_eq!(ids_in(&open(&whole)), ids_after(history().len()), "verb {verb}");
+        for path in files_under(&whole, "ledger") {
+            assert_eq!(whole.read(&path).unwrap().to_bytes().unwrap(), disk.read(&path).unwrap().to_bytes().unwrap());
+        }
+    }
+    assert!(cut > 30, "{cut} copies were cut off");
+    let other = MemoryStore::new();
+    let _ = Archive::open_or_create(Arc::new(other.clone()), || "archive-2".to_owned()).unwrap();
+    assert!(matches!(copy(Arc::new(other)), Err(ArchiveError::OtherArchive { .. })));
+    let directory = tempfile::tempdir().unwrap();
+    let _ = copy(Arc::new(LocalStore::new(directory.path()))).unwrap();
+}

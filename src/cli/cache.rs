@@ -1,0 +1,60 @@
+//! `annals cache`: files of a bucket that are kept on this machine.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use clap::{Args, Subcommand};
+
+use crate::archive::{CacheError, CacheExtent};
+use crate::error::{Error, Exit};
+
+use super::output::OutputArgs;
+use super::{Global, look};
+
+/// Show or clear the files of buckets that are kept on this machine
+#[derive(Debug, Args)]
+pub struct CacheArgs {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CacheCommand {
+    /// How many files are kept, how many bytes they are, and how many bytes they may be
+    Status {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Remove every file; questions under way keep theirs
+    Clear {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+pub fn run(global: &Global, args: &CacheArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let cache = look::cache(&config);
+    let failed = |error: CacheError| Error::Refused(error.to_string());
+    let (extent, output) = match &args.command {
+        CacheCommand::Status { output } => (cache.extent().map_err(failed)?, output),
+        CacheCommand::Clear { output } => {
+            let removed = cache.clear().map_err(failed)?;
+            super::output::say(&format!("{} files of {} bytes are removed", removed.files, removed.bytes));
+            (cache.extent().map_err(failed)?, output)
+        }
+    };
+    output.batch(&table(&cache.directory().display().to_string(), extent, cache.bytes_max()))?;
+    Ok(Exit::Done)
+}
+
+fn table(directory: &str, extent: CacheExtent, bytes_max: u64) -> RecordBatch {
+    let count = |number: u64| -> ArrayRef { Arc::new(UInt64Array::from(vec![number])) };
+    let columns: [(&str, ArrayRef); 4] = [
+        ("directory", Arc::new(StringArray::from(vec![directory]))),
+        ("files", count(extent.files)),
+        ("bytes", count(extent.bytes)),
+        ("bytes_max", count(bytes_max)),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}

@@ -1,0 +1,75 @@
+//! The engine reads files of this machine: of an archive in a bucket it borrows those that a question can need from the cache,
+//! which fetches what it does not hold.
+
+use std::sync::Arc;
+
+use crate::archive::{CacheError, FileEntry, Loan};
+
+use super::ReportError;
+use super::columns::View;
+use super::data::{LiveFile, ViewData};
+use super::lookup::ARCHIVE_FAILED;
+use super::narrow::{Narrowed, mentioned, narrowed};
+use super::needs::view_of;
+
+impl ViewData {
+    /// This look with the files of some views borrowed from the cache, and without those of the others. A look at an archive on
+    /// this machine stays as it is.
+    ///
+    /// # Errors
+    /// When the cache cannot hold them, the bucket cannot be read, or a file is not what the ledger says.
+    pub fn borrowed(&self, views: &[View]) -> Result<(Self, Option<Arc<Loan>>), ReportError> {
+        let (Some(remote), Some(archive)) = (&self.remote, &self.archive) else { return Ok((self.clone(), None)) };
+        let is_wanted = |dataset| views.contains(&view_of(dataset));
+        let wanted = || self.files.iter().filter(|(dataset, _)| is_wanted(**dataset));
+        let entry = |file: &LiveFile| remote.entries.get(&file.path).expect("BUG: every live file has an entry");
+        let entries: Vec<FileEntry> = wanted().flat_map(|(_, files)| files).map(|file| entry(file).clone()).collect();
+        let loan = remote.cache.lend(archive.store().as_ref(), &entries).map_err(|error| match error {
+            CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
+            other => ReportError::Cache(other.to_string()),
+        })?;
+        let lent = |file: &LiveFile| {
+            let place = loan.path_of(entry(file));
+            let path = place.to_str().ok_or_else(|| ReportError::Path { path: place.display().to_string() })?;
+            Ok::<_, ReportError>(LiveFile { path: path.to_owned(), span: file.span })
+        };
+        let files = wanted().map(|(dataset, files)| Ok((*dataset, files.iter().map(lent).collect::<Result<_, _>>()?)));
+        let files = files.collect::<Result<_, ReportError>>()?;
+        let root = loan.directory().to_string_lossy().into_owned();
+        Ok((Self { files, root, remote: None, is_borrowed: true, ..self.clone() }, Some(Arc::new(loan))))
+    }
+
+    /// Whether the files of views stand elsewhere, and are fetched when a question needs them.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+}
+
+/// A look whose files stand on this machine as long as it lives.
+#[derive(Debug, Clone)]
+pub struct BorrowedLook {
+    pub data: Arc<ViewData>,
+    _loan: Option<Arc<Loan>>,
+}
+
+impl BorrowedLook {
+    /// The look with the files that `sql` may need.
+    ///
+    /// # Errors
+    /// As [`ViewData::borrowed`].
+    pub fn of(look: Arc<ViewData>, sql: &str) -> Result<Self, ReportError> {
+        if !look.is_remote() {
+            return Ok(Self { data: look, _loan: None });
+        }
+        let views = mentioned(sql);
+        let (data, loan) = match narrowed(sql, &look) {
+            Some(Narrowed { left: (dataset, left), .. }) => {
+                let mut fewer = ViewData::clone(&look);
+                fewer.files.insert(dataset, left);
+                fewer.borrowed(&views)?
+            }
+            None => look.borrowed(&views)?,
+        };
+        Ok(Self { data: Arc::new(data), _loan: loan })
+    }
+}

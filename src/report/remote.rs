@@ -1,0 +1,24 @@
+//! What the ledgers say of the live files of an archive in a bucket, and the cache that fetches them.
+
+use std::collections::BTreeMap;
+
+use crate::archive::{Cache, FileEntry, TeamState};
+
+/// The live files of a look at an archive in a bucket.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    pub(super) cache: Cache,
+    /// By their addresses, as the look has them.
+    pub(super) entries: BTreeMap<String, FileEntry>,
+}
+
+impl Remote {
+    pub fn new(cache: Cache) -> Self {
+        Self { cache, entries: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, root: &str, state: &TeamState) {
+        let entries = state.files.values().map(|entry| (format!("{root}/{}", entry.path), entry.clone()));
+        self.entries.extend(entries);
+    }
+}

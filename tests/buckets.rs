@@ -171,7 +171,8 @@ fn of_two_writers_at_once_each_line_is_one_writers() {
 fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = awkward::program::files_below(root).into_iter();
     let named = files.map(|path| (path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), path));
-    let kept = named.filter(|(name, _)| ["archive.json", "ledger/", "tables/"].iter().any(|of| name.starts_with(of)));
+    let kept = named
+        .filter(|(name, _)| ["archive.json", "ledger/", "salts/", "tables/"].iter().any(|of| name.starts_with(of)));
     kept.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
 }
 

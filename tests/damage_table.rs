@@ -199,11 +199,9 @@ fn history_edited(world: &World) {
 /// Takes the last line away; with all that tells of it, or with nothing else.
 fn cut_tail(world: &World, is_thorough: bool) {
     let root = world.archive();
-    fs::remove_file(root.join("ledger/team=acme/2026-11-03.jsonl")).unwrap();
-    if is_thorough {
-        fs::remove_file(root.join("ledger/team=acme/2026-11-03.heads")).unwrap();
-        fs::remove_file(file_with(&root, "20261101t000000z-window-")).unwrap();
-    }
+    let more = ["2026-11-03.heads", "20261101t000000z-window-", "salts/team=acme/2026-11-"];
+    let parts = ["2026-11-03.jsonl"].into_iter().chain(more.into_iter().filter(|_| is_thorough));
+    parts.for_each(|part| fs::remove_file(file_with(&root, part)).unwrap());
 }
 
 fn replace(world: &World, life: Life) {

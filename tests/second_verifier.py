@@ -45,8 +45,16 @@ def leb128(number):
     return bytes([number]) if number < 128 else bytes([128 | number & 127]) + leb128(number >> 7)
 
 
-def row_bytes(names, values):
-    out = [b"annals row v1\n"]
+def month_of(names, row):
+    """The month of the time by which the row is sorted: `2026-11`."""
+    values = dict(zip(names, row))
+    name = next(name for name in ("event_time_ns", "first_event_at", "seen_at") if name in values)
+    at = values["first_seen_at"] if values[name] is None else values[name] // (1_000 if name == "event_time_ns" else 1)
+    return time.strftime("%Y-%m", time.gmtime(at // 1_000_000))
+
+
+def row_bytes(salt, names, values):
+    out = [b"annals row v1\n", salt]
     for name, value in zip(names, values):
         if value is None:
             out.append(b"\0")
@@ -61,18 +69,21 @@ def row_bytes(names, values):
     return b"".join(out)
 
 
-def rows_of(path):
-    """The rows' number and their digest; times as microseconds since the epoch."""
+def rows_of(path, salts):
+    """The rows' number and their digest, None where a salt is lost; times as microseconds since the epoch."""
     columns = duckdb.execute("SELECT name, logical_type FROM parquet_schema(?) WHERE num_children IS NULL", [str(path)])
     columns = columns.fetchall()
     names = [name for name, _ in columns]
     picked = [f'epoch_us("{name}")' if kind and "Timestamp" in kind else f'"{name}"' for name, kind in columns]
     query = duckdb.execute(f"SELECT {', '.join(picked)} FROM read_parquet(?, hive_partitioning = false)", [str(path)])
-    rows, total = 0, 0
+    rows, total, is_lost = 0, 0, False
     while chunk := query.fetchmany(10_000):
         rows += len(chunk)
-        total += sum(int.from_bytes(hashlib.sha256(row_bytes(names, row)).digest(), "big") for row in chunk)
-    return rows, f"{total % 2**256:064x}"
+        for row in chunk:
+            salt = salts.get(month_of(names, row))
+            is_lost |= salt is None
+            total += int.from_bytes(hashlib.sha256(row_bytes(salt or b"", names, row)).digest(), "big")
+    return rows, None if is_lost else f"{total % 2**256:064x}"
 
 
 def check_line(where, line, archive_id, key, before):
@@ -97,8 +108,8 @@ def check_line(where, line, archive_id, key, before):
 
 
 def check_ledger(folder, archive_id):
-    """The live files by path, and when the ledger file was written that removes each of the others."""
-    key, before, live, removed = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}
+    """The live files by path, when the ledger file was written that removes each of the others, and the salts' hashes."""
+    key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
     for path in sorted(folder.glob("*.jsonl")):
         lines = path.read_bytes().split(b"\n")
         if lines.pop():
@@ -106,7 +117,7 @@ def check_ledger(folder, archive_id):
         for number, line in enumerate(lines, 1):
             checked = check_line(f"{path}:{number}", line, archive_id, key, before)
             if checked is None:
-                return live, removed
+                return live, removed, salts
             parsed, digest = checked
             before = (parsed["seq"], digest)
             for gone in parsed["body"].get("removes", []):
@@ -115,10 +126,31 @@ def check_ledger(folder, archive_id):
                 removed[gone] = path.stat().st_mtime
             for added in parsed["body"].get("adds", []):
                 live[added["path"]] = added
-    return live, removed
+            salts |= {record["month"][:7]: record["sha256"] for record in parsed["body"].get("salts", [])}
+    return live, removed, salts
 
 
-def check_file(root, entry):
+def salt_name(key, month, sha256):
+    return f"salts/team={key}/{month}-{sha256[:16]}.json"
+
+
+def check_salts(root, archive_id, key, named):
+    """The salts by month; rows of a month without one are attested by the hashes of their files alone."""
+    salts = {}
+    for month, sha256 in named.items():
+        path = root / salt_name(key, month, sha256)
+        data = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(data).hexdigest() != sha256:
+            fault("SALT", salt_name(key, month, sha256), "not there, or not the one that the ledger names")
+            continue
+        salt = json.loads(data)
+        if (salt["archive_id"], team_key(salt["team_id"]), salt["month"]) != (archive_id, key, month):
+            fault("SALT", salt_name(key, month, sha256), "of another archive, team or month")
+        salts[month] = bytes.fromhex(salt["salt"])
+    return salts
+
+
+def check_file(root, entry, salts):
     path, place = root / entry["path"], PLACE.fullmatch(entry["path"])
     if place is None or place[1] != entry["dataset"] or place[4] != entry["sha256"][:16]:
         fault("PATH_MISMATCH", entry["path"], "not the place of this file")
@@ -127,7 +159,8 @@ def check_file(root, entry):
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != entry["sha256"] or len(data) != entry["bytes"]:
         return fault("FILE_HASH", entry["path"], "its bytes are not those that were committed")
-    if duckdb and rows_of(path) != (entry["rows"], entry["rows_digest"]):
+    rows, digest = rows_of(path, salts) if duckdb else (entry["rows"], None)
+    if rows != entry["rows"] or digest not in (None, entry["rows_digest"]):
         fault("ROW_ROOT", entry["path"], "its rows are not those that were committed")
 
 
@@ -140,13 +173,15 @@ def main(root):
         """Whether a commit may have left the file: it is young, and no copy of a live file of its kind."""
         place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
         content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
-        return age < GRACE and (place or name.startswith("scratch/")) and content not in contents
+        return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and content not in contents
     for folder in sorted((root / "ledger").glob("team=*")):
         known.update(str(path.relative_to(root)) for path in folder.iterdir())
-        live, removed = check_ledger(folder, manifest["id"])
+        live, removed, named = check_ledger(folder, manifest["id"])
+        key = folder.name.removeprefix("team=")
+        salts = check_salts(root, manifest["id"], key, named)
         for entry in live.values():
-            check_file(root, entry)
-        known.update(live)
+            check_file(root, entry, salts)
+        known.update(live, (salt_name(key, month, sha256) for month, sha256 in named.items()))
         contents.update((entry["role"], entry["sha256"]) for entry in live.values())
         retired |= removed
     for path in sorted(path for path in root.rglob("*") if path.is_file()):

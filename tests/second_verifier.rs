@@ -1,4 +1,4 @@
-//! The description of the archive's format is enough to write another verifier: one of 160 lines of Python that uses nothing
+//! The description of the archive's format is enough to write another verifier: one of 200 lines of Python that uses nothing
 //! of ours finds what `annals verify` finds, on a whole archive and on damaged ones.
 
 use std::fs;
@@ -62,7 +62,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
 
 /// Each damage, and the code that both verifiers give it.
 type Damage = (&'static str, &'static str, fn(&Path));
-const DAMAGES: [Damage; 8] = [
+const DAMAGES: [Damage; 10] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
         rewrite(&of_kind(root, "parquet")[0], |bytes| {
             let middle = bytes.len() / 2;
@@ -82,6 +82,13 @@ const DAMAGES: [Damage; 8] = [
     }),
     ("bytes behind the last line", "TORN_TAIL", |root| {
         rewrite(of_kind(root, "jsonl").last().expect("a ledger"), |bytes| bytes.extend(b"{\"v\":1"));
+    }),
+    ("a salt gone", "SALT", |root| fs::remove_file(&of_kind(&root.join("salts"), "json")[0]).expect("removed")),
+    ("another salt", "SALT", |root| {
+        rewrite(&of_kind(&root.join("salts"), "json")[0], |bytes| {
+            let digit = bytes.len() - 10;
+            bytes[digit] = if bytes[digit] == b'0' { b'1' } else { b'0' };
+        });
     }),
     ("another team's ledger", "ARCHIVE_ID", |root| {
         let ledger = &of_kind(&root.join("ledger/team=acme"), "jsonl")[0];
@@ -145,5 +152,5 @@ fn another_verifier_proves_an_archive_of_a_real_life() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 160);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 200);
 }

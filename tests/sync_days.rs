@@ -56,8 +56,7 @@ fn days() -> BTreeMap<String, usize> {
 /// The days of the files that are not sealed.
 fn unsealed(program: &Program, dataset: &str) -> Vec<String> {
     let sealed = program::sealed_files(&program.archive(), dataset);
-    let live = program.run(&["files", dataset]).ended(0).stdout;
-    let mut files: Vec<PathBuf> = live.lines().map(PathBuf::from).collect();
+    let mut files = program::live_files(program, dataset);
     files.retain(|path| !sealed.contains(path));
     files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()[..8].to_owned()).collect()
 }

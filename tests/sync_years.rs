@@ -34,7 +34,8 @@ fn hold(service: &Service, program: &Program) {
 /// The sessions' sealed files by month and the first letter of their role.
 fn sealed(program: &Program) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
-    for path in program::sealed_files(&program.archive(), "sessions") {
+    let live = program::live_files(program, "sessions");
+    for path in program::sealed_files(&program.archive(), "sessions").iter().filter(|path| live.contains(path)) {
         let month = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         let letter = &path.file_name().unwrap().to_str().unwrap()["20260920t000000z-".len()..][..1];
         *found.entry(format!("{month} {letter}")).or_insert(0) += 1;

@@ -27,8 +27,6 @@ const LOANS: &str = "loans";
 const LOCK: &str = "lock";
 /// Files that are fetched at once.
 const FETCHES_AT_ONCE: usize = 8;
-/// A file may be removed between its fetch and its link, so many times in a row.
-const TRIES_MAX: usize = 4;
 
 #[derive(Debug, Error)]
 pub enum CacheError {
@@ -147,8 +145,11 @@ impl Cache {
         fs::create_dir_all(&loans)?;
         self.end_abandoned_loans()?;
         let directory = tempfile::Builder::new().prefix("loan-").tempdir_in(&loans)?;
-        let lock = File::create(directory.path().join(LOCK))?;
+        // The lock gets its name when it is held: a lock that is free is a dead process's.
+        let begun = directory.path().join("begun");
+        let lock = File::create(&begun)?;
         lock.try_lock()?;
+        fs::rename(begun, directory.path().join(LOCK))?;
         Ok(Loan { directory, _lock: lock })
     }
 
@@ -167,25 +168,24 @@ impl Cache {
     fn lend_one(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, needed: u64) -> Result<(), CacheError> {
         let held = self.directory.join(FILES).join(name_of(&file.sha256));
         let lent = loan.path_of(file);
-        for _ in 0..TRIES_MAX {
-            match fs::hard_link(&held, &lent) {
-                Ok(()) => return touch(&lent).map_err(self.failed()),
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(self.failed()(e)),
-            }
-            self.fetch(store, file, &held)?;
-            if let Some(progress) = &self.progress {
-                progress(file.bytes, needed);
-            }
+        match fs::hard_link(&held, &lent) {
+            Ok(()) => return touch(&lent).map_err(self.failed()),
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(self.failed()(e)),
         }
-        Err(self.failed()(io::Error::other("files are removed as fast as they are fetched: is the cache too small?")))
+        self.fetch(store, file, loan, &held)?;
+        if let Some(progress) = &self.progress {
+            progress(file.bytes, needed);
+        }
+        Ok(())
     }
 
-    /// Fetches a file, and lets it in when it is what the ledger says.
-    fn fetch(&self, store: &dyn Store, file: &FileEntry, place: &Path) -> Result<(), CacheError> {
+    /// Fetches a file into a loan, and lets it into the cache when it is what the ledger says. The loan keeps it, whatever
+    /// another process removes from the cache.
+    fn fetch(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, place: &Path) -> Result<(), CacheError> {
         let blob = store.read(&file.path).map_err(ArchiveError::from)?;
         let mut reader = blob.reader(0);
-        let mut kept = NamedTempFile::new_in(self.directory.join(FILES)).map_err(self.failed())?;
+        let mut kept = NamedTempFile::new_in(loan.directory()).map_err(self.failed())?;
         let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 17]);
         loop {
             let read =
@@ -204,6 +204,7 @@ impl Cache {
             let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
             return Err(ArchiveError::FileAltered { path, bytes, found, expected }.into());
         }
+        fs::hard_link(kept.path(), loan.path_of(file)).map_err(self.failed())?;
         kept.persist(place).map_err(|e| self.failed()(e.error))?;
         Ok(())
     }

@@ -14,14 +14,16 @@ use std::time::Duration;
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId};
 use crate::planted::{self, Bug};
 
+use super::draft_digest::{draft_digest, row_digests};
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
-use super::plan::{draft_digest, plan, released, row_digests};
+use super::plan::{plan, released};
 use super::random::Random;
 use super::reader::{self, StoredEvent, StoredReject};
-use super::recover::recover;
+use super::recover::{Recovery, recover};
 use super::replay::{LedgerEnd, Replay, replay_for_writing};
+use super::salts::Salts;
 use super::sessions::{LentSessions, Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
@@ -46,13 +48,6 @@ pub enum Committed {
     Nothing,
 }
 
-/// What opening a team for writing found left over by an earlier writer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Recovery {
-    /// Bytes of an interrupted append, which were dropped.
-    pub torn_bytes: u64,
-}
-
 /// The right to write one team. There is one in the world at a time.
 pub struct TeamWriter {
     store: Arc<dyn Store>,
@@ -68,6 +63,7 @@ pub struct TeamWriter {
     snapshot_lines: u64,
     grace: Duration,
     random: Random,
+    salts: Salts,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
@@ -99,6 +95,7 @@ impl TeamWriter {
         }
         let heads = heads_of(store.as_ref(), signer.now(), archive_id, team, &replay)?;
         let Replay { state, end, .. } = replay;
+        let salts = Salts::of_writer(store.as_ref(), &state, &random)?;
         let snapshot = snapshot::newest(store.as_ref(), &key).min(state.seq);
         Ok(Self {
             store,
@@ -113,6 +110,7 @@ impl TeamWriter {
             snapshot_lines,
             grace,
             random,
+            salts,
             is_poisoned: false,
             _guard: guard,
         })
@@ -124,6 +122,11 @@ impl TeamWriter {
 
     pub(super) fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// The salts of the team's rows, for whoever makes columns of them before their commit.
+    pub fn salts(&self) -> &Salts {
+        &self.salts
     }
 
     pub(super) fn grace(&self) -> Duration {
@@ -178,7 +181,7 @@ impl TeamWriter {
 
     /// The same for use beside commits, which it does not see.
     pub fn lend_sessions(&mut self) -> LentSessions {
-        LentSessions::new(self.store.clone(), self.state.clone(), std::mem::take(&mut self.lookup))
+        LentSessions::new(self.store.clone(), self.state.clone(), std::mem::take(&mut self.lookup), self.salts.clone())
     }
 
     /// Takes over what was learned of files meanwhile.
@@ -214,8 +217,11 @@ impl TeamWriter {
             return Ok(Committed::Nothing);
         }
         self.follow_signer()?;
-        let rows = row_digests(&draft);
-        let digest = draft_digest(&draft, &rows);
+        let team = self.state.team_id.clone();
+        let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
+        let rows = row_digests(&draft, &self.salts).map_err(refused)?;
+        let key = self.salts.of_drafts().map_err(|lost| refused(lost.to_string()))?;
+        let digest = draft_digest(&draft, &rows, key);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }
@@ -224,13 +230,13 @@ impl TeamWriter {
         if body == Body::default() {
             return Ok(Committed::Nothing);
         }
-        let mut body = Body { draft: Some(digest), ..body };
+        let salts = self.salts.write_new(self.store.as_ref())?;
+        let mut body = Body { salts, draft: Some(digest), ..body };
         body.findings.extend(self.clock_regression(now));
-        let team = || self.state.team_id.clone();
-        self.state.check(&body).map_err(|source| ArchiveError::State { team: team(), source })?;
+        self.state.check(&body).map_err(|source| ArchiveError::State { team: team.clone(), source })?;
         let age = self.store.now()?.since(begun);
         if age > COMMIT_AGE_MAX {
-            return Err(ArchiveError::Stalled { team: team(), minutes: age.as_secs() / 60 });
+            return Err(ArchiveError::Stalled { team, minutes: age.as_secs() / 60 });
         }
         self.append_line(body, now)
     }
@@ -270,8 +276,8 @@ impl TeamWriter {
     fn write_files(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
-        let released = released(&draft.releases).map_err(refused)?;
-        let (mut outputs, sessions) = plan(&self.state, draft, rows).map_err(refused)?;
+        let released = released(&draft.releases, &self.salts).map_err(refused)?;
+        let (mut outputs, sessions) = plan(&self.state, draft, rows, &self.salts).map_err(refused)?;
         let draft = std::mem::take(draft);
         let mut body = Body {
             windows: draft.windows,
@@ -295,7 +301,7 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage = Stage { store: self.store.as_ref(), team: &self.state.team_id, key: &self.key };
+        let stage = Stage { store: self.store.as_ref(), key: &self.key, salts: &self.salts };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }
@@ -337,6 +343,7 @@ impl TeamWriter {
             return Err(self.poison(line.seq, source));
         }
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
+        self.salts.are_named(&line.body.salts);
         let (seq, files) = (line.seq, line.body.adds.len());
         let sum = |get: fn(&FileEntry) -> u64| line.body.adds.iter().map(get).sum::<u64>();
         let committed = Committed::Committed { seq, files, rows: sum(|f| f.rows), bytes: sum(|f| f.bytes) };

@@ -1,6 +1,6 @@
 //! Copies an archive from one store to another, and goes on where an earlier copy was cut off.
 //!
-//! For each team the files that its ledger names are copied first, then the ledger, line by line, as a writer would have
+//! For each team the files and salts that its ledger names are copied first, then the ledger, line by line, as a writer would have
 //! appended it. So the copy is a whole archive at every moment, up to the line that it has reached.
 
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ use super::ledger::Line;
 use super::path::{ArchivePath, TeamKey, lock_of, table_of};
 use super::replay::{Replay, ledger_days, replay};
 use super::root::read_manifest;
-use super::store::{Store, StoreError, Tail, Verb};
+use super::store::{Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
-use super::{Archive, ArchiveError, Dataset, FileEntry};
+use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord};
 
 /// What was copied of a team, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,6 +80,7 @@ impl Copy {
         })?;
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
         let mut copied = self.files(&key, &source, team, progress)?;
+        self.salts(&key, &source)?;
         let target = replay(self.to.as_ref(), self.from.id(), team)?;
         copied.lines = self.ledger(&key, team, &source, &target)?;
         self.heads(&key, source.state.seq)?;
@@ -133,6 +134,22 @@ impl Copy {
             return Err(ArchiveError::FileAltered { path, bytes, found, expected });
         }
         Ok(writer.finish(&file.path)?)
+    }
+
+    /// The salts that lines name: small files, written again by each copy.
+    fn salts(&self, key: &TeamKey, source: &Replay) -> Result<(), ArchiveError> {
+        for (month, sha256) in &source.state.salts {
+            let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
+            let blob = self.from.store().read(&path)?;
+            let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+            let found = Digest::of(&bytes);
+            if found != *sha256 {
+                let (bytes, found, expected) = (blob.size(), found.to_string(), sha256.to_string());
+                return Err(ArchiveError::FileAltered { path, bytes, found, expected });
+            }
+            put(self.to.as_ref(), &path, &bytes)?;
+        }
+        Ok(())
     }
 
     /// Appends the lines that the target's ledger lacks; how many they were.

@@ -6,6 +6,7 @@
 //! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
+//! salts/team=<T>/<YYYY-MM>-<hash>.json                          the salt of the digests of a month's rows
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-part-<hash>.parquet       polled rows; what looks of a day changed
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-window-<hash>.parquet     rows of a settled window, or of several
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-day-<hash>.parquet        all rows of a sealed day
@@ -36,7 +37,14 @@
 //! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
 //! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
 //! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
-//! 2^256, of the SHA-256 of each row's values. The first lines of `table/digest.rs` give the bytes.
+//! 2^256, of the SHA-256 of each row's salt and values. The first lines of `table/digest.rs` give the bytes. The footer of
+//! each file holds 16 hexadecimal digits at random (`annals.nonce`), so that no hash of a file confirms a guess of its rows.
+//!
+//! **Salts** do the same for the digests of rows. A month has 32 random bytes for each team, in a file `{"archive_id": …,
+//! "team_id": …, "month": "2026-11", "salt": 64 hexadecimal digits}`. A body's `salts` names it by the month's first instant
+//! and the file's `sha256`, once, in a line before or at the first that says digests of the month's rows. Without the file
+//! these rows are attested by the hashes of their files alone. The salt of 1970-01 keys a body's `draft`, which tells a writer
+//! whether the last line is the commit whose answer it lost; nobody else can check it.
 //!
 //! **Settled windows** have a file each. Small files of one month become one when no re-scan is due for them any more: it stands
 //! where that of the first window did. What one of these windows gains later stands beside it.
@@ -74,7 +82,7 @@
 //! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.
 //!
 //! # What always holds
-//! - The files that a line adds are durable under their names before the line is written. A file that no line names is
+//! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
 //!   nothing: a commit that failed left it. A file that a line removes stays for a grace (a day at least on a local disk),
 //!   so that whoever reads goes on; then `vacuum` removes it. So a glob may see more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer believes it ends: the last file has the length
@@ -88,6 +96,7 @@ mod commit;
 mod copy;
 mod dataset;
 mod draft;
+mod draft_digest;
 mod error;
 mod gathered;
 mod grace;
@@ -105,6 +114,7 @@ mod recover;
 mod replay;
 mod review;
 mod rules;
+mod salts;
 mod seals;
 mod sessions;
 mod snapshot;
@@ -112,13 +122,14 @@ mod stage;
 mod state;
 mod store;
 mod table;
+mod team_key;
 mod team_name;
 mod text_lines;
 mod vacuum;
 mod verify;
 
 pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, Loan};
-pub use commit::{Committed, Recovery, TeamWriter};
+pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
@@ -128,15 +139,18 @@ pub use heads::{HeadLine, Signer};
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use path::{ArchivePath, DataPath, TeamKey, month_of};
+pub use path::{ArchivePath, DataPath, month_of};
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
-    ReleasedRecord, SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
+    ReleasedRecord, SaltRecord, SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord,
+    WindowState,
 };
+pub use recover::Recovery;
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
+pub use salts::Salts;
 pub use seals::SealUnit;
 pub use sessions::{HeldSession, LentSessions, SessionColumns, SessionsReader};
 pub use state::TeamState;
@@ -145,6 +159,7 @@ pub use store::{
     StoreError, Tail, open_store, prove_store,
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
+pub use team_key::TeamKey;
 pub use team_name::team_name;
 pub use vacuum::{Leftover, Leftovers};
 

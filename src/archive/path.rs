@@ -4,62 +4,23 @@
 
 use std::fmt;
 
-use crate::model::{Digest, Instant, LedgerSeq, Range, TeamId};
+use crate::model::{Instant, LedgerSeq, Range};
 
 use super::seals::SealUnit;
 use super::{Dataset, FileRole};
 
+pub use super::team_key::TeamKey;
+
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
+pub const SALTS: &str = "salts";
 pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
 /// Where a store writes files before they have a name.
 pub const SCRATCH: &str = "scratch";
 
-/// Longer encoded team ids are cut and closed with a hash.
-const TEAM_KEY_BYTES_MAX: usize = 120;
-const TEAM_KEY_KEPT_BYTES: usize = 80;
 const HASH_DIGITS: usize = 16;
 const DAY_SECONDS: i64 = 86_400;
-
-/// A team id as it stands in paths: bytes outside `[a-z0-9_-]` are `.` and two hexadecimal digits; what would be longer
-/// than 120 bytes is cut and closed with `..` and 32 digits of its SHA-256, so that case and length never clash.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TeamKey(String);
-
-impl TeamKey {
-    pub fn of(team: &TeamId) -> Self {
-        let mut text = String::new();
-        for byte in team.as_str().bytes() {
-            match byte {
-                b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => text.push(char::from(byte)),
-                _ => text.push_str(&format!(".{byte:02x}")),
-            }
-        }
-        if text.len() > TEAM_KEY_BYTES_MAX {
-            text.truncate(TEAM_KEY_KEPT_BYTES);
-            let digest = Digest::of(team.as_str().as_bytes()).to_string();
-            text.push_str("..");
-            text.push_str(&digest[..32]);
-        }
-        if text.is_empty() {
-            text.push('.');
-        }
-        Self(text)
-    }
-
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
-        let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
-        is_fit.then(|| Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for TeamKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The place of a data file: all that its path says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +59,13 @@ pub enum ArchivePath {
         team: TeamKey,
         day: Instant,
     },
+    /// The salt of a month's row digests; `month` is its first instant.
+    Salt {
+        team: TeamKey,
+        month: Instant,
+        /// The first 16 hexadecimal digits of the file's SHA-256.
+        hash: String,
+    },
     Data(DataPath),
     /// What the ledger says up to line `seq`.
     Snapshot {
@@ -118,6 +86,11 @@ impl ArchivePath {
             [LEDGER, team, name] => {
                 ArchivePath::Ledger { team: team_of(team)?, day: parse_day(name.strip_suffix(".jsonl")?)? }
             }
+            [SALTS, team, name] => {
+                let (month, hash) = name.strip_suffix(".json")?.split_at_checked("2026-11".len())?;
+                let hash = hash.strip_prefix('-').filter(|hash| is_hash(hash))?.to_owned();
+                ArchivePath::Salt { team: team_of(team)?, month: parse_day(&format!("{month}-01"))?, hash }
+            }
             [SNAPSHOTS, team, name] => {
                 let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
                 ArchivePath::Snapshot { team: team_of(team)?, seq }
@@ -128,7 +101,7 @@ impl ArchivePath {
                 let start = compact_time(pieces.next()?)?;
                 let role = role_of(pieces.next()?)?;
                 let hash = pieces.next()?.to_owned();
-                if hash.len() != HASH_DIGITS || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+                if !is_hash(&hash) {
                     return None;
                 }
                 ArchivePath::Data(DataPath { dataset, team: team_of(team)?, role, start, hash })
@@ -153,6 +126,7 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Manifest => f.write_str(MANIFEST),
             ArchivePath::Ledger { team, day } => write!(f, "{}/{}.jsonl", ledger_of(team), day.day()),
             ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
+            ArchivePath::Salt { team, month, hash } => write!(f, "{}/{}-{hash}.json", salts_of(team), month.month()),
             ArchivePath::Data(data) => data.fmt(f),
             ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
         }
@@ -162,6 +136,11 @@ impl fmt::Display for ArchivePath {
 /// The directory of a team's ledger.
 pub fn ledger_of(team: &TeamKey) -> String {
     format!("{LEDGER}/team={team}")
+}
+
+/// The directory of a team's salts.
+pub fn salts_of(team: &TeamKey) -> String {
+    format!("{SALTS}/team={team}")
 }
 
 /// The directory of a team's snapshots.
@@ -229,6 +208,10 @@ fn team_of(part: &str) -> Option<TeamKey> {
     TeamKey::parse(part.strip_prefix("team=")?)
 }
 
+fn is_hash(text: &str) -> bool {
+    text.len() == HASH_DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 fn parse_day(text: &str) -> Option<Instant> {
     format!("{text}T00:00:00Z").parse().ok()
 }
@@ -266,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::TeamId;
 
     fn role() -> impl Strategy<Value = FileRole> {
         prop_oneof![
@@ -287,6 +271,9 @@ mod tests {
                 .prop_map(|(team, s)| ArchivePath::Ledger { team, day: day_start(Instant::from_seconds(s)) }),
             (team.clone(), second.clone())
                 .prop_map(|(team, s)| ArchivePath::Heads { team, day: day_start(Instant::from_seconds(s)) }),
+            (team.clone(), second.clone(), "[0-9a-f]{16}").prop_map(|(team, s, hash)| {
+                ArchivePath::Salt { team, month: Instant::from_seconds(s).first_of_month(), hash }
+            }),
             (team, second, role(), 0..Dataset::ALL.len(), "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
                 let dataset = Dataset::ALL[dataset];
                 ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })
@@ -306,26 +293,11 @@ mod tests {
         }
 
         #[test]
-        fn whatever_parses_is_spelled_the_same(text in "(tables|ledger)/[a-z/=0-9.-]{0,60}") {
+        fn whatever_parses_is_spelled_the_same(text in "(tables|ledger|salts)/[a-z/=0-9.-]{0,60}") {
             if let Some(path) = ArchivePath::parse(&text) {
                 prop_assert_eq!(path.to_string(), text);
             }
         }
-
-        #[test]
-        fn different_teams_have_different_keys_on_any_file_system(a in any::<String>(), b in any::<String>()) {
-            let keys = [&a, &b].map(|t| TeamKey::of(&TeamId::from(t.as_str())));
-            prop_assert_eq!(a == b, keys[0] == keys[1]);
-        }
-    }
-
-    #[test]
-    fn long_and_odd_team_ids() {
-        for (id, key) in [("acme", "acme"), ("Acme", ".41cme"), ("", "."), ("a/b", "a.2fb"), ("..", ".2e.2e")] {
-            assert_eq!(TeamKey::of(&TeamId::from(id)).to_string(), key);
-        }
-        let long = |end: &str| TeamKey::of(&TeamId::new(format!("{}{end}", "X".repeat(500))));
-        assert!(long("a").to_string().len() <= TEAM_KEY_BYTES_MAX && long("a") != long("b"));
     }
 
     #[test]
@@ -346,6 +318,10 @@ mod tests {
             ("ledger/team=t/2026-11-20.jsonl".to_owned(), true),
             ("ledger/team=t/2026-11-31.jsonl".to_owned(), false),
             ("ledger/team=t/2026-11-20.json".to_owned(), false),
+            ("salts/team=t/2026-11-0123456789abcdef.json".to_owned(), true),
+            ("salts/team=t/2026-13-0123456789abcdef.json".to_owned(), false),
+            ("salts/team=t/2026-11-20-0123456789abcdef.json".to_owned(), false),
+            ("salts/team=t/2026-11-0123456789abcde.json".to_owned(), false),
         ] {
             assert_eq!(ArchivePath::parse(&path).is_some(), is_good, "{path}");
         }
@@ -360,24 +336,6 @@ mod tests {
         ] {
             let month = month_of(at.parse().unwrap());
             assert_eq!((month.start, month.end), (start.parse().unwrap(), end.parse().unwrap()));
-        }
-    }
-
-    #[test]
-    fn a_key_is_cut_where_it_would_be_too_long_for_a_name() {
-        let of = |length: usize| TeamKey::of(&TeamId::new("t".repeat(length))).to_string();
-        assert_eq!((of(120), of(121).len()), ("t".repeat(120), TEAM_KEY_KEPT_BYTES + 34));
-        assert!(of(121).contains("t..") && of(121) != of(122));
-        for (text, is_key) in [
-            ("t", true),
-            (&of(120), true),
-            (&of(121), true),
-            ("", false),
-            (&"t".repeat(121), false),
-            ("T", false),
-            ("a/b", false),
-        ] {
-            assert_eq!(TeamKey::parse(text).is_some(), is_key, "{text}");
         }
     }
 }

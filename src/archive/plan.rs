@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Digest, EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
+use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
 use super::gathered::{Gathered, gather, sorted};
 use super::path::{DataPath, day_start, is_sealed, month_of};
+use super::salts::Salts;
 use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
-use super::table::{RowsDigest, Tier, digest_events, digest_rows, reject_batch};
+use super::table::{RowsDigest, Tier, digest_rows, reject_batch};
 use super::{
     Dataset, Draft, EncodedTable, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord,
     WindowRows,
@@ -148,6 +149,7 @@ pub fn plan(
     state: &TeamState,
     draft: &mut Draft,
     digests: &[RowsDigest],
+    salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     let windows = gather(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
     let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
@@ -178,7 +180,7 @@ pub fn plan(
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
     }
-    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &draft.join_years, &months)?;
+    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &draft.join_years, &months, salts)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
         outputs.extend(inventory_outputs(state, part, rows)?);
@@ -273,21 +275,21 @@ fn release_output(state: &TeamState, release: Release) -> Result<Output, String>
 /// What the ledger is to say of the rows that leave quarantine.
 ///
 /// # Errors
-/// A sentence, should the rows not make a batch.
-pub fn released(releases: &[Release]) -> Result<Option<ReleasedRecord>, String> {
+/// A sentence, should the rows not make a batch, or about a salt that is lost.
+pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
     let mut sum = (0, RowsDigest::default());
     for release in releases {
-        sum = (sum.0 + release.released.len() as u64, sum.1.plus(digest_rejects(&release.released)?));
+        sum = (sum.0 + release.released.len() as u64, sum.1.plus(digest_rejects(&release.released, salts)?));
     }
     Ok(Some(sum)
         .filter(|(rows, _)| *rows > 0)
         .map(|(rows, digest)| ReleasedRecord { rows, rows_digest: digest.into() }))
 }
 
-fn digest_rejects(rows: &[RejectRow]) -> Result<RowsDigest, String> {
+fn digest_rejects(rows: &[RejectRow], salts: &Salts) -> Result<RowsDigest, String> {
     let mut digest = RowsDigest::default();
     for some in rows.chunks(REJECTS_PER_BATCH) {
-        digest = digest.plus(digest_rows(&reject_batch(some)?)?);
+        digest = digest.plus(digest_rows(&reject_batch(some)?, salts)?);
     }
     Ok(digest)
 }
@@ -332,61 +334,4 @@ fn inventory_outputs(
 fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
     files.sort_by_key(|file| file.first);
     files
-}
-
-/// The digest of the rows of each window of a draft.
-pub fn row_digests(draft: &Draft) -> Vec<RowsDigest> {
-    let of = |window: &WindowRows| {
-        window.columns.iter().fold(digest_events(&window.rows), |digest, columns| digest.plus(columns.digest()))
-    };
-    draft.rows.iter().map(of).collect()
-}
-
-/// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count;
-/// every value of theirs does. `digests` are [`row_digests`].
-pub fn draft_digest(draft: &Draft, digests: &[RowsDigest]) -> Digest {
-    let mut parts: Vec<Vec<u8>> = Vec::new();
-    for (new, digest) in draft.rows.iter().zip(digests) {
-        let WindowRows { stream, window, compact, .. } = new;
-        parts.push(format!("{stream}{window} {compact} {} {}\n", new.count(), Digest::from(*digest)).into_bytes());
-    }
-    for row in &draft.rejects {
-        let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
-        parts.push([head.as_bytes(), &row.raw, b"\n"].concat());
-    }
-    for release in &draft.releases {
-        let mut part = format!("released of {} {}\n", release.path, release.kept.len()).into_bytes();
-        for row in &release.released {
-            part.extend_from_slice(format!("{} {} ", row.stream, Digest::of(&row.raw)).as_bytes());
-        }
-        parts.push(part);
-    }
-    if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
-        let looks = (&draft.inventory, &draft.inventory_reads);
-        parts.push(serde_json::to_vec(&looks).expect("BUG: rows have no map with odd keys"));
-    }
-    if !draft.seal_days.is_empty() {
-        parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));
-    }
-    if !draft.join_windows.is_empty() {
-        parts.push(serde_json::to_vec(&("windows", &draft.join_windows)).expect("BUG: paths have no map"));
-    }
-    if !draft.join_years.is_empty() {
-        parts.push(serde_json::to_vec(&("years", &draft.join_years)).expect("BUG: ranges have no map"));
-    }
-    let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
-    if let Some(sessions) = &draft.sessions {
-        let mark = sessions.mark;
-        let until = mark.until.map(|until| format!(" until {until}")).unwrap_or_default();
-        parts.push(format!("sessions {} {:?} {}{until}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
-    }
-    parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
-    if !draft.reviews.is_empty() {
-        parts.push(serde_json::to_vec(&draft.reviews).expect("BUG: records have no map with odd keys"));
-    }
-    if !draft.read_points.is_empty() {
-        parts.push(serde_json::to_vec(&draft.read_points).expect("BUG: points have no map with odd keys"));
-    }
-    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::with_domain("annals draft v4\n", &parts)
 }

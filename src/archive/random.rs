@@ -18,6 +18,13 @@ impl Random {
         Self(source)
     }
 
+    /// What salts are made of.
+    pub fn seed(&self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        seed.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&(self.0)().to_le_bytes()));
+        seed
+    }
+
     /// A number of a line's or a file's own.
     pub fn nonce(&self) -> Nonce {
         Nonce((self.0)())

@@ -228,6 +228,16 @@ impl Finding {
     }
 }
 
+/// The salt of a month, from the line that names it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SaltRecord {
+    /// The first instant of the month.
+    pub month: Instant,
+    /// Of the salt's file.
+    pub sha256: Digest,
+}
+
 /// What a data file is to the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -365,6 +375,9 @@ pub struct Body {
     /// Packs of reports that somebody looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
+    /// The salts of months of whose rows this line says digests first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub salts: Vec<SaltRecord>,
     /// The digest of the draft that became this line: the same draft committed again is this line, not another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Digest>,

@@ -6,6 +6,13 @@ use super::path::{ArchivePath, TeamKey};
 use super::replay::Replay;
 use super::store::{Store, StoreError, Tail};
 
+/// What opening a team for writing found left over by an earlier writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovery {
+    /// Bytes of an interrupted append, which were dropped.
+    pub torn_bytes: u64,
+}
+
 /// Cuts a torn line off the end of a ledger, and makes the last line durable: the writer before may have died between
 /// writing and syncing it. Done again, it changes nothing.
 ///

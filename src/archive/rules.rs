@@ -40,6 +40,8 @@ pub enum StateError {
     NotLive { path: String },
     #[error("{path}: its times run backwards, from {first} to {last}")]
     Times { path: String, first: Instant, last: Instant },
+    #[error("the salt of {month} is named a second time, or of no month")]
+    Salt { month: Instant },
     #[error("{dataset}: the commit removes {removed} rows and adds {added}")]
     RowsLost { dataset: Dataset, removed: u64, added: u64 },
     #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]

@@ -14,7 +14,9 @@ use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
 use super::replay::LedgerEnd;
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
-use super::{DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SessionsMark, StreamRecord, WindowRecord};
+use super::{
+    DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SaltRecord, SessionsMark, StreamRecord, WindowRecord,
+};
 
 /// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise.
 /// A question over a thousand teams replays what stands behind a thousand snapshots.
@@ -53,6 +55,7 @@ struct Snapshot {
     sealed_days: Vec<(Stream, Instant)>,
     sessions: Option<SessionsMark>,
     inventory: Vec<InventoryRead>,
+    salts: Vec<SaltRecord>,
     draft: Option<Digest>,
 }
 
@@ -87,6 +90,7 @@ impl Snapshot {
             sealed_days: state.sealed_days.iter().copied().collect(),
             sessions: state.sessions,
             inventory: state.inventory.values().flatten().copied().collect(),
+            salts: state.salts.iter().map(|(month, sha256)| SaltRecord { month: *month, sha256: *sha256 }).collect(),
             draft: state.draft,
         }
     }
@@ -113,6 +117,7 @@ impl Snapshot {
             sealed_days: self.sealed_days.into_iter().collect(),
             sessions: self.sessions,
             inventory,
+            salts: self.salts.into_iter().map(|record| (record.month, record.sha256)).collect(),
             draft: self.draft,
         }
     }

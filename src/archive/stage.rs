@@ -7,11 +7,13 @@ use std::thread::{available_parallelism, scope};
 use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
-use crate::model::{Digest, EventRow, Instant, Stream, TeamId};
+use crate::model::{Digest, EventRow, Instant, Stream};
 use crate::planted::{self, Bug};
 
 use super::path::{DataPath, TeamKey};
 use super::plan::{Content, Output, REJECTS_PER_BATCH};
+use super::random::Nonce;
+use super::salts::Salts;
 use super::sessions::SessionsChange;
 use super::store::{Store, StoreError, Verb};
 use super::table::{
@@ -31,8 +33,8 @@ const ROWS_A_THREAD_MIN: u64 = 4_000;
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub store: &'a dyn Store,
-    pub team: &'a TeamId,
     pub key: &'a TeamKey,
+    pub salts: &'a Salts,
 }
 
 impl Stage<'_> {
@@ -48,15 +50,17 @@ impl Stage<'_> {
             wanted @ 2.. => wanted.min(available_parallelism().map_or(1, usize::from)),
             few => few,
         };
+        // Drawn in order, so that a seeded source repeats itself whatever the threads do.
+        let outputs = outputs.into_iter().map(|output| (output, self.salts.nonce()));
         if threads <= 1 {
-            return outputs.into_iter().map(|output| self.write(output)).collect();
+            return outputs.map(|(output, nonce)| self.write(output, nonce)).collect();
         }
-        let waiting = Mutex::new(outputs.into_iter().enumerate().collect::<VecDeque<_>>());
+        let waiting = Mutex::new(outputs.enumerate().collect::<VecDeque<_>>());
         let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let write_some = || {
             let mut written = Vec::new();
-            while let Some((index, output)) = take() {
-                written.push((index, self.write(output).inspect_err(|_| while take().is_some() {})?));
+            while let Some((index, (output, nonce))) = take() {
+                written.push((index, self.write(output, nonce).inspect_err(|_| while take().is_some() {})?));
             }
             Ok(written)
         };
@@ -77,7 +81,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// When the store fails, an input cannot be read, or the file does not hold exactly the rows that it should.
-    pub fn write(self, output: Output) -> Result<FileEntry, ArchiveError> {
+    pub fn write(self, output: Output, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let tier = output.tier();
         let name =
@@ -88,14 +92,14 @@ impl Stage<'_> {
                 (table.written(), Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
             }
             content => {
-                let mut table = TableWriter::create(self.store, dataset, tier, rows)?;
-                let meant = fill(self.store, self.team, &mut table, content)?;
+                let mut table = TableWriter::create(self.store, dataset, tier, rows, nonce)?;
+                let meant = fill(self.store, self.salts, &mut table, content)?;
                 (table.finish(name)?, meant)
             }
         };
         let path = name(written.sha256);
         if !planted::is(Bug::NoReadBack) {
-            let found = read_back(self.store, &path, dataset, &written, &meant)?;
+            let found = read_back(self.store, &path, dataset, &written, &meant, self.salts)?;
             compare(&path, found, (rows, meant.digest))?;
         }
         Ok(FileEntry {
@@ -126,14 +130,14 @@ struct Meant {
 }
 
 /// Writes the rows.
-fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Content) -> Result<Meant, ArchiveError> {
+fn fill(store: &dyn Store, salts: &Salts, table: &mut TableWriter, content: Content) -> Result<Meant, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
     let mut meant = Meant::default();
     match content {
         Content::Rejects { rows, .. } => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
                 let batch = reject_batch(some).map_err(bad)?;
-                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
+                meant.digest = meant.digest.plus(digest_rows(&batch, salts).map_err(|e| bad(e.to_string()))?);
                 table.write(&batch)?;
             }
         }
@@ -174,8 +178,8 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
                 }
             }
             for some in rows.chunks(BATCH_ROWS_MAX) {
-                let batch = inventory_batch(team, part, some).map_err(bad)?;
-                meant.digest = meant.digest.plus(digest_rows(&batch).map_err(bad)?);
+                let batch = inventory_batch(salts.team(), part, some).map_err(bad)?;
+                meant.digest = meant.digest.plus(digest_rows(&batch, salts).map_err(|e| bad(e.to_string()))?);
                 table.write(&batch)?;
             }
         }
@@ -184,7 +188,7 @@ fn fill(store: &dyn Store, team: &TeamId, table: &mut TableWriter, content: Cont
             meant.digest =
                 held.fold(meant.digest, RowsDigest::plus).less(change.dropped.digest).plus(change.added.digest);
             meant.rows = change.only_new();
-            meant.spliced = change.write(store, table)?;
+            meant.spliced = change.write(store, table, salts)?;
         }
     }
     Ok(meant)
@@ -269,6 +273,7 @@ fn read_back(
     dataset: Dataset,
     written: &Written,
     meant: &Meant,
+    salts: &Salts,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
     let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
     if let Some(table) = &meant.encoded {
@@ -312,7 +317,8 @@ fn read_back(
     let selection = Selection { groups: Some(&encoded), ..Selection::default() };
     for batch in TableReader::open(store, path, dataset, selection)? {
         let batch = batch?;
-        let digest = digest_rows(&batch).map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
+        let digest = digest_rows(&batch, salts)
+            .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
         found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
     }
     Ok(found)
@@ -330,9 +336,10 @@ pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, Rows
 mod tests {
     use std::time::Duration;
 
+    use super::super::random::Nonce;
     use super::super::store::MemoryStore;
     use super::super::table::{BATCH_BYTES_MAX, Tier};
-    use super::super::tests::{event, now, team};
+    use super::super::tests::{event, now, salts, team};
     use super::*;
     use crate::model::{ConnectionTexts, Detail};
 
@@ -358,12 +365,12 @@ mod tests {
             let mut rows: Vec<EventRow> = (0..count).map(row).collect();
             rows.last_mut().unwrap().detail = detail(None);
             let store = MemoryStore::new();
-            let mut table = TableWriter::create(&store, STREAM.into(), Tier::Recent, count).unwrap();
+            let mut table = TableWriter::create(&store, STREAM.into(), Tier::Recent, count, Nonce(7)).unwrap();
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
             let written = table.finish(|_| "file".to_owned()).unwrap();
             let read = |rows: &[EventRow]| {
                 let meant = Meant { rows: Some(batches(rows)), ..Meant::default() };
-                read_back(&store, "file", STREAM.into(), &written, &meant)
+                read_back(&store, "file", STREAM.into(), &written, &meant, &salts())
             };
             assert_eq!(read(&rows).unwrap(), (count, RowsDigest::default()));
             let last = |change: &dyn Fn(&mut EventRow)| {

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
 
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
-use super::path::{DataPath, TeamKey};
+use super::path::{DataPath, TeamKey, month_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
-    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SessionsMark, StreamRecord,
-    WindowRecord,
+    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SaltRecord, SessionsMark,
+    StreamRecord, WindowRecord,
 };
 
 /// Everything that is known of a team after a line of its ledger.
@@ -46,6 +46,8 @@ pub struct TeamState {
     pub sessions: Option<SessionsMark>,
     /// The looks at each part of the inventory, oldest first.
     pub inventory: BTreeMap<InventoryPart, Vec<InventoryRead>>,
+    /// The SHA-256 of the file of each month's salt, by the month's first instant.
+    pub salts: BTreeMap<Instant, Digest>,
     /// The draft that became the last line.
     pub draft: Option<Digest>,
 }
@@ -70,8 +72,15 @@ impl TeamState {
             sealed_days: BTreeSet::new(),
             sessions: None,
             inventory: BTreeMap::new(),
+            salts: BTreeMap::new(),
             draft: None,
         }
+    }
+
+    /// The paths of the salts that lines name.
+    pub fn salt_paths(&self) -> impl Iterator<Item = String> {
+        let key = TeamKey::of(&self.team_id);
+        self.salts.iter().map(move |(month, sha256)| SaltRecord { month: *month, sha256: *sha256 }.path(&key))
     }
 
     /// Live files of a dataset, in the order of paths.
@@ -145,6 +154,7 @@ impl TeamState {
     pub fn check(&self, body: &Body) -> Result<(), StateError> {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;
+        self.check_salts(body)?;
         check_rows(self, body)?;
         self.check_seals(body, &changed)?;
         self.check_looks(body)
@@ -202,6 +212,17 @@ impl TeamState {
         Ok(())
     }
 
+    fn check_salts(&self, body: &Body) -> Result<(), StateError> {
+        let mut named = BTreeSet::new();
+        for SaltRecord { month, .. } in &body.salts {
+            let month = *month;
+            if month_of(month).start != month || self.salts.contains_key(&month) || !named.insert(month) {
+                return Err(StateError::Salt { month });
+            }
+        }
+        Ok(())
+    }
+
     fn apply(&mut self, body: Body, seq: LedgerSeq) {
         for path in &body.removes {
             self.files.remove(path);
@@ -228,6 +249,7 @@ impl TeamState {
         for look in body.inventory {
             self.inventory.entry(look.part).or_default().push(look);
         }
+        self.salts.extend(body.salts.into_iter().map(|record| (record.month, record.sha256)));
         self.draft = body.draft;
     }
 }

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 
 use super::grace::{GRACE_MIN, Grace};
 use super::ledger::Line;
-use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, table_of};
+use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::replay::{ledger_days, replay};
 use super::store::{Listed, Store};
 use super::text_lines::TextLines;
@@ -75,7 +75,9 @@ fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration
     };
     let recent = removed_within(store, &key, grace)?;
     let mut found = Leftovers::default();
-    for entry in listed.into_iter().filter(|entry| !state.files.contains_key(&entry.path)) {
+    let salts: BTreeSet<String> = state.salt_paths().collect();
+    let is_named = |path: &String| state.files.contains_key(path) || salts.contains(path);
+    for entry in listed.into_iter().filter(|entry| !is_named(&entry.path)) {
         let is_kept = grace.covers(entry.modified) || recent.contains(&entry.path);
         let file = Leftover { path: entry.path, bytes: entry.bytes };
         if is_kept { found.kept.push(file) } else { found.expired.push(file) }
@@ -83,13 +85,15 @@ fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration
     Ok(found)
 }
 
-/// The data files of a team, and the scratch files of all. A name that no archive gives is left to `verify`.
+/// The data files and the salts of a team, and the scratch files of all. A name that no archive gives is left to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;
     for dataset in Dataset::ALL {
         let listed = store.list(&table_of(dataset, key))?;
         found.extend(listed.into_iter().filter(|entry| is_data(&entry.path)));
     }
+    let salts = store.list(&salts_of(key))?.into_iter();
+    found.extend(salts.filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Salt { .. }))));
     found.retain(|entry| entry.irregular.is_none());
     Ok(found)
 }

@@ -90,7 +90,9 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
-        let writer = Arc::new(Mutex::new(self.archive.writer(team)?));
+        let writer = self.archive.writer(team)?;
+        let salts = writer.salts().clone();
+        let writer = Arc::new(Mutex::new(writer));
         let edges = TeamEdges {
             team: team.clone(),
             clock: self.clock.clone(),
@@ -100,6 +102,7 @@ impl Fleet {
             budget: budget.clone(),
             memory: Arc::new(TeamMemory::new(self.clock.clone())),
             writer,
+            salts,
             patience: None,
         };
         Ok(read_team(edges, self.source.clone()).await)

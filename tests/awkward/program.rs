@@ -270,6 +270,11 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The live files of a dataset, as the program lists them.
+pub fn live_files(program: &Program, dataset: &str) -> Vec<PathBuf> {
+    program.run(&["files", dataset]).ended(0).stdout.lines().map(PathBuf::from).collect()
+}
+
 /// The files of sealed days and months, and of what they gained later; of one dataset, or of all where it is empty.
 pub fn sealed_files(archive: &Path, dataset: &str) -> Vec<PathBuf> {
     let is_sealed = |path: &PathBuf| {

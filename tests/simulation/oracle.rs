@@ -25,8 +25,9 @@ pub fn check(run: &mut Run) -> Vec<String> {
     let mut broken = std::mem::take(&mut run.broken);
     broken.extend(std::mem::take(&mut run.service.inner().seen.broken));
     broken.extend(std::mem::take(&mut run.disk.inner().broken));
+    let clock = run.clock.clone();
     let archive = match Archive::open(Arc::new(run.files.clone())) {
-        Ok(archive) => archive,
+        Ok(archive) => archive.drawing(Arc::new(move || clock.random())),
         Err(error) => return [broken, vec![format!("I9: the archive cannot be opened: {error}")]].concat(),
     };
     let report = verify(archive.store().as_ref(), &VerifyOptions::default()).expect("memory can be read");

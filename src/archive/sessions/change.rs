@@ -9,6 +9,7 @@ use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
 use super::super::path::{day_start, month_of, year_of};
 use super::super::plan::{Content, Output, tier_of};
+use super::super::salts::Salts;
 use super::super::state::TeamState;
 use super::super::table::{EncodedTable, RowsDigest, column};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
@@ -54,7 +55,7 @@ struct Changes<'a> {
 
 impl Changes<'_> {
     fn rows_added(&self) -> u64 {
-        self.added.len() as u64 + self.columns.iter().map(|columns| columns.sum().rows).sum::<u64>()
+        self.added.len() as u64 + self.columns.iter().map(|columns| columns.rows()).sum::<u64>()
     }
 }
 
@@ -68,6 +69,7 @@ pub fn plan(
     draft: Option<&SessionsDraft>,
     joining: &[Range],
     sealing: &BTreeSet<(Stream, Instant)>,
+    salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
         return Err(format!("{odd} is no calendar year"));
@@ -106,7 +108,7 @@ pub fn plan(
     let mut outputs = Vec::new();
     for (place, mut changes) in places {
         let role = absorb(state, sealing, place, &live, &mut changes);
-        let output = output(place, role, changes)?;
+        let output = output(place, role, changes, salts)?;
         if let (Content::Sessions(change), Some(record)) = (&output.content, &mut record) {
             record.count(change);
         }
@@ -227,7 +229,7 @@ fn absorb<'a>(
     }
 }
 
-fn output(place: Place, role: FileRole, changes: Changes<'_>) -> Result<Output, String> {
+fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> Result<Output, String> {
     let Changes { inputs, dropped, added: mut rows, columns, .. } = changes;
     let spread: Vec<SessionRow>;
     let alone = match columns.as_slice() {
@@ -239,9 +241,9 @@ fn output(place: Place, role: FileRole, changes: Changes<'_>) -> Result<Output, 
         }
     };
     let (batches, added, mut changed) = match alone {
-        Some(columns) => (columns.batches().to_vec(), columns.sum(), columns.times()?),
+        Some(columns) => (columns.batches().to_vec(), columns.sum(salts)?, columns.times()?),
         None => {
-            let (batches, sum) = in_order(&mut rows)?;
+            let (batches, sum) = in_order(&mut rows, salts)?;
             (batches, sum, rows.iter().map(|row| row.first_event_at.micros()).collect())
         }
     };
@@ -253,8 +255,8 @@ fn output(place: Place, role: FileRole, changes: Changes<'_>) -> Result<Output, 
     };
     changed.extend(dropped.iter().map(|row| row.first_event_at.micros()));
     let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
-    let (_, dropped) = self::batches(&dropped)?;
-    let encoded = alone.filter(|_| inputs.is_empty()).and_then(|columns| columns.encoded(tier_of(role)));
+    let (_, dropped) = self::batches(&dropped, salts)?;
+    let encoded = alone.filter(|_| inputs.is_empty()).and_then(|columns| columns.encoded(added, tier_of(role)));
     let inputs = inputs.into_values().cloned().collect();
     let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed, encoded });
     Ok(Output { role, start, content })

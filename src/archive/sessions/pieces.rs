@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 
 use crate::model::{ConnectionId, Instant};
 
+use super::super::salts::Salts;
 use super::super::store::Store;
 use super::super::table::{
     GROUP_ROWS_MIN, Groups, MergeInput, RowsDigest, Spliced, TableWriter, column, digest_rows, merge, times_of,
@@ -52,10 +53,10 @@ impl Input {
         Ok(Self { entry, groups, merged: None })
     }
 
-    fn check(mut self, is_spliced: bool) -> Result<Self, ArchiveError> {
+    fn check(mut self, is_spliced: bool, salts: &Salts) -> Result<Self, ArchiveError> {
         if is_spliced {
             self.groups = self.groups.map(|groups| groups.checked(&self.entry)).transpose()?;
-            self.merged = Some(Merged::default());
+            self.merged = Some(Merged::new(salts));
         }
         Ok(self)
     }
@@ -75,13 +76,18 @@ impl SessionsChange {
     ///
     /// # Errors
     /// When an input cannot be read or is not the one that the ledger names, or the file cannot be written.
-    pub fn write(self, store: &dyn Store, table: &mut TableWriter) -> Result<Vec<Spliced>, ArchiveError> {
+    pub fn write(
+        self,
+        store: &dyn Store,
+        table: &mut TableWriter,
+        salts: &Salts,
+    ) -> Result<Vec<Spliced>, ArchiveError> {
         let Self { inputs, drop_ids, batches, changed, .. } = self;
         let inputs = inputs.into_iter().map(|entry| Input::open(store, entry)).collect::<Result<Vec<_>, _>>()?;
         let pieces = pieces(units(&inputs, &changed), batches)?;
         let is_spliced =
             |at: usize| pieces.iter().any(|piece| matches!(piece, Piece::Splice { file, .. } if *file == at));
-        let checked = inputs.into_iter().enumerate().map(|(at, input)| input.check(is_spliced(at)));
+        let checked = inputs.into_iter().enumerate().map(|(at, input)| input.check(is_spliced(at), salts));
         let inputs = checked.collect::<Result<Vec<_>, _>>()?;
         let drop_ids = Arc::new(drop_ids);
         let mut spliced: Vec<(usize, Spliced)> = Vec::new();
@@ -112,19 +118,26 @@ impl SessionsChange {
 }
 
 /// The digest of the rows that were read of a file to be merged.
-#[derive(Clone, Default)]
-struct Merged(Arc<Mutex<RowsDigest>>);
+#[derive(Clone)]
+struct Merged {
+    digest: Arc<Mutex<RowsDigest>>,
+    salts: Salts,
+}
 
 impl Merged {
+    fn new(salts: &Salts) -> Self {
+        Self { digest: Arc::default(), salts: salts.clone() }
+    }
+
     fn add(&self, batch: &RecordBatch) -> Result<(), ArchiveError> {
-        let digest = digest_rows(batch).map_err(bad)?;
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = digest_rows(batch, &self.salts).map_err(|e| bad(e.to_string()))?;
+        let mut held = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
         *held = held.plus(digest);
         Ok(())
     }
 
     fn digest(&self) -> RowsDigest {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.digest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

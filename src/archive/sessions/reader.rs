@@ -7,6 +7,7 @@ use crate::model::{ConnectionId, EventRow, Range};
 
 use super::super::ArchiveError;
 use super::super::reader::{connection_columns, connection_rows};
+use super::super::salts::Salts;
 use super::super::state::TeamState;
 use super::super::store::Store;
 use super::super::table::ConnectionColumns;
@@ -24,11 +25,17 @@ pub struct LentSessions {
     store: Arc<dyn Store>,
     state: TeamState,
     lookup: Lookup,
+    salts: Salts,
 }
 
 impl LentSessions {
-    pub(in super::super) fn new(store: Arc<dyn Store>, state: TeamState, lookup: Lookup) -> Self {
-        Self { store, state, lookup }
+    pub(in super::super) fn new(store: Arc<dyn Store>, state: TeamState, lookup: Lookup, salts: Salts) -> Self {
+        Self { store, state, lookup, salts }
+    }
+
+    /// The salts of the team's rows.
+    pub fn salts(&self) -> &Salts {
+        &self.salts
     }
 
     /// What the archive held then.

@@ -1,17 +1,19 @@
 //! New rows as columns from the start: those of a backfill are so many that a row of strings for each would take more time
 //! than all else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 
 use crate::model::{EventRow, Instant, RowRef, Stream, TeamId};
 
+use super::super::salts::{Salt, Salts};
 use super::RowsDigest;
 use super::batch::EventBuilder;
 use super::column::{CONNECTION_ID, DEVICE_ID, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, RAW};
 use super::digest::RowsHasher;
+use super::digest::digest_rows;
 use super::rows::event_rows;
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 
@@ -22,6 +24,8 @@ pub struct EventColumns {
     stream: Stream,
     batches: Vec<RecordBatch>,
     digest: RowsDigest,
+    /// The salts of the digest.
+    salted: BTreeMap<Instant, Salt>,
     types: BTreeSet<String>,
 }
 
@@ -96,8 +100,17 @@ impl EventColumns {
         rows.flat_map(|rows| rows.expect("BUG: they were built of the stream's columns")).collect()
     }
 
-    pub fn digest(&self) -> RowsDigest {
-        self.digest
+    /// The digest of the rows with these salts. It is known, unless they were made beside another writer, whose salts no
+    /// line names.
+    ///
+    /// # Errors
+    /// A sentence naming the salt that is lost.
+    pub fn digest(&self, salts: &Salts) -> Result<RowsDigest, String> {
+        if salts.gave(&self.salted).map_err(|lost| lost.to_string())? {
+            return Ok(self.digest);
+        }
+        let add = |sum: RowsDigest, batch: &RecordBatch| Ok(sum.plus(digest_rows(batch, salts)?));
+        self.batches.iter().try_fold(RowsDigest::default(), add)
     }
 
     pub fn into_batches(self) -> Vec<RecordBatch> {
@@ -156,15 +169,15 @@ pub struct ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// For so many rows and so much of their text, about.
-    pub fn new(team: &TeamId, stream: Stream, rest: (usize, usize)) -> Self {
+    /// For rows of the salts' team: so many and so much of their text, about.
+    pub fn new(salts: &Salts, stream: Stream, rest: (usize, usize)) -> Self {
         Self {
-            team: team.clone(),
+            team: salts.team().clone(),
             stream,
             batches: Vec::new(),
             rows: next_batch(stream, rest),
             rest,
-            hasher: RowsHasher::default(),
+            hasher: RowsHasher::new(salts),
             types: BTreeSet::new(),
             last: None,
         }
@@ -173,7 +186,8 @@ impl ColumnsBuilder {
     /// Adds a row, which comes after those before in the order of files.
     ///
     /// # Errors
-    /// A sentence naming the row that does not come there, is of another team, or does not fit the stream's columns.
+    /// A sentence naming the row that does not come there, is of another team, or does not fit the stream's columns; or the
+    /// salt that is lost, after which the columns are worth nothing.
     pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
         if row.team_id != self.team.as_str() {
             return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
@@ -188,7 +202,7 @@ impl ColumnsBuilder {
             self.end_batch()?;
         }
         self.rows.add(row)?;
-        self.hasher.add(row);
+        self.hasher.add(row).map_err(|lost| lost.to_string())?;
         let (time, id) = self.last.get_or_insert_with(|| (row.time, String::new()));
         *time = row.time;
         id.clear();
@@ -216,8 +230,8 @@ impl ColumnsBuilder {
             self.batches.push(self.rows.finish()?);
         }
         let Self { team, stream, batches, hasher, types, .. } = self;
-        let digest = hasher.digest();
-        Ok((!batches.is_empty()).then_some(EventColumns { team, stream, batches, digest, types }))
+        let (digest, salted) = hasher.finish();
+        Ok((!batches.is_empty()).then_some(EventColumns { team, stream, batches, digest, salted, types }))
     }
 }
 

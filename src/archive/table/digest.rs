@@ -1,29 +1,70 @@
 //! The digest of rows, whatever their order and however they are encoded.
 //!
-//! The digest of one row is the SHA-256 of `annals row v1\n` followed by its values in the order of columns: a null is
+//! The digest of one row is the SHA-256 of `annals row v1\n`, the 32 bytes of the salt of its month and its values in the
+//! order of columns: a null is
 //! the byte 0; a text or a blob is the byte 1, its length as an unsigned LEB128 and its bytes; an integer or a time is the
 //! byte 2 and its value as 8 bytes (little end first, two's complement); a truth value is the byte 3 and 0 or 1; `raw` is
 //! the byte 4 and the SHA-256 of its bytes, which is known since the event was read. The digest of many rows is the sum of
 //! theirs as 256-bit integers, big end first, modulo 2^256.
+//!
+//! The month of a row is that of the time by which it is sorted: `event_time_ns`, and of a row without one `first_seen_at`;
+//! `first_event_at` of sessions; `seen_at` of the inventory.
 
-use std::convert::Infallible;
+use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
+use thiserror::Error;
 
-use crate::model::{Digest, EventRow, RowRef};
+use crate::model::{Digest, EventRow, Instant, Range, RowRef};
 
+use super::super::salts::{LostSalt, Salt, Salts};
 use super::by_parts;
-use super::column::RAW;
+use super::column::{FIRST_SEEN_AT, RAW};
+use super::order::times_of;
 
 const ROWS_A_THREAD: usize = 2048;
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
-fn begin(row: &mut Vec<u8>) {
-    row.clear();
-    row.extend_from_slice(DOMAIN);
+/// Why rows have no digest.
+#[derive(Debug, Error)]
+pub enum DigestError {
+    #[error("{0}")]
+    Columns(String),
+    #[error(transparent)]
+    Salt(#[from] LostSalt),
+}
+
+impl From<DigestError> for String {
+    fn from(error: DigestError) -> Self {
+        error.to_string()
+    }
+}
+
+/// Begins the bytes of one row after another, each with the salt of its month.
+struct Salting {
+    salts: Salts,
+    last: Option<(Range, Salt)>,
+}
+
+impl Salting {
+    fn new(salts: &Salts) -> Self {
+        Self { salts: salts.clone(), last: None }
+    }
+
+    fn begin(&mut self, time: Instant, row: &mut Vec<u8>) -> Result<(), LostSalt> {
+        // Most rows are of the month of the one before.
+        let (_, salt) = match self.last.filter(|(month, _)| month.owns(time)) {
+            Some(last) => last,
+            None => *self.last.insert(self.salts.of(time)?),
+        };
+        row.clear();
+        row.extend_from_slice(DOMAIN);
+        row.extend_from_slice(&salt.0);
+        Ok(())
+    }
 }
 
 fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
@@ -160,19 +201,21 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
 /// The digest of a batch's rows.
 ///
 /// # Errors
-/// A sentence naming a column of a type that no dataset has.
-pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
+/// When a column is of a type that no dataset has, or a month's salt is lost.
+pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
     let schema = batch.schema_ref();
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
         let values = Values::of(column.as_ref());
         let values = values.ok_or_else(|| format!("a column of type {} has no digest", column.data_type()));
-        Ok::<_, String>((values?, field.name() == RAW))
+        Ok((values.map_err(DigestError::Columns)?, field.name() == RAW))
     });
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let columns = columns.collect::<Result<Vec<_>, DigestError>>()?;
+    let times = RowTimes::of(batch).map_err(DigestError::Columns)?;
+    let mut salting = Salting::new(salts);
     let mut sum = RowsDigest::default();
     let mut row = Vec::with_capacity(1024);
     for at in 0..batch.num_rows() {
-        begin(&mut row);
+        salting.begin(times.get(at), &mut row)?;
         for (column, is_raw) in &columns {
             column.put(*is_raw, at, &mut row);
         }
@@ -181,33 +224,73 @@ pub fn digest_rows(batch: &RecordBatch) -> Result<RowsDigest, String> {
     Ok(sum)
 }
 
+/// The time of each row of a batch, whose month's salt goes into its digest.
+struct RowTimes {
+    times: arrow::array::Int64Array,
+    seen: Option<arrow::array::TimestampMicrosecondArray>,
+}
+
+impl RowTimes {
+    fn of(batch: &RecordBatch) -> Result<Self, String> {
+        let seen = batch.column_by_name(FIRST_SEEN_AT).and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+        Ok(Self { times: times_of(batch)?, seen: seen.cloned() })
+    }
+
+    fn get(&self, at: usize) -> Instant {
+        let nanos = match &self.seen {
+            Some(seen) if self.times.is_null(at) => seen.value(at).saturating_mul(1_000),
+            _ => self.times.value(at),
+        };
+        Instant::from_nanos(nanos)
+    }
+}
+
 /// The digest of events, as [`digest_rows`] finds it in their columns.
-pub fn digest_events(rows: &[EventRow]) -> RowsDigest {
+///
+/// # Errors
+/// When a month's salt is lost.
+pub fn digest_events(rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, LostSalt> {
     let some = |rows: &[EventRow]| {
-        let mut hasher = RowsHasher::default();
-        rows.iter().for_each(|row| row.with_ref(|row| hasher.add(&row)));
-        Ok(hasher.digest())
+        let mut hasher = RowsHasher::new(salts);
+        rows.iter().try_for_each(|row| row.with_ref(|row| hasher.add(&row)))?;
+        Ok(hasher.sum)
     };
-    let Ok(sums) = by_parts::<_, _, Infallible>(rows, ROWS_A_THREAD, some);
-    sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus)
+    let sums = by_parts(rows, ROWS_A_THREAD, some)?;
+    Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
 }
 
 /// The digest of events, one added after another.
-#[derive(Debug, Default)]
 pub struct RowsHasher {
+    salting: Salting,
+    used: BTreeMap<Instant, Salt>,
     values: Vec<u8>,
     sum: RowsDigest,
 }
 
 impl RowsHasher {
-    pub fn add(&mut self, row: &RowRef<'_>) {
-        begin(&mut self.values);
-        put_event(row, &mut self.values);
-        self.sum = self.sum.plus(Digest(Sha256::digest(&self.values).into()).into());
+    pub fn new(salts: &Salts) -> Self {
+        let salting = Salting::new(salts);
+        Self { salting, used: BTreeMap::new(), values: Vec::new(), sum: RowsDigest::default() }
     }
 
-    pub fn digest(&self) -> RowsDigest {
-        self.sum
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When its month's salt is lost.
+    pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), LostSalt> {
+        let before = self.salting.last.map(|(month, _)| month);
+        self.salting.begin(row.time, &mut self.values)?;
+        if let Some((month, salt)) = self.salting.last.filter(|(month, _)| before != Some(*month)) {
+            self.used.insert(month.start, salt);
+        }
+        put_event(row, &mut self.values);
+        self.sum = self.sum.plus(Digest(Sha256::digest(&self.values).into()).into());
+        Ok(())
+    }
+
+    /// The digest, and the salts that went into it.
+    pub fn finish(self) -> (RowsDigest, BTreeMap<Instant, Salt>) {
+        (self.sum, self.used)
     }
 }
 
@@ -266,10 +349,14 @@ mod tests {
         let short = |value: &str| text(&[u8::try_from(value.len()).unwrap()], value);
         let raw = [&[4][..], &Digest::of(raw).0].concat();
         let (micros, nanos) = (int(1_700_000_000_000_001), int(row.time.nanos()));
-        let before = [DOMAIN.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
+        let salts = Salts::of_test("t".into());
+        let (month, salt) = salts.of(row.time).unwrap();
+        assert_eq!(month.start.month(), "2023-11");
+        let before =
+            [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload].concat();
-        assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row))), Digest::of(&bytes));
+        assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row), &salts).unwrap()), Digest::of(&bytes));
     }
 
     #[test]

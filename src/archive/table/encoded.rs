@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
+use super::super::salts::Salts;
 use super::super::store::{Blob, MemoryStore, Store, StoreError, Verb, put};
 use super::super::{ArchiveError, Dataset};
 use super::compare::rows_again;
@@ -29,16 +30,18 @@ impl EncodedTable {
     ///
     /// # Errors
     /// When they cannot be encoded, or do not come back.
-    pub fn of_window(mut columns: Vec<EventColumns>) -> Result<Option<Self>, ArchiveError> {
+    pub fn of_window(mut columns: Vec<EventColumns>, salts: &Salts) -> Result<Option<Self>, ArchiveError> {
         let tier = Tier::Recent;
         let Some(stream) = columns.first().map(EventColumns::stream) else { return Ok(None) };
         if !EventColumns::are_put_in_order(&mut columns) {
             return Ok(None);
         }
         let dataset = Dataset::from(stream);
-        let digest = columns.iter().map(EventColumns::digest).fold(RowsDigest::default(), RowsDigest::plus);
+        let add = |sum: RowsDigest, some: &EventColumns| Ok(sum.plus(some.digest(salts)?));
+        let digest = columns.iter().try_fold(RowsDigest::default(), add);
+        let digest = digest.map_err(|detail: String| ArchiveError::Table { path: NAME.to_owned(), detail })?;
         let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
-        Self::of_rows(dataset, &batches, digest, tier).map(Some)
+        Self::of_rows(dataset, &batches, digest, tier, salts).map(Some)
     }
 
     /// Encodes rows of a dataset, in the order of files, whose digest is known.
@@ -50,10 +53,11 @@ impl EncodedTable {
         batches: &[RecordBatch],
         digest: RowsDigest,
         tier: Tier,
+        salts: &Salts,
     ) -> Result<Self, ArchiveError> {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let store = MemoryStore::new();
-        let mut table = TableWriter::create(&store, dataset, tier, rows)?;
+        let mut table = TableWriter::create(&store, dataset, tier, rows, salts.nonce())?;
         batches.iter().try_for_each(|batch| table.write(batch))?;
         let written = table.finish(|_| NAME.to_owned())?;
         if rows_again(&store, NAME, dataset, None, batches)? != Some(rows) {

@@ -23,7 +23,7 @@ pub use batch::{event_batch, reject_batch};
 pub use columns::{ColumnsBuilder, ColumnsRow, EventColumns};
 pub use compare::rows_again;
 pub use connections::ConnectionColumns;
-pub use digest::{RowsDigest, digest_events, digest_rows};
+pub use digest::{DigestError, RowsDigest, digest_events, digest_rows};
 pub use encoded::EncodedTable;
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
@@ -60,7 +60,7 @@ pub const TABLE_VERSION: &str = "1";
 fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
     let store = super::MemoryStore::new();
     let dataset = super::Dataset::Connections;
-    let mut table = TableWriter::create(&store, dataset, Tier::Sealed, 1_000_000).unwrap();
+    let mut table = TableWriter::create(&store, dataset, Tier::Sealed, 1_000_000, super::random::Nonce(7)).unwrap();
     for some in rows.chunks(BATCH_ROWS_MAX) {
         table.write(&event_batch(crate::model::Stream::Connections, some).unwrap()).unwrap();
     }

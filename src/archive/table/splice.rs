@@ -222,6 +222,7 @@ mod tests {
     use parquet::basic::{Compression, Encoding};
     use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataBuilder, RowGroupMetaData};
 
+    use super::super::super::random::Nonce;
     use super::super::super::tests::events;
     use super::super::super::{Dataset, MemoryStore};
     use super::super::{TableWriter, Tier, file_of};
@@ -258,7 +259,7 @@ mod tests {
     fn row_groups_stand_where_all_of_them_went() {
         let (first, second) = (groups("2026-11-01"), groups("2026-11-02"));
         let store = MemoryStore::new();
-        let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Sealed, 1_000_000).unwrap();
+        let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Sealed, 1_000_000, Nonce(7)).unwrap();
         let times = (crate::model::Instant::EARLIEST, crate::model::Instant::LATEST);
         assert_eq!([&first, &second].map(|groups| table.splice(groups, times).unwrap()), [0, 1]);
         table.finish(|_| "both".to_owned()).unwrap();

@@ -10,6 +10,7 @@ use parquet::schema::types::ColumnPath;
 use crate::model::SESSION_DETAILS;
 
 use super::super::Dataset;
+use super::super::random::Nonce;
 use super::column::CONNECTION_ID;
 use super::sessions::{REPEATED, TIMES};
 use super::{TABLE_VERSION, column, schema_of};
@@ -87,8 +88,8 @@ pub enum Tier {
     Sealed,
 }
 
-/// The settings for a file of `rows` rows, or a few more.
-pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
+/// The settings for a file of `rows` rows, or a few more. Its own random number makes its hash confirm no guess of its rows.
+pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> WriterProperties {
     let note = |key: &str, value: &str| KeyValue::new(format!("annals.{key}"), value.to_owned());
     let schema = schema_of(dataset);
     let order = |name: &str| SortingColumn {
@@ -109,7 +110,11 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64) -> WriterProperties {
     let builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("annals".to_owned())
-        .set_key_value_metadata(Some(vec![note("version", TABLE_VERSION), note("dataset", dataset.as_str())]))
+        .set_key_value_metadata(Some(vec![
+            note("version", TABLE_VERSION),
+            note("dataset", dataset.as_str()),
+            note("nonce", &nonce.to_string()),
+        ]))
         .set_sorting_columns(Some(vec![order(sorted_by(dataset))]))
         .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -221,7 +226,7 @@ mod tests {
             (Tier::Recent, RECENT_COMPRESSED_ROWS_MIN, true),
             (Tier::Sealed, 1, true),
         ] {
-            let properties = properties(dataset, tier, rows);
+            let properties = properties(dataset, tier, rows, Nonce(7));
             for name in [column::RAW, column::EVENT_ID, CONNECTION_ID, "peer_ip"] {
                 let found = properties.compression(&path(name)) != Compression::UNCOMPRESSED;
                 assert_eq!(found, is_compressed, "{tier:?}, {rows} rows, {name}");
@@ -235,7 +240,7 @@ mod tests {
     #[test]
     fn values_are_looked_up_by_filters_where_a_file_is_too_large_to_be_read_whole() {
         let filters = |dataset, rows| {
-            let properties = properties(dataset, Tier::Recent, rows);
+            let properties = properties(dataset, Tier::Recent, rows, Nonce(7));
             let found =
                 BLOOM_COLUMNS.map(|name| properties.bloom_filter_properties(&path(name)).map(|f| (f.fpp, f.ndv)));
             assert!(properties.bloom_filter_properties(&path(column::RAW)).is_none());
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn every_dataset_says_by_what_it_is_sorted() {
         for dataset in Dataset::ALL {
-            let properties = properties(dataset, Tier::Sealed, 1);
+            let properties = properties(dataset, Tier::Sealed, 1, Nonce(7));
             let by = &properties.sorting_columns().unwrap()[0];
             let name = schema_of(dataset).field(usize::try_from(by.column_idx).unwrap()).name().clone();
             assert_eq!((name.as_str(), by.descending, by.nulls_first), (sorted_by(dataset), false, false), "{dataset}");

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, Instant};
 
+use super::super::random::Nonce;
 use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
@@ -51,15 +52,21 @@ struct Group {
 }
 
 impl TableWriter {
-    /// Starts a file of a dataset; `rows` is how many are expected.
+    /// Starts a file of a dataset; `rows` is how many are expected, and `nonce` stands in its footer.
     ///
     /// # Errors
     /// When the store cannot create the file.
-    pub fn create(store: &dyn Store, dataset: Dataset, tier: Tier, rows: u64) -> Result<Self, ArchiveError> {
+    pub fn create(
+        store: &dyn Store,
+        dataset: Dataset,
+        tier: Tier,
+        rows: u64,
+        nonce: Nonce,
+    ) -> Result<Self, ArchiveError> {
         let label = format!("a new file of {dataset}");
         let sink = Sink { file: Some(store.create()?), hasher: Sha256::new(), bytes: 0, failure: None };
-        let options =
-            ArrowWriterOptions::new().with_properties(properties(dataset, tier, rows)).with_skip_arrow_metadata(true);
+        let properties = properties(dataset, tier, rows, nonce);
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let (writer, columns) = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|e| ArchiveError::Table { path: label.clone(), detail: e.to_string() })?;
@@ -231,7 +238,7 @@ mod tests {
         let groups = |batch: &RecordBatch, times: usize| {
             let store = MemoryStore::new();
             let rows = (batch.num_rows() * times) as u64;
-            let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Recent, rows).unwrap();
+            let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Recent, rows, Nonce(7)).unwrap();
             (0..times).for_each(|_| table.write(batch).unwrap());
             table.finish(|_| "file".to_owned()).unwrap();
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read("file").unwrap()).unwrap();

@@ -2,7 +2,8 @@
 
 use std::slice::from_ref;
 
-use super::super::plan::{Content, plan, row_digests};
+use super::super::draft_digest::row_digests;
+use super::super::plan::{Content, plan};
 use super::super::{ColumnsBuilder, EncodedTable, EventColumns, FileEntry, MemoryStore, VerifyOptions, verify};
 use super::*;
 use crate::model::LedgerSeq;
@@ -11,21 +12,21 @@ const STREAM: Stream = Stream::Connections;
 
 fn columns(rows: &[EventRow]) -> EventColumns {
     let bytes = rows.iter().map(|row| row.raw.len()).sum();
-    let mut builder = ColumnsBuilder::new(&rows[0].team_id, STREAM, (rows.len(), bytes));
+    let mut builder = ColumnsBuilder::new(&Salts::of_test(rows[0].team_id.clone()), STREAM, (rows.len(), bytes));
     rows.iter().for_each(|row| row.with_ref(|row| builder.add(&row)).unwrap());
     builder.finish().unwrap().unwrap()
 }
 
 /// The same draft, with the file of these rows encoded before.
 fn with_file_of(mut draft: Draft, pieces: &[&[EventRow]]) -> Draft {
-    let table = EncodedTable::of_window(pieces.iter().map(|rows| columns(rows)).collect()).unwrap();
+    let table = EncodedTable::of_window(pieces.iter().map(|rows| columns(rows)).collect(), &salts()).unwrap();
     draft.rows[0].encoded = Some(table.expect("columns in order make a file"));
     draft
 }
 
 /// The file of a window of these rows.
 pub fn encoded_before_of(rows: &[EventRow]) -> EncodedTable {
-    EncodedTable::of_window(vec![columns(rows)]).unwrap().unwrap()
+    EncodedTable::of_window(vec![columns(rows)], &salts()).unwrap().unwrap()
 }
 
 /// A settled day's rows, whose file was encoded before.
@@ -44,7 +45,7 @@ fn mixed(date: &str, rows: Vec<EventRow>, pieces: &[&[EventRow]], compact: bool)
 /// The files that the drafts come to.
 fn archived(drafts: Vec<Draft>) -> BTreeMap<String, FileEntry> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let mut writer = writer(&open(&store));
+    let mut writer = writer(&open_same(&store));
     for draft in drafts {
         let _ = commit(&mut writer, draft).unwrap();
     }
@@ -112,8 +113,8 @@ fn an_archive_does_not_tell_whether_a_file_was_encoded_before() {
     let last = mixed(date, Vec::new(), &[second], true);
     assert_eq!(after(with_file_of(last.clone(), &[second])), after(last));
     let every_other = |from: usize| columns(&all.iter().skip(from).step_by(2).cloned().collect::<Vec<_>>());
-    assert_eq!(EncodedTable::of_window(vec![every_other(0), every_other(1)]).unwrap(), None, "not in order");
-    assert_eq!(EncodedTable::of_window(Vec::new()).unwrap(), None);
+    assert_eq!(EncodedTable::of_window(vec![every_other(0), every_other(1)], &salts()).unwrap(), None, "not in order");
+    assert_eq!(EncodedTable::of_window(Vec::new(), &salts()).unwrap(), None);
 }
 
 /// The file that is committed is the very one: it is not encoded a second time.
@@ -122,8 +123,8 @@ fn a_file_that_was_encoded_before_is_written_as_it_is() {
     let date = "2026-11-03";
     let is_encoded = |mut draft: Draft| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let digests = row_digests(&draft);
-        let (outputs, _) = plan(writer(&open(&store)).state(), &mut draft, &digests).unwrap();
+        let digests = row_digests(&draft, &salts()).unwrap();
+        let (outputs, _) = plan(writer(&open(&store)).state(), &mut draft, &digests, &salts()).unwrap();
         outputs.iter().map(|output| matches!(output.content, Content::Encoded { .. })).collect::<Vec<_>>()
     };
     assert_eq!(is_encoded(encoded_before(date)), [true]);
@@ -163,7 +164,7 @@ fn columns_belong_to_their_window_their_team_and_their_stream_and_no_row_stands_
 #[test]
 fn a_row_that_does_not_fit_is_not_added() {
     let (first, second) = (event("b", now()), event("c", now()));
-    let mut builder = ColumnsBuilder::new(&team(), STREAM, (2, 0));
+    let mut builder = ColumnsBuilder::new(&salts(), STREAM, (2, 0));
     let mut add = |row: &EventRow| row.with_ref(|row| builder.add(&row));
     add(&first).unwrap();
     let billing = EventRow { detail: Detail::Billing { payload: None }, ..second.clone() };

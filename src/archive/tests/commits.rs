@@ -219,14 +219,19 @@ fn every_column_of_every_file_has_the_field_id_of_its_dataset() {
 }
 
 #[test]
-fn the_same_rows_make_the_same_files() {
-    let paths = || {
+fn the_same_rows_and_random_numbers_make_the_same_files_and_others_make_others() {
+    let paths = |open: fn(&Arc<dyn Store>) -> Archive| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let archive = committed(&store);
-        let state = archive.read(&team()).unwrap().state().clone();
-        (state.head, files_under(&store, ""))
+        let mut writer = writer(&open(&store));
+        for draft in history() {
+            let _ = commit(&mut writer, draft).unwrap();
+        }
+        (writer.state().head, files_under(&store, ""))
     };
-    assert_eq!(paths(), paths());
+    assert_eq!(paths(open_same), paths(open_same));
+    let ((_, one), (_, other)) = (paths(open), paths(open));
+    let shared: Vec<&String> = one.iter().filter(|path| other.contains(path)).collect();
+    assert_eq!(shared, ["archive.json", "ledger/team=acme/2026-11-20.jsonl"]);
 }
 
 #[test]

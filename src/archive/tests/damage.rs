@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::super::ledger::{LINE_VERSION, Line};
+use super::super::random::Nonce;
 use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
@@ -118,7 +119,7 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     change(&mut rows);
     let aside = MemoryStore::new();
     // Announced as many rows, a file has bloom filters: other bytes for the same rows.
-    let mut table = TableWriter::create(&aside, dataset, Tier::Sealed, 1_000_000).unwrap();
+    let mut table = TableWriter::create(&aside, dataset, Tier::Sealed, 1_000_000, Nonce(7)).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
     table.finish(|_| "new".to_owned()).unwrap();
     disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());

@@ -24,6 +24,7 @@ mod read_back;
 mod records;
 mod releases;
 mod rules;
+mod salts;
 mod selection;
 mod sessions;
 mod signing;
@@ -51,8 +52,8 @@ use crate::model::{
 use super::path::year_of;
 use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, MemoryStore, Release, SessionsDraft, SessionsMark,
-    Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
+    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, MemoryStore, Release, Salts, SessionsDraft,
+    SessionsMark, Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
 };
 
 pub fn at(text: &str) -> Instant {
@@ -220,6 +221,16 @@ pub fn ids_in(archive: &Archive) -> BTreeMap<String, usize> {
 
 pub fn open(store: &Arc<dyn Store>) -> Archive {
     Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned()).unwrap()
+}
+
+/// An archive whose random numbers are always the same: whatever holds the same rows has the same bytes.
+pub fn open_same(store: &Arc<dyn Store>) -> Archive {
+    open(store).drawing(Arc::new(|| 7))
+}
+
+/// The salts of an [`open_same`] archive without a line.
+pub fn salts() -> Salts {
+    Salts::of_test(team())
 }
 
 pub fn writer(archive: &Archive) -> TeamWriter {

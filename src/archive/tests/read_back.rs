@@ -104,10 +104,10 @@ fn a_file_that_was_encoded_before_is_read_back_as_it_was_written() {
         let honest = MemoryStore::new();
         let shared: Arc<dyn Store> = Arc::new(honest.clone());
         drop(open(&shared));
-        let archive = Archive::open(Arc::new(Lying { inner: honest, hundredths })).unwrap();
+        let archive = Archive::open(Arc::new(Lying { inner: honest, hundredths })).unwrap().drawing(Arc::new(|| 7));
         let error = commit(&mut writer(&archive), encoded_before(date)).unwrap_err();
         assert!(matches!(error, ArchiveError::ReadBack { .. }), "{hundredths} %: {error}");
-        let mut mended = writer(&open(&shared));
+        let mut mended = writer(&open_same(&shared));
         assert_eq!(mended.state().files.len(), 0);
         let _ = commit(&mut mended, encoded_before(date)).unwrap();
         assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean());

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::super::plan::{draft_digest, row_digests};
+use super::super::draft_digest::{draft_digest, row_digests};
 use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
 use super::super::{DeviceDelta, ReviewOutcome, ReviewRecord, SessionsDraft};
 use super::*;
 use crate::model::Digest;
 
 fn digest(draft: &Draft) -> Digest {
-    draft_digest(draft, &row_digests(draft))
+    draft_digest(draft, &row_digests(draft, &salts()).unwrap(), salts().of_drafts().unwrap())
 }
 
 fn finding(kind: FindingKind) -> Finding {

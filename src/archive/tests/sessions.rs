@@ -1,6 +1,7 @@
 //! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
 
-use super::super::plan::{Content, Output, plan, row_digests};
+use super::super::draft_digest::row_digests;
+use super::super::plan::{Content, Output, plan};
 use super::super::{FileEntry, FileRole, MemoryStore, SessionColumns, StateError, VerifyOptions, verify};
 use super::*;
 use crate::model::ConnectionId;
@@ -241,7 +242,7 @@ fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
 /// The same sessions as columns where there are many of a month.
 fn with_columns(draft: SessionsDraft) -> SessionsDraft {
     let SessionsDraft { mut resting, mut columns, .. } = draft.clone();
-    columns.extend(SessionColumns::take_many(&mut resting).unwrap());
+    columns.extend(SessionColumns::take_many(&mut resting, &salts()).unwrap());
     SessionsDraft { resting, columns, ..draft }
 }
 
@@ -272,12 +273,13 @@ fn sessions_made_columns_before_become_the_same_files() {
     ] {
         let commit_of = |sessions: SessionsDraft| {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-            let mut writer = writer(&open(&store));
+            let mut writer = writer(&open_same(&store));
             for draft in before.clone() {
                 let _ = commit(&mut writer, draft).unwrap();
             }
             let mut draft = Draft { sessions: Some(sessions), seal_months: seal_months.clone(), ..Draft::default() };
-            let (outputs, _) = plan(writer.state(), &mut draft.clone(), &row_digests(&draft)).unwrap();
+            let (outputs, _) =
+                plan(writer.state(), &mut draft.clone(), &row_digests(&draft, &salts()).unwrap(), &salts()).unwrap();
             let is_encoded =
                 |output: &&Output| matches!(&output.content, Content::Sessions(change) if change.encoded.is_some());
             let encoded = outputs.iter().filter(is_encoded).count();
@@ -305,7 +307,7 @@ fn sessions_made_columns_before_become_the_same_files() {
 #[test]
 fn a_session_that_stands_twice_is_refused_as_columns_too() {
     let many = [resting("2026-11-03", 0, 5_000), resting("2026-11-03", 0, 1)].concat();
-    let error = SessionColumns::take_many(&mut many.clone()).unwrap_err().to_string();
+    let error = SessionColumns::take_many(&mut many.clone(), &salts()).unwrap_err().to_string();
     assert!(error.contains("2026-11-03-0 stands twice"), "{error}");
     // Once as a row, once in columns.
     let mut columns = with_columns(SessionsDraft { resting: many[..5_000].to_vec(), ..change("2026-11-05T00:00:00Z") });

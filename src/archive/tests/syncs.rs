@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 
+use super::super::path::TeamKey;
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, Verb};
 use super::super::{Line, MemoryStore, VerifyOptions, verify};
 use super::*;
@@ -113,10 +114,12 @@ struct Writer {
     inner: Box<dyn FileWriter>,
 }
 
-/// The files that a ledger line adds; none where it is no line.
+/// The files that a ledger line adds, and the salts that it names; none where it is no line.
 fn named_by(bytes: &[u8]) -> Vec<String> {
     let line = Line::decode(bytes.strip_suffix(b"\n").unwrap_or(bytes));
-    line.map(|(line, _)| line.body.adds.into_iter().map(|file| file.path).collect()).unwrap_or_default()
+    let Ok((line, _)) = line else { return Vec::new() };
+    let salts = line.body.salts.iter().map(|record| record.path(&TeamKey::of(&line.team_id)));
+    salts.chain(line.body.adds.iter().map(|file| file.path.clone())).collect()
 }
 
 impl Write for Writer {
@@ -153,6 +156,7 @@ fn history_on(store: &Unsyncable) -> usize {
         assert!(failures < 3, "one sync fails, and the commits do not go on");
         let step = || -> Result<usize, ArchiveError> {
             let archive = Archive::open_or_create(Arc::new(store.clone()), || "archive-1".to_owned())?;
+            let archive = archive.drawing(Arc::new(|| 7));
             let mut writer = archive.writer(&team())?;
             let done = usize::try_from(writer.state().seq.0).unwrap();
             if done < history().len() {

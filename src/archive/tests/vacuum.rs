@@ -194,7 +194,7 @@ impl Store for Beside {
 fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
     let is_kept = |bug: Option<crate::planted::Bug>| {
         let (disk, store) = disk();
-        let archive = open(&store);
+        let archive = open_same(&store);
         let mut first = writer(&archive);
         let mut steps = history().into_iter();
         let _ = commit(&mut first, steps.next().unwrap()).unwrap();
@@ -202,13 +202,13 @@ fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
         let next = steps.next().unwrap();
         // The files of a commit that failed lie there; they are older than the grace.
         let copy: Arc<dyn Store> = Arc::new(disk.snapshot());
-        let _ = commit(&mut writer(&open(&copy)), next.clone()).unwrap();
+        let _ = commit(&mut writer(&open_same(&copy)), next.clone()).unwrap();
         for path in files_under(&copy, "tables") {
             disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
         }
         let later = now().plus(DAY * 30);
         disk.set_now(later);
-        let again = open(&store);
+        let again = open_same(&store);
         let meanwhile = move || {
             // Its files have old times here, as if a clock were wrong.
             let _ = writer(&again).commit(next, later).unwrap();

@@ -1,8 +1,9 @@
 //! Every live file: there, whole, unaltered, and with the rows that the ledger says.
 
 use super::super::path::ArchivePath;
+use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::store::{Blob, Store};
-use super::super::table::{RowsDigest, Selection, TableReader, digest_rows};
+use super::super::table::{DigestError, RowsDigest, Selection, TableReader, digest_rows};
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
@@ -11,9 +12,10 @@ use crate::model::Digest;
 /// A file may be this much larger than twice what it should be, and is still read to say what is wrong with it.
 const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;
 
-/// Checks the live files of one team.
+/// Checks the live files of one team, and its salts.
 pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let Some(state) = &walk.state else { return };
+    let salts = Salts::of_verifier(store, state);
     for file in state.files.values() {
         let before = report.faults.len();
         if ArchivePath::parse(&file.path).is_none() {
@@ -25,7 +27,7 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
             continue;
         }
         match store.read(&file.path) {
-            Ok(blob) => check_content(store, file, &blob, report),
+            Ok(blob) => check_content(store, file, &blob, &salts, report),
             Err(e) if e.is_not_found() => {
                 let detail = format!("{} rows of {} are gone", file.rows, file.dataset);
                 report.fault(FaultCode::FileMissing, &file.path, detail);
@@ -40,6 +42,13 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
         team.files.add(u64::from(is_good), 1);
         team.rows.add(if is_good { file.rows } else { 0 }, file.rows);
     }
+    for lost in salts.lost() {
+        let then = match lost.month == DRAFTS_MONTH.month() {
+            true => "the digests of drafts cannot be told".to_owned(),
+            false => format!("rows of {} are attested by the hashes of their files alone", lost.month),
+        };
+        report.fault(FaultCode::Salt, &lost.path, format!("the salt of {}: {}; {then}", lost.month, lost.reason));
+    }
 }
 
 fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
@@ -49,7 +58,7 @@ fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
     damage.last_event = damage.last_event.max(file.last);
 }
 
-fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, report: &mut VerifyReport) {
+fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts, report: &mut VerifyReport) {
     let path = file.path.as_str();
     if blob.size() != file.bytes {
         report.fault(FaultCode::FileSize, path, format!("{} bytes, the ledger says {}", blob.size(), file.bytes));
@@ -62,10 +71,11 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, report: &mut 
         Ok(found) => found,
         Err(e) => return report.fault(FaultCode::Unreadable, path, e),
     };
-    let rows = count(store, file);
+    let rows = count(store, file, salts);
     if found != file.sha256 {
         let about = match &rows {
             Ok(rows) if *rows == expected(file) => "rewritten, its rows are intact".to_owned(),
+            Ok((_, None)) => "a salt is lost: its rows cannot be checked".to_owned(),
             Ok(_) => "its rows are not those that were committed".to_owned(),
             Err(e) => format!("cannot be decoded: {e}"),
         };
@@ -76,7 +86,7 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, report: &mut 
             if rows != file.rows {
                 report.fault(FaultCode::RowCount, path, format!("{rows} rows, the ledger says {}", file.rows));
             }
-            if digest != RowsDigest::from(file.rows_digest) {
+            if let Some(digest) = digest.filter(|digest| *digest != RowsDigest::from(file.rows_digest)) {
                 let digest = Digest::from(digest);
                 let detail = format!("row digest {digest}, the ledger says {}", file.rows_digest);
                 report.fault(FaultCode::RowRoot, path, detail);
@@ -87,18 +97,21 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, report: &mut 
     }
 }
 
-fn expected(file: &FileEntry) -> (u64, RowsDigest) {
-    (file.rows, file.rows_digest.into())
+fn expected(file: &FileEntry) -> (u64, Option<RowsDigest>) {
+    (file.rows, Some(file.rows_digest.into()))
 }
 
-/// The rows of a file and their digest.
-fn count(store: &dyn Store, file: &FileEntry) -> Result<(u64, RowsDigest), ArchiveError> {
-    let mut found = (0, RowsDigest::default());
+/// The rows of a file and their digest; no digest where a salt is lost.
+fn count(store: &dyn Store, file: &FileEntry, salts: &Salts) -> Result<(u64, Option<RowsDigest>), ArchiveError> {
+    let mut found = (0, Some(RowsDigest::default()));
     for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
         let batch = batch?;
-        let digest = digest_rows(&batch);
-        let digest = digest.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
-        found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
+        let digest = match digest_rows(&batch, salts) {
+            Ok(digest) => Some(digest),
+            Err(DigestError::Salt(_)) => None,
+            Err(DigestError::Columns(detail)) => return Err(ArchiveError::Table { path: file.path.clone(), detail }),
+        };
+        found = (found.0 + batch.num_rows() as u64, found.1.zip(digest).map(|(sum, digest)| sum.plus(digest)));
     }
     Ok(found)
 }

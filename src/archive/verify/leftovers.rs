@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::grace::Grace;
 use super::super::path::{ArchivePath, DataPath, SCRATCH};
+use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::super::{ArchiveError, FileEntry};
 use super::asking::Asking;
@@ -35,13 +36,15 @@ pub fn check(
         .filter_map(|walk| walk.state.as_ref())
         .flat_map(|state| state.files.keys().map(String::as_str))
         .collect();
+    let salts: BTreeSet<String> =
+        walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(TeamState::salt_paths).collect();
     let removed: BTreeMap<&str, Instant> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, at)| (path.as_str(), *at)).collect();
     let grace = Grace::ending(store.now()?, asking.grace.saturating_add(VACUUM_TURN));
     let contents = by_content(walks);
     for entry in listed {
         let path = entry.path.as_str();
-        if live.contains(path) {
+        if live.contains(path) || salts.contains(path) {
             if let Some(what) = &entry.irregular {
                 report.fault(FaultCode::Unreadable, path, what);
             }
@@ -58,6 +61,7 @@ pub fn check(
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
                 report.unnamed += 1;
             }
+            Some(ArchivePath::Salt { .. }) if is_kept => report.unnamed += 1,
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum may have removed it since it was listed.
             _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}

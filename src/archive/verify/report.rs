@@ -40,6 +40,8 @@ pub enum FaultCode {
     RowCount,
     /// The digest of a file's rows is not the one that was committed: other rows, not only other bytes.
     RowRoot,
+    /// The salt of a month is not there or not the one that a line names: its rows' digests cannot be checked.
+    Salt,
     /// What stands there cannot be read as a file: a link, an error of the disk.
     Unreadable,
     /// A line was written before the one that it follows, by the machine's clock. A notice.
@@ -79,6 +81,7 @@ impl FaultCode {
             FaultCode::DupFile => "DUP_FILE",
             FaultCode::RowCount => "ROW_COUNT",
             FaultCode::RowRoot => "ROW_ROOT",
+            FaultCode::Salt => "SALT",
             FaultCode::Unreadable => "UNREADABLE",
             FaultCode::TimeRegression => "TIME_REGRESSION",
             FaultCode::TimeFuture => "TIME_FUTURE",

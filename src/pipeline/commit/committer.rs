@@ -116,7 +116,7 @@ impl Committer {
         Self {
             batch: Batch::default(),
             share: edges.budget.nothing(),
-            encoder: Encoder::new(edges.workers),
+            encoder: Encoder::new(edges.workers, edges.salts.clone()),
             sessions: SessionMaker::new(edges.clone()),
             under_way: None,
             emptied_at: edges.clock.monotonic(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::archive::{EncodedTable, EventColumns};
+use crate::archive::{EncodedTable, EventColumns, Salts};
 use crate::pipeline::commit::batch::Place;
 use crate::pipeline::workers::{Work, Workers};
 
@@ -12,6 +12,7 @@ pub type Encoded = Vec<(Place, EncodedTable)>;
 /// Takes the columns of whole windows, and gives the files that they become.
 pub struct Encoder {
     workers: Workers,
+    salts: Salts,
     under_way: Vec<Encoding>,
 }
 
@@ -22,14 +23,15 @@ struct Encoding {
 }
 
 impl Encoder {
-    pub fn new(workers: Workers) -> Self {
-        Self { workers, under_way: Vec::new() }
+    pub fn new(workers: Workers, salts: Salts) -> Self {
+        Self { workers, salts, under_way: Vec::new() }
     }
 
     pub fn begin(&mut self, whole: Vec<(Place, Vec<EventColumns>)>) {
         if !whole.is_empty() {
             let places = whole.iter().map(|(place, _)| *place).collect();
-            self.under_way.push(Encoding { places, work: self.workers.begin(move || encoded(whole)) });
+            let salts = self.salts.clone();
+            self.under_way.push(Encoding { places, work: self.workers.begin(move || encoded(whole, &salts)) });
         }
     }
 
@@ -52,9 +54,9 @@ impl Encoder {
 }
 
 /// What fails here is tried again in the commit, which ends should it fail there, too.
-fn encoded(whole: Vec<(Place, Vec<EventColumns>)>) -> Encoded {
+fn encoded(whole: Vec<(Place, Vec<EventColumns>)>, salts: &Salts) -> Encoded {
     let table = |(place, columns): (Place, Vec<EventColumns>)| {
-        let made = EncodedTable::of_window(columns).inspect_err(|error| {
+        let made = EncodedTable::of_window(columns, salts).inspect_err(|error| {
             let (stream, window) = place;
             tracing::warn!(%stream, %window, %error, "encoding failed; the commit tries it again");
         });
@@ -87,7 +89,7 @@ mod tests {
 
     impl Waiting {
         fn new() -> Self {
-            Self { batch: Batch::default(), encoder: Encoder::new(Workers::Inline) }
+            Self { batch: Batch::default(), encoder: Encoder::new(Workers::Inline, salts()) }
         }
 
         fn encode(&mut self) {
@@ -101,6 +103,10 @@ mod tests {
 
     const STREAM: Stream = Stream::Connections;
     const EVENTS: usize = 8;
+
+    fn salts() -> Salts {
+        Salts::of_test(TeamId::from("t"))
+    }
 
     fn at(hour: i64) -> Instant {
         let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
@@ -126,7 +132,7 @@ mod tests {
         };
         let mut piece = Piece::from((0..count).map(event).collect::<Vec<_>>());
         if with_columns {
-            piece.make_columns(&TeamId::from("t"), STREAM, at(30));
+            piece.make_columns(&salts(), STREAM, at(30));
         }
         piece
     }

@@ -213,7 +213,7 @@ impl<'a> Flush<'a> {
             }
         };
         let joining = Joining::of(self.writer.state(), stream, self.seen_at);
-        let mut added = joining.pieces(events, held, rejects);
+        let mut added = joining.pieces(events, held, rejects, self.writer.salts());
         self.flushed.rows += added.count() as u64;
         self.flushed.rejects += added.rejects.len() as u64;
         let served: u64 = events.iter().flat_map(Piece::events).map(|event| u64::from(event.count)).sum();

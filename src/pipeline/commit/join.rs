@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::archive::{EventColumns, StoredEvent, StoredReject, TeamState};
+use crate::archive::{EventColumns, Salts, StoredEvent, StoredReject, TeamState};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
 use crate::normalize::normalize;
@@ -95,10 +95,10 @@ impl<'a> Joining<'a> {
 
     /// Joins all that was read of a place. Columns that were made before are the rows, where every event is new and the only one
     /// of its id: then there is nothing to be found out row by row.
-    pub fn pieces(self, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held) -> Added {
+    pub fn pieces(self, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held, salts: &Salts) -> Added {
         let mut added = Added::default();
         if pieces.iter().any(|piece| piece.columns().is_some()) {
-            pieces.iter_mut().for_each(|piece| piece.make_columns(self.team, self.stream, self.seen_at));
+            pieces.iter_mut().for_each(|piece| piece.make_columns(salts, self.stream, self.seen_at));
         }
         if !are_new(pieces, held, rejects) {
             let count = pieces.iter().map(|piece| piece.events().len()).sum();

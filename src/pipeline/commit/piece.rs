@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::archive::{ColumnsBuilder, EventColumns};
+use crate::archive::{ColumnsBuilder, EventColumns, Salts};
 use crate::collect::Counted;
-use crate::model::{Instant, Stream, TeamId};
+use crate::model::{Instant, Stream};
 use crate::normalize::with_first_row;
 
 /// Events, and what becomes of them should each be the first of its id and content.
@@ -65,7 +65,7 @@ impl Piece {
 
     /// Makes the columns, where it can be seen that each event would be a row of its own. `first_seen_at` is the moment of the
     /// answer that brought them.
-    pub fn make_columns(&mut self, team: &TeamId, stream: Stream, first_seen_at: Instant) {
+    pub fn make_columns(&mut self, salts: &Salts, stream: Stream, first_seen_at: Instant) {
         if self.ahead.is_some() || self.events.iter().any(|held| held.count != 1) {
             return;
         }
@@ -75,10 +75,12 @@ impl Piece {
             (event.at(), &event.id, event.digest)
         });
         let bytes = self.events.iter().map(|held| held.event.text.len()).sum();
-        let mut builder = ColumnsBuilder::new(team, stream, (order.len(), bytes));
+        let mut builder = ColumnsBuilder::new(salts, stream, (order.len(), bytes));
         let (mut places, mut rejects) = (Vec::with_capacity(order.len()), Vec::new());
         for place in order {
-            match with_first_row(team, stream, &self.events[place].event, first_seen_at, |row| builder.add(&row)) {
+            match with_first_row(salts.team(), stream, &self.events[place].event, first_seen_at, |row| {
+                builder.add(&row)
+            }) {
                 Some(Ok(())) => places.push(place),
                 // Two of one id at one time, or of ids in another order than their contents: what they are is found row by row.
                 Some(Err(_)) => return,

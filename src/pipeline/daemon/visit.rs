@@ -129,6 +129,7 @@ pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, 
 }
 
 async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
+    let salts = opened.writer.lock().unwrap_or_else(PoisonError::into_inner).salts().clone();
     let team_edges = TeamEdges {
         team: team.clone(),
         clock: edges.clock.clone(),
@@ -138,6 +139,7 @@ async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>,
         budget,
         memory: opened.memory,
         writer: opened.writer,
+        salts,
         patience: Some(PATIENCE),
     };
     read_team(team_edges, edges.source.clone()).await

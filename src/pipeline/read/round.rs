@@ -55,10 +55,10 @@ impl Round<'_> {
         {
             return Work::Done(pieces);
         }
-        let (team, stream, seen_at) = (self.ctx.team.clone(), self.stream, self.ctx.service().now());
+        let (salts, stream, seen_at) = (self.ctx.salts.clone(), self.stream, self.ctx.service().now());
         let make = move || {
             let many = pieces.iter_mut().filter(|(_, piece)| piece.events().len() >= COLUMNS_AHEAD_MIN);
-            many.for_each(|(_, piece)| piece.make_columns(&team, stream, seen_at));
+            many.for_each(|(_, piece)| piece.make_columns(&salts, stream, seen_at));
             pieces
         };
         self.ctx.workers.begin(make)

@@ -48,7 +48,7 @@ impl Making {
         let made = part.make(&mut lent.reader(), &mut remembered, service_now);
         let draft = made.and_then(|mut draft| {
             if let Some(change) = &mut draft.sessions {
-                change.columns = SessionColumns::take_many(&mut change.resting)?;
+                change.columns = SessionColumns::take_many(&mut change.resting, lent.salts())?;
             }
             Ok(draft)
         });

@@ -20,8 +20,10 @@ const STREAM: Stream = Stream::Activity;
 fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
     let (team, clock) = (TeamId::from("t"), Arc::new(SystemClock::new()));
     let archive = Archive::open_or_create(store, || "test".to_owned()).unwrap();
+    let writer = archive.writer(&team).unwrap();
     Arc::new(TeamEdges {
-        writer: Arc::new(Mutex::new(archive.writer(&team).unwrap())),
+        salts: writer.salts().clone(),
+        writer: Arc::new(Mutex::new(writer)),
         team,
         settings: Arc::new(Settings::default()),
         workers: Workers::Inline,

@@ -18,8 +18,12 @@ fn activity(name: &str, count: u32) -> Counted {
     Counted { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
 }
 
+fn salts() -> Salts {
+    Salts::of_test(TeamId::from("t"))
+}
+
 fn joined(stream: Stream, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held) -> Added {
-    Joining { team: &TeamId::from("t"), stream, seen_at: at() }.pieces(pieces, held, rejects)
+    Joining { team: &TeamId::from("t"), stream, seen_at: at() }.pieces(pieces, held, rejects, &salts())
 }
 
 fn add(stream: Stream, events: &[Counted], held: &mut Held) -> Added {
@@ -95,7 +99,7 @@ fn both(
         let piece = |(place, events): (usize, &Vec<Counted>)| {
             let mut piece = Piece::from(events.clone());
             if may && is_ahead(place) {
-                piece.make_columns(&TeamId::from("t"), stream, at());
+                piece.make_columns(&salts(), stream, at());
             }
             piece
         };

@@ -1,0 +1,285 @@
+//! The salts of a team: 32 random bytes for each calendar month, which go into the digest of each of its rows, so that a
+//! digest in the ledger confirms no guess of what a row says.
+//!
+//! A line names a salt by month and SHA-256 of its file before or when it first needs it. So two writers never end with two
+//! salts of a month: the append decides whose line stands, and the loser reads the ledger again. A file that no line names is
+//! nothing, as with data files. A conditional write of one file a month would do as well, and would leave torn files on a
+//! local disk that nobody could tell from damaged ones.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::model::{Digest, Instant, Range, TeamId};
+
+use super::path::{ArchivePath, TeamKey, month_of};
+use super::random::{Nonce, Random};
+use super::state::TeamState;
+use super::store::{Store, StoreError, Verb, put};
+use super::{ArchiveError, SaltRecord};
+
+/// The salt of this month keys the digests of drafts: no row is of it.
+pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
+
+const DOMAIN: &str = "annals salt v1\n";
+/// A salt's file has some 200 bytes, and the ids of archive and team.
+const FILE_BYTES_MAX: u64 = 16 << 10;
+
+/// 32 bytes that nobody can guess.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Salt(pub [u8; 32]);
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Salt")
+    }
+}
+
+/// Why a month has no salt to digest its rows with.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the salt of {month} is lost: {path}: {reason}; restore it from a copy of the archive")]
+pub struct LostSalt {
+    /// `2026-11`
+    pub month: String,
+    /// Of the salt's file, or of the ledger that names none.
+    pub path: String,
+    pub reason: String,
+}
+
+/// The content of a salt's file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaltFile {
+    archive_id: String,
+    team_id: TeamId,
+    /// `2026-11`
+    month: String,
+    /// In hexadecimal.
+    salt: String,
+}
+
+#[derive(Clone)]
+enum Held {
+    /// A line names it.
+    Named(Salt),
+    /// The next line names it.
+    New(Salt),
+    Lost(LostSalt),
+}
+
+/// The salts of a team and the random numbers of its files, for whoever digests and encodes rows. Clones share them.
+#[derive(Clone)]
+pub struct Salts(Arc<Shared>);
+
+struct Shared {
+    archive_id: String,
+    team: TeamId,
+    random: Random,
+    /// What new salts are made of, so that their order makes no difference; nobody who verifies makes any.
+    seed: Option<Salt>,
+    months: Mutex<BTreeMap<Instant, Held>>,
+}
+
+impl fmt::Debug for Salts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Salts").field("team", &self.0.team).finish_non_exhaustive()
+    }
+}
+
+impl Salts {
+    /// A writer's: it makes those that the ledger does not name yet.
+    ///
+    /// # Errors
+    /// When the store fails. A salt that is missing or damaged is one only when it is asked for.
+    pub fn of_writer(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
+        let read = |(month, sha256): (&Instant, &Digest)| {
+            let record = SaltRecord { month: *month, sha256: *sha256 };
+            Ok((*month, read(store, state, record)?.map_or_else(Held::Lost, Held::Named)))
+        };
+        let months = state.salts.iter().map(read).collect::<Result<_, StoreError>>()?;
+        Ok(Self::with(state, random.clone(), Some(Salt(random.seed())), months))
+    }
+
+    /// Those that the ledger names, for verifying. What cannot be read is lost.
+    pub fn of_verifier(store: &dyn Store, state: &TeamState) -> Self {
+        let read = |(month, sha256): (&Instant, &Digest)| {
+            let record = SaltRecord { month: *month, sha256: *sha256 };
+            let lost = |error: StoreError| Err(record.lost(state, error.to_string()));
+            (*month, read(store, state, record).unwrap_or_else(lost).map_or_else(Held::Lost, Held::Named))
+        };
+        Self::with(state, Random::default(), None, state.salts.iter().map(read).collect())
+    }
+
+    /// Of an archive that draws nothing but sevens, before its first line.
+    #[cfg(test)]
+    pub fn of_test(team: TeamId) -> Self {
+        let random = Random::new(Arc::new(|| 7));
+        let seed = Salt(random.seed());
+        Self::with(&TeamState::genesis("archive-1", team), random, Some(seed), BTreeMap::new())
+    }
+
+    fn with(state: &TeamState, random: Random, seed: Option<Salt>, months: BTreeMap<Instant, Held>) -> Self {
+        let (archive_id, team) = (state.archive_id.clone(), state.team_id.clone());
+        Self(Arc::new(Shared { archive_id, team, random, seed, months: Mutex::new(months) }))
+    }
+
+    pub fn team(&self) -> &TeamId {
+        &self.0.team
+    }
+
+    /// A number of a file's own.
+    pub fn nonce(&self) -> Nonce {
+        self.0.random.nonce()
+    }
+
+    fn months(&self) -> MutexGuard<'_, BTreeMap<Instant, Held>> {
+        self.0.months.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The month that holds `at`, and its salt.
+    ///
+    /// # Errors
+    /// When the ledger names the month's salt and it is not there or not the one that is named.
+    pub fn of(&self, at: Instant) -> Result<(Range, Salt), LostSalt> {
+        let month = month_of(at);
+        let mut months = self.months();
+        let held = months.entry(month.start).or_insert_with(|| match &self.0.seed {
+            Some(seed) => Held::New(self.make(seed, month.start)),
+            None => {
+                let path = super::path::ledger_of(&TeamKey::of(&self.0.team));
+                let reason = "no line names one".to_owned();
+                Held::Lost(LostSalt { month: month.start.month(), path, reason })
+            }
+        });
+        match held {
+            Held::Named(salt) | Held::New(salt) => Ok((month, *salt)),
+            Held::Lost(lost) => Err(lost.clone()),
+        }
+    }
+
+    /// What keys the digests of drafts.
+    ///
+    /// # Errors
+    /// As [`Salts::of`].
+    pub fn of_drafts(&self) -> Result<Salt, LostSalt> {
+        Ok(self.of(DRAFTS_MONTH)?.1)
+    }
+
+    fn make(&self, seed: &Salt, month: Instant) -> Salt {
+        Salt(Digest::with_domain(DOMAIN, &[&seed.0, month.month().as_bytes()]).0)
+    }
+
+    /// Whether these are the salts of these months: what was digested with others is to be digested again.
+    ///
+    /// # Errors
+    /// As [`Salts::of`].
+    pub fn gave(&self, used: &BTreeMap<Instant, Salt>) -> Result<bool, LostSalt> {
+        used.iter().try_fold(true, |all, (month, salt)| Ok(all && self.of(*month)?.1 == *salt))
+    }
+
+    /// The salts that are lost, as far as any was asked for or named.
+    pub fn lost(&self) -> Vec<LostSalt> {
+        let lost = |held: &Held| match held {
+            Held::Lost(lost) => Some(lost.clone()),
+            _ => None,
+        };
+        self.months().values().filter_map(lost).collect()
+    }
+
+    /// Writes the salts that no line names yet, and reads them back; what the next line is to say of them.
+    ///
+    /// # Errors
+    /// When the store fails, or another content comes back.
+    pub fn write_new(&self, store: &dyn Store) -> Result<Vec<SaltRecord>, ArchiveError> {
+        let new = |(month, held): (&Instant, &Held)| match held {
+            Held::New(salt) => Some((*month, *salt)),
+            _ => None,
+        };
+        let new: Vec<(Instant, Salt)> = self.months().iter().filter_map(new).collect();
+        let write = |(month, salt): (Instant, Salt)| {
+            let bytes = self.file(month, salt);
+            let record = SaltRecord { month, sha256: Digest::of(&bytes) };
+            let path = record.path(&TeamKey::of(&self.0.team));
+            put(store, &path, &bytes)?;
+            let found = store.read(&path)?.digest().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+            match found == record.sha256 {
+                true => Ok(record),
+                false => {
+                    let (found, expected) = (found.to_string(), record.sha256.to_string());
+                    Err(ArchiveError::ReadBack { path, found, expected })
+                }
+            }
+        };
+        new.into_iter().map(write).collect()
+    }
+
+    /// A line names these now.
+    pub fn are_named(&self, records: &[SaltRecord]) {
+        let mut months = self.months();
+        for record in records {
+            if let Some(held) = months.get_mut(&record.month)
+                && let Held::New(salt) = *held
+            {
+                *held = Held::Named(salt);
+            }
+        }
+    }
+
+    fn file(&self, month: Instant, salt: Salt) -> Vec<u8> {
+        let file = SaltFile {
+            archive_id: self.0.archive_id.clone(),
+            team_id: self.0.team.clone(),
+            month: month.month(),
+            salt: hex::encode(salt.0),
+        };
+        let mut bytes = serde_json::to_vec(&file).expect("BUG: a salt's file has no map with odd keys");
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl SaltRecord {
+    /// Where the salt stands.
+    pub fn path(&self, team: &TeamKey) -> String {
+        ArchivePath::Salt { team: team.clone(), month: self.month, hash: self.sha256.short() }.to_string()
+    }
+
+    fn lost(&self, state: &TeamState, reason: String) -> LostSalt {
+        LostSalt { month: self.month.month(), path: self.path(&TeamKey::of(&state.team_id)), reason }
+    }
+}
+
+/// The salt that a line names; an answer that is an error in turn says what is wrong with it.
+fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Result<Salt, LostSalt>, StoreError> {
+    let lost = |reason: String| Ok(Err(record.lost(state, reason)));
+    let path = record.path(&TeamKey::of(&state.team_id));
+    let blob = match store.read(&path) {
+        Ok(blob) => blob,
+        Err(StoreError::NotFound { .. }) => return lost("not there".to_owned()),
+        Err(StoreError::Irregular { what, .. }) => return lost(what),
+        Err(other) => return Err(other),
+    };
+    if blob.size() > FILE_BYTES_MAX {
+        return lost(format!("{} bytes long: not what was written", blob.size()));
+    }
+    let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
+    let found = Digest::of(&bytes);
+    if found != record.sha256 {
+        return lost(format!("digest {found}, the ledger says {}", record.sha256));
+    }
+    let file: SaltFile = match serde_json::from_slice(&bytes) {
+        Ok(file) => file,
+        Err(e) => return lost(format!("no salt: {e}")),
+    };
+    if (&file.archive_id, &file.team_id, &file.month) != (&state.archive_id, &state.team_id, &record.month.month()) {
+        return lost(format!("the salt of {} of team {} of archive {}", file.month, file.team_id, file.archive_id));
+    }
+    let mut salt = [0; 32];
+    match hex::decode_to_slice(&file.salt, &mut salt) {
+        Ok(()) => Ok(Ok(Salt(salt))),
+        Err(e) => lost(format!("no salt: {e}")),
+    }
+}

@@ -1,0 +1,90 @@
+//! A team's place in paths.
+
+use std::fmt;
+
+use crate::model::{Digest, TeamId};
+
+/// Longer encoded team ids are cut and closed with a hash.
+const TEAM_KEY_BYTES_MAX: usize = 120;
+const TEAM_KEY_KEPT_BYTES: usize = 80;
+
+/// A team id as it stands in paths: bytes outside `[a-z0-9_-]` are `.` and two hexadecimal digits; what would be longer
+/// than 120 bytes is cut and closed with `..` and 32 digits of its SHA-256, so that case and length never clash.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TeamKey(String);
+
+impl TeamKey {
+    pub fn of(team: &TeamId) -> Self {
+        let mut text = String::new();
+        for byte in team.as_str().bytes() {
+            match byte {
+                b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => text.push(char::from(byte)),
+                _ => text.push_str(&format!(".{byte:02x}")),
+            }
+        }
+        if text.len() > TEAM_KEY_BYTES_MAX {
+            text.truncate(TEAM_KEY_KEPT_BYTES);
+            let digest = Digest::of(team.as_str().as_bytes()).to_string();
+            text.push_str("..");
+            text.push_str(&digest[..32]);
+        }
+        if text.is_empty() {
+            text.push('.');
+        }
+        Self(text)
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
+        let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
+        is_fit.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for TeamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn different_teams_have_different_keys_on_any_file_system(a in any::<String>(), b in any::<String>()) {
+            let keys = [&a, &b].map(|t| TeamKey::of(&TeamId::from(t.as_str())));
+            prop_assert_eq!(a == b, keys[0] == keys[1]);
+        }
+    }
+
+    #[test]
+    fn long_and_odd_team_ids() {
+        for (id, key) in [("acme", "acme"), ("Acme", ".41cme"), ("", "."), ("a/b", "a.2fb"), ("..", ".2e.2e")] {
+            assert_eq!(TeamKey::of(&TeamId::from(id)).to_string(), key);
+        }
+        let long = |end: &str| TeamKey::of(&TeamId::new(format!("{}{end}", "X".repeat(500))));
+        assert!(long("a").to_string().len() <= TEAM_KEY_BYTES_MAX && long("a") != long("b"));
+    }
+
+    #[test]
+    fn a_key_is_cut_where_it_would_be_too_long_for_a_name() {
+        let of = |length: usize| TeamKey::of(&TeamId::new("t".repeat(length))).to_string();
+        assert_eq!((of(120), of(121).len()), ("t".repeat(120), TEAM_KEY_KEPT_BYTES + 34));
+        assert!(of(121).contains("t..") && of(121) != of(122));
+        for (text, is_key) in [
+            ("t", true),
+            (&of(120), true),
+            (&of(121), true),
+            ("", false),
+            (&"t".repeat(121), false),
+            ("T", false),
+            ("a/b", false),
+        ] {
+            assert_eq!(TeamKey::parse(text).is_some(), is_key, "{text}");
+        }
+    }
+}

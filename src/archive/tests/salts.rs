@@ -1,0 +1,240 @@
+//! The salts of row digests: a month and a team have their own, sums stay sums, and one that is lost is named.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::ledger::Line;
+use super::super::path::TeamKey;
+use super::super::salts::DRAFTS_MONTH;
+use super::super::table::{RowsDigest, digest_events, digest_rows, event_batch, reject_batch};
+use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
+use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
+use super::*;
+use crate::model::Digest;
+
+fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
+    let of_columns = digest_rows(&event_batch(Stream::Connections, rows).unwrap(), salts).unwrap();
+    assert_eq!(digest_events(rows, salts).unwrap(), of_columns);
+    of_columns
+}
+
+#[test]
+fn a_month_and_a_team_have_a_salt_of_their_own_and_sums_stay_sums() {
+    let ours = salts();
+    let of = |at: &str| ours.of(self::at(at)).unwrap().1;
+    let (first, last) = (of("2026-11-01T00:00:00Z"), of("2026-11-30T23:59:59.999999999Z"));
+    assert_eq!(first, last);
+    assert!(first != of("2026-12-01T00:00:00Z") && first != of("2025-11-01T00:00:00Z"));
+    let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "archive-1".to_owned()).unwrap();
+    let (one, other) = (archive.writer(&team()).unwrap(), archive.writer(&"other".into()).unwrap());
+    let rows = [event("a", at("2026-11-30T23:59:59Z")), event("b", at("2026-12-01T00:00:00Z"))];
+    let digests = [one.salts(), other.salts(), &ours].map(|salts| {
+        let both = digest(&rows, salts);
+        assert_eq!(both, digest(&rows[..1], salts).plus(digest(&rows[1..], salts)));
+        both
+    });
+    assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
+}
+
+#[test]
+fn a_row_without_a_time_is_of_the_month_in_which_it_was_first_seen() {
+    let salts = salts();
+    let months = |rows: &[RejectRow]| {
+        let fresh = Salts::of_test(team());
+        assert_eq!(
+            digest_rows(&reject_batch(rows).unwrap(), &fresh).unwrap(),
+            digest_rows(&reject_batch(rows).unwrap(), &salts).unwrap()
+        );
+        let store = MemoryStore::new();
+        let written = fresh.write_new(&store).unwrap();
+        written.into_iter().map(|record| record.month.month()).collect::<Vec<_>>()
+    };
+    let timeless = reject("odd", b"{}");
+    let timed = RejectRow { time: Some(at("2025-03-04T05:06:07Z")), ..timeless.clone() };
+    assert_eq!(months(std::slice::from_ref(&timeless)), ["2026-11"]);
+    assert_eq!(months(std::slice::from_ref(&timed)), ["2025-03"]);
+    assert_eq!(months(&[timed, timeless]), ["2025-03", "2026-11"]);
+}
+
+proptest! {
+    /// Whatever files the rows of several months go into, and whatever these go up in: the sum stays that of the rows.
+    #[test]
+    fn merging_keeps_the_sum_of_the_rows(
+        events in vec((0..60u64, 0..86_400u64, 0..3usize), 1..24),
+        seals in any::<[bool; 3]>(),
+    ) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let mut writer = writer(&open(&store));
+        let first = day("2026-10-10").start;
+        let mut all = Vec::new();
+        for (step, may_seal) in seals.into_iter().enumerate() {
+            let mut draft = Draft::default();
+            for (number, (day_number, second, _)) in events.iter().enumerate().filter(|(_, event)| event.2 == step) {
+                let start = first.plus(Duration::from_secs(day_number * 86_400));
+                let window = Range::new(start, start.plus(Duration::from_secs(86_400)));
+                let row = event(&number.to_string(), start.plus(Duration::from_secs(*second)));
+                all.push(row.clone());
+                draft.rows.push(WindowRows::new(Stream::Connections, window, vec![row], number % 2 == 0));
+            }
+            if may_seal && step > 0 {
+                let month = if step == 1 { month_of(first) } else { november() };
+                draft.seal_months.push((Stream::Connections, month));
+            }
+            let _ = commit(&mut writer, draft).unwrap();
+        }
+        let files = writer.state().files_of(Dataset::Connections);
+        let sum = files.fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
+        prop_assert_eq!(sum, digest_events(&all, writer.salts()).unwrap());
+        let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+        prop_assert!(report.is_clean(), "{:?}", report.faults);
+    }
+}
+
+fn disk() -> MemoryStore {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let _ = committed(&(Arc::new(disk.clone()) as _));
+    disk
+}
+
+fn salt_of(disk: &MemoryStore, month: &str) -> String {
+    file_with(disk, &format!("salts/team=acme/{month}-"))
+}
+
+fn report(disk: &MemoryStore) -> VerifyReport {
+    verify(disk, &VerifyOptions::default()).unwrap()
+}
+
+fn faults(disk: &MemoryStore) -> Vec<(FaultCode, String)> {
+    report(disk).faults.into_iter().map(|fault| (fault.code, fault.object)).collect()
+}
+
+#[test]
+fn a_salt_that_is_missing_or_another_is_named_once_and_files_are_attested_by_their_hashes() {
+    type Hurt = fn(&MemoryStore, &str);
+    let hurts: [(&str, Hurt); 4] = [
+        ("gone", |disk, path| disk.take(path)),
+        ("altered", |disk, path| flip(disk, path, |len| len - 10)),
+        ("of another month", |disk, path| disk.put(path, &get(disk, &salt_of(disk, "1970-01")))),
+        ("of another team", |disk, path| {
+            let archive = open(&(Arc::new(disk.clone()) as _));
+            let mut other = archive.writer(&"other".into()).unwrap();
+            let row = EventRow { team_id: "other".into(), ..event("e", now()) };
+            let rows = vec![WindowRows::new(Stream::Connections, day("2026-11-20"), vec![row], false)];
+            let _ = commit(&mut other, Draft { rows, ..Draft::default() }).unwrap();
+            let theirs = get(disk, &file_with(disk, "salts/team=other/2026-11-"));
+            disk.put(path, &theirs);
+        }),
+    ];
+    for (what, hurt) in hurts {
+        let disk = disk();
+        let path = salt_of(&disk, "2026-11");
+        hurt(&disk, &path);
+        assert_eq!(faults(&disk), [(FaultCode::Salt, path.clone())], "{what}");
+        let report = report(&disk);
+        assert!(report.faults[0].detail.contains("attested by the hashes of their files alone"), "{report:?}");
+        assert_eq!((report.files.good, report.rows.good), (report.files.total, report.rows.total), "{what}");
+        // The file's hash still tells that it is another.
+        flip(&disk, &file_with(&disk, "connections/team=acme/month=2026-11/20261101t000000z-month-"), |len| len / 3);
+        assert!(faults(&disk).iter().any(|(code, _)| *code == FaultCode::FileHash), "{what}");
+    }
+}
+
+#[test]
+fn a_ledger_that_names_no_salt_or_that_of_another_month_is_told() {
+    let disk = disk();
+    edit_lines(&disk, |lines| lines[0] = forge(&lines[0], |line| line.body.salts.clear()));
+    let found = faults(&disk);
+    assert!(found.contains(&(FaultCode::Salt, "ledger/team=acme".to_owned())), "{found:?}");
+    let disk = self::disk();
+    let other = get(&disk, &salt_of(&disk, "1970-01"));
+    let named = SaltRecord { month: november().start, sha256: Digest::of(&other) };
+    disk.put(&named.path(&TeamKey::of(&team())), &other);
+    edit_lines(&disk, |lines| {
+        lines[0] = forge(&lines[0], |line| {
+            line.body.salts.iter_mut().filter(|record| record.month == named.month).for_each(|record| *record = named);
+        });
+    });
+    let is_told = |fault: &&super::super::VerifyFault| fault.code == FaultCode::Salt;
+    let report = report(&disk);
+    let detail = &report.faults.iter().find(is_told).expect("a salt").detail;
+    assert!(detail.contains("the salt of 1970-01 of team acme"), "{detail}");
+}
+
+fn draft(date: &str) -> Draft {
+    Draft { rows: vec![rows(date, events(date, 50, 1), false)], ..Draft::default() }
+}
+
+#[test]
+fn a_writer_refuses_rows_of_a_month_whose_salt_is_lost_and_writes_those_of_others() {
+    let disk = disk();
+    let path = salt_of(&disk, "2026-11");
+    let content = get(&disk, &path);
+    disk.take(&path);
+    let archive = open(&(Arc::new(disk.clone()) as _));
+    let mut writer = writer(&archive);
+    let with_sessions = |writer: &mut TeamWriter, date| with_sessions(writer, draft(date)).unwrap();
+    let november = with_sessions(&mut writer, "2026-11-07");
+    let error = commit(&mut writer, november.clone()).unwrap_err();
+    assert!(!error.needs_reopen() && error.to_string().contains(&path), "{error}");
+    // The sessions of the last line are of November as well.
+    let reviews = vec![records::review("somebody")];
+    let _ = commit(&mut writer, Draft { reviews, ..Draft::default() }).unwrap();
+    drop(writer);
+    disk.put(&path, &content);
+    let mut writer = self::writer(&archive);
+    let _ = commit(&mut writer, november).unwrap();
+    assert_eq!(faults(&disk), []);
+}
+
+/// The line decides which salt is the month's: the loser reads the ledger again, and digests with the one that is named.
+#[test]
+fn two_writers_end_with_one_salt_of_a_month() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let store = fencing::without_locks(&disk);
+    let archive = open(&store);
+    let (mut one, mut other) = (writer(&archive), writer(&archive));
+    let _ = commit(&mut one, draft("2026-11-07")).unwrap();
+    let late = Draft { reviews: vec![records::review("late")], ..draft("2026-11-08") };
+    assert!(commit(&mut other, late.clone()).unwrap_err().needs_reopen());
+    let salts = || files_under(&store, "salts/team=acme");
+    assert_eq!(salts().len(), 4, "two of each");
+    let lost = other.salts().of(now()).unwrap();
+    drop(other);
+    let mut again = writer(&archive);
+    let named = again.salts().of(now()).unwrap();
+    assert!(named == one.salts().of(now()).unwrap() && named != lost);
+    let _ = commit(&mut again, late).unwrap();
+    // Of the commit that lost: its salts and its file.
+    assert_eq!((faults(&disk), report(&disk).unnamed), (vec![], 3));
+    drop((one, again));
+    vacuumed(&disk);
+    assert_eq!(salts().len(), 2);
+    assert_eq!(faults(&disk), []);
+}
+
+#[test]
+fn columns_that_were_digested_with_a_salt_that_no_line_names_are_digested_again() {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    // Theirs are made of sevens, and those of the archive are not.
+    let _ = commit(&mut writer(&open(&store)), columns::encoded_before("2026-11-03")).unwrap();
+    assert_eq!(faults(&disk), []);
+}
+
+#[test]
+fn a_salt_is_written_once_and_named_by_the_first_line_that_needs_it() {
+    let disk = disk();
+    let lines = get(&disk, LEDGER);
+    let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let named = |line: &[u8]| {
+        let (line, _) = Line::decode(line).unwrap();
+        line.body.salts.into_iter().map(|record| record.month).collect::<Vec<_>>()
+    };
+    assert_eq!(named(lines.next().unwrap()), [DRAFTS_MONTH, november().start]);
+    // A look at computers is of October.
+    assert_eq!(named(lines.next().unwrap()), [at("2026-10-01T00:00:00Z")]);
+    assert!(lines.all(|line| named(line).is_empty()));
+    assert_eq!(files_under(&disk.store(), "salts").len(), 3);
+}

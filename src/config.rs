@@ -15,7 +15,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::{Location, Shard, TeamId};
+use crate::model::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN, Location, Shard, TeamId};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -36,8 +36,6 @@ const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
 const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
 const DEADLINE_MIN: Duration = Duration::from_secs(1);
 const DEADLINE_MAX: Duration = Duration::from_secs(600);
-/// A commit begins anew after an hour, so that files of a commit under way are younger.
-const GRACE_MIN: Duration = Duration::from_secs(2 * 3_600);
 const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
 const RESCANS_MAX: usize = 8;
@@ -100,8 +98,8 @@ pub struct Config {
     pub archive: Location,
     /// Whether the group may read what is written.
     pub group_readable: bool,
-    /// For how long `vacuum` leaves alone what no ledger line names any more.
-    pub grace: Duration,
+    /// How long a file stays after no ledger line names it any more, where the file says so; see [`Config::grace_at`].
+    pub grace: Option<Duration>,
     /// Where files of a bucket are kept for the SQL engine.
     pub cache: CacheSettings,
     /// A folder of the user's own reports.
@@ -184,12 +182,13 @@ impl Config {
         };
         let windows = check_windows(&file.windows, &place)?;
         let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
+        let span_of_grace = |text: &str| check_span(&place("store.grace"), text, GRACE_MIN, GRACE_MAX);
         let signing = check_signing(file.signing, &directory, &archive, &place)?;
         Ok(Self {
             archive,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
             cache: CacheSettings::of_file(&file.cache, &directory, &place)?,
-            grace: check_span(&place("store.grace"), &file.store.grace, GRACE_MIN, GRACE_MAX)?,
+            grace: file.store.grace.as_deref().map(span_of_grace).transpose()?,
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,
@@ -208,6 +207,14 @@ impl Config {
             signing,
             warnings,
             file: path,
+        })
+    }
+
+    /// How long a file of the archive at `location` stays after no ledger line names it any more.
+    pub fn grace_at(&self, location: &Location) -> Duration {
+        self.grace.unwrap_or(match location {
+            Location::Local(_) => GRACE_LOCAL,
+            Location::Bucket(_) => GRACE_BUCKET,
         })
     }
 

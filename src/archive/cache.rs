@@ -7,23 +7,23 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::scope;
 
-use sha2::{Digest as _, Sha256};
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
 use crate::model::Digest;
 
-use super::store::{Store, StoreError, Verb};
+use super::checked::copy_checked;
+use super::store::Store;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";
 const LOANS: &str = "loans";
-/// Held by whoever removes files.
+/// The process that removes files holds this lock.
 const LOCK: &str = "lock";
 /// Files that are fetched at once.
 const FETCHES_AT_ONCE: usize = 8;
@@ -40,7 +40,7 @@ pub enum CacheError {
     Archive(#[from] ArchiveError),
 }
 
-/// Is told the bytes of each file that was fetched, and those of all that a question needs.
+/// Gets the bytes of each file that was fetched, and the bytes of all files that the question needs.
 pub type FetchProgress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// A directory of this machine, shared by processes.
@@ -183,27 +183,8 @@ impl Cache {
     /// Fetches a file into a loan, and lets it into the cache when it is what the ledger says. The loan keeps it, whatever
     /// another process removes from the cache.
     fn fetch(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, place: &Path) -> Result<(), CacheError> {
-        let blob = store.read(&file.path).map_err(ArchiveError::from)?;
-        let mut reader = blob.reader(0);
         let mut kept = NamedTempFile::new_in(loan.directory()).map_err(self.failed())?;
-        let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 17]);
-        loop {
-            let read =
-                reader.read(&mut buffer).map_err(|e| ArchiveError::from(StoreError::io(Verb::Read, &file.path, e)));
-            match read? {
-                0 => break,
-                n => {
-                    hasher.update(&buffer[..n]);
-                    bytes += n as u64;
-                    kept.write_all(&buffer[..n]).map_err(self.failed())?;
-                }
-            }
-        }
-        let found = Digest(hasher.finalize().into());
-        if (found, bytes) != (file.sha256, file.bytes) {
-            let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
-            return Err(ArchiveError::FileAltered { path, bytes, found, expected }.into());
-        }
+        copy_checked(store, file, &mut kept, self.failed())?;
         fs::hard_link(kept.path(), loan.path_of(file)).map_err(self.failed())?;
         kept.persist(place).map_err(|e| self.failed()(e.error))?;
         Ok(())

@@ -33,7 +33,7 @@ use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
-/// A commit whose files are older begins anew, so that `vacuum` never takes a file of a commit under way.
+/// A commit that takes longer is refused and begins anew. So `vacuum` never removes a file of a commit under way.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How a commit ended when nothing went wrong.
@@ -48,7 +48,8 @@ pub enum Committed {
     Nothing,
 }
 
-/// The right to write one team. There is one in the world at a time.
+/// The one that writes a team. On a local disk a lock keeps other writers out. In a bucket there is no lock: of two writers the
+/// append lets one win, and refuses the other.
 pub struct TeamWriter {
     store: Arc<dyn Store>,
     key: TeamKey,
@@ -62,7 +63,6 @@ pub struct TeamWriter {
     snapshot: LedgerSeq,
     snapshot_lines: u64,
     grace: Duration,
-    random: Random,
     salts: Salts,
     /// An earlier commit failed half-way; only opening again tells what stands.
     is_poisoned: bool,
@@ -109,7 +109,6 @@ impl TeamWriter {
             snapshot,
             snapshot_lines,
             grace,
-            random,
             salts,
             is_poisoned: false,
             _guard: guard,
@@ -124,7 +123,7 @@ impl TeamWriter {
         self.store.as_ref()
     }
 
-    /// The salts of the team's rows, for whoever makes columns of them before their commit.
+    /// The salts of the team's rows. A stage that encodes rows before their commit needs them.
     pub fn salts(&self) -> &Salts {
         &self.salts
     }
@@ -315,7 +314,7 @@ impl TeamWriter {
             seq: self.state.seq.next(),
             prev: self.state.head,
             at: now,
-            nonce: self.random.nonce(),
+            nonce: self.salts.nonce(),
             kind: KIND_COMMIT.to_owned(),
             body,
         };

@@ -4,13 +4,11 @@
 //! appended it. So the copy is a whole archive at every moment, up to the line that it has reached.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
 use std::sync::Arc;
-
-use sha2::{Digest as _, Sha256};
 
 use crate::model::{Digest, LedgerSeq, TeamId};
 
+use super::checked::copy_checked;
 use super::heads::{HeadLine, heads_days};
 use super::ledger::Line;
 use super::path::{ArchivePath, TeamKey, lock_of, table_of};
@@ -20,7 +18,7 @@ use super::store::{Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord};
 
-/// What was copied of a team, or of all.
+/// What a copy wrote: of one team, or of all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Copied {
     pub files: u64,
@@ -42,7 +40,7 @@ impl Copied {
     }
 }
 
-/// Is told of each file that stands in the target, with its bytes, and how many bytes there are in all of the team.
+/// Gets each file that is in the target now: its team, its bytes, and the bytes of all live files of the team.
 pub type CopyProgress<'a> = &'a mut dyn FnMut(&TeamId, u64, u64);
 
 /// An archive, and where it is copied to.
@@ -115,24 +113,9 @@ impl Copy {
     }
 
     fn file(&self, file: &FileEntry) -> Result<(), ArchiveError> {
-        let failed = |verb| move |e| StoreError::io(verb, &file.path, e);
-        let blob = self.from.store().read(&file.path)?;
-        let (mut reader, mut writer) = (blob.reader(0), self.to.create()?);
-        let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 17]);
-        loop {
-            let read = reader.read(&mut buffer).map_err(failed(Verb::Read))?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(&buffer[..read]);
-            bytes += read as u64;
-            writer.write_all(&buffer[..read]).map_err(failed(Verb::Write))?;
-        }
-        let found = Digest(hasher.finalize().into());
-        if (found, bytes) != (file.sha256, file.bytes) {
-            let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
-            return Err(ArchiveError::FileAltered { path, bytes, found, expected });
-        }
+        let mut writer = self.to.create()?;
+        let failed = |source| ArchiveError::from(StoreError::io(Verb::Write, &file.path, source));
+        copy_checked(self.from.store().as_ref(), file, &mut writer, failed)?;
         Ok(writer.finish(&file.path)?)
     }
 

@@ -4,11 +4,6 @@ use std::time::Duration;
 
 use crate::model::Instant;
 
-/// The shortest grace. A commit begins anew after an hour, so that an hour more covers clocks and slow answers.
-pub const GRACE_MIN: Duration = Duration::from_secs(2 * 3_600);
-/// The grace of an archive on a local disk, unless the configuration says otherwise.
-pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
-
 /// Which removals are so recent that readers may still need the removed files.
 #[derive(Debug, Clone, Copy)]
 pub struct Grace {

@@ -1,6 +1,6 @@
 //! The only room that writes the lake: store, schema, parquet, ledger, commit, seal, vacuum, verify.
 //!
-//! # The format, for whoever writes another reader or verifier
+//! # The format, for the authors of other readers and verifiers
 //! `tests/second_verifier.py` is one, written from these lines alone.
 //! ```text
 //! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}
@@ -84,7 +84,7 @@
 //! # What always holds
 //! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
 //!   nothing: a commit that failed left it. A file that a line removes stays for a grace (a day at least on a local disk),
-//!   so that whoever reads goes on; then `vacuum` removes it. So a glob may see more files than are live.
+//!   so that readers can finish; then `vacuum` removes it. So a glob may see more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer believes it ends: the last file has the length
 //!   that the writer knows, and no later day's file is there.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
@@ -92,6 +92,7 @@
 
 mod root;
 mod cache;
+mod checked;
 mod commit;
 mod copy;
 mod dataset;
@@ -134,7 +135,6 @@ pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
-pub use grace::{GRACE_DEFAULT, GRACE_MIN};
 pub use heads::{HeadLine, Signer};
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};

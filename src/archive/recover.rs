@@ -26,7 +26,7 @@ pub fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), 
         store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
     }
     match &replay.last {
-        // Whoever began a later file found this line durable.
+        // A writer that began a later file had found this line durable.
         Some(last) if replay.end.day == Some(last.day) => {
             let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
             store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)

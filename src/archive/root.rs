@@ -7,10 +7,9 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::model::TeamId;
+use crate::model::{GRACE_LOCAL, TeamId};
 
 use super::commit::Opening;
-use super::grace::GRACE_DEFAULT;
 use super::heads::SignerInForce;
 use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
@@ -93,7 +92,7 @@ impl Archive {
             (None, Some(found)) => return Err(ArchiveError::ManifestMissing { found }),
             (None, None) => Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() },
         };
-        // Whoever wrote it may have died before it was durable, and the first commit rests on it.
+        // Its writer may have died before it was durable, and the first commit depends on it.
         let written = write_manifest(store.as_ref(), &manifest);
         drop(guard);
         match written {
@@ -109,7 +108,7 @@ impl Archive {
             id: manifest.id,
             signer: SignerInForce::default(),
             snapshot_lines: SNAPSHOT_LINES,
-            grace: GRACE_DEFAULT,
+            grace: GRACE_LOCAL,
             random: Random::default(),
         }
     }
@@ -120,7 +119,7 @@ impl Archive {
         Self { snapshot_lines: lines, ..self }
     }
 
-    /// `vacuum` leaves alone for so long what no line names any more; see [`GRACE_MIN`](super::GRACE_MIN).
+    /// `vacuum` leaves alone for so long what no line names any more; see [`GRACE_MIN`](crate::model::GRACE_MIN).
     #[must_use]
     pub fn keeping(self, grace: Duration) -> Self {
         Self { grace, ..self }

@@ -70,7 +70,7 @@ enum Held {
     Lost(LostSalt),
 }
 
-/// The salts of a team and the random numbers of its files, for whoever digests and encodes rows. Clones share them.
+/// The salts of a team and the random numbers of its files, for digesting and encoding rows. Clones share them.
 #[derive(Clone)]
 pub struct Salts(Arc<Shared>);
 

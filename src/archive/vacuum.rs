@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{Instant, TeamId};
+use crate::model::{GRACE_MIN, Instant, TeamId};
 use crate::planted::{self, Bug};
 
-use super::grace::{GRACE_MIN, Grace};
+use super::grace::Grace;
 use super::ledger::Line;
 use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::replay::{ledger_days, replay};

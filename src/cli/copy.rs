@@ -51,7 +51,8 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     output::say(&format!(
         "{files} files of {bytes} bytes and {lines} ledger lines are copied; {held} files were there"
     ));
-    let options = VerifyOptions { now: Some(reading::clock().now()), grace: config.grace, ..VerifyOptions::default() };
+    let options =
+        VerifyOptions { now: Some(reading::clock().now()), grace: config.grace_at(&to), ..VerifyOptions::default() };
     let report = verify(target.as_ref(), &options)?;
     output::print(verifying::text(&to.to_string(), &report, &verifying::names(target)).as_bytes())?;
     Ok(if report.is_clean() { exit } else { Exit::Fault })

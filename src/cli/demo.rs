@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::api::{HttpOptions, TokenSource};
-use crate::archive::{GRACE_DEFAULT, LocalStore, Store, VerifyOptions};
+use crate::archive::{LocalStore, Store, VerifyOptions};
 use crate::error::{Error, Exit};
-use crate::model::Location;
+use crate::model::{GRACE_LOCAL, Location};
 use crate::pipeline::{FleetRound, InventorySettings, Looks, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
@@ -103,8 +103,7 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let clock = reading::clock();
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
-    let archive =
-        reading::archive(Arc::new(LocalStore::new(root)), &Location::Local(root.to_owned()), GRACE_DEFAULT, &clock)?;
+    let archive = reading::archive(&Location::Local(root.to_owned()), GRACE_LOCAL, &clock)?;
     let source = reading::source(options, &clock)?;
     let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };

@@ -50,7 +50,7 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
             "{}: no archive is here: `annals sync` makes one, and --archive names another place",
             location(config)?
         ))),
-        other => Ok(other?.keeping(config.grace)),
+        other => Ok(other?.keeping(config.grace_at(&config.archive))),
     }
 }
 

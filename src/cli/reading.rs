@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, Listener, Notice, Pause, RetryPolicy, Retrying};
-use crate::archive::{Archive, ArchiveError, SecretKey, Signer, Store, prove_store};
+use crate::archive::{Archive, ArchiveError, SecretKey, Signer, Store, open_store, prove_store};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
@@ -70,18 +70,14 @@ fn speaker(address: String) -> Listener {
     })
 }
 
-/// The archive in `store`, made if there is none. `location` is where that is said to be; `vacuum` keeps to its `grace`.
+/// The archive at `location`, made if there is none.
 ///
 /// # Errors
 /// When it cannot be opened or made.
-pub fn archive(
-    store: Arc<dyn Store>,
-    location: &Location,
-    grace: Duration,
-    clock: &Arc<dyn Clock>,
-) -> Result<Archive, Error> {
+pub fn archive(location: &Location, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
     let failed = |source| Error::ArchiveAt { location: location.to_string(), source };
+    let store = open_store(location).map_err(ArchiveError::from)?;
     prove(store.clone(), location, clock)?;
     Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
 }

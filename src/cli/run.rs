@@ -117,10 +117,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         commands,
     };
     let signer = reading::signer(&running.config)?;
-    let archive = Arc::new(
-        reading::archive(look::store(&running.config)?, &location, running.config.grace, &running.clock)?
-            .signed_by(signer),
-    );
+    let archive =
+        Arc::new(reading::archive(&location, running.config.grace_at(&location), &running.clock)?.signed_by(signer));
     let _lock = lock::take(&archive, running.config.shard)?;
     running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;

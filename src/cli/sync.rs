@@ -103,8 +103,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         settings.teams = teams::own(asked, settings.shard)?;
     }
     let location = look::location(&config)?;
-    let archive =
-        reading::archive(look::store(&config)?, &location, config.grace, &clock)?.signed_by(reading::signer(&config)?);
+    let archive = reading::archive(&location, config.grace_at(&location), &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?

@@ -80,7 +80,7 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
         ([], Some(configured)) => vec![key_of("signing.public_key", configured)?],
         (given, _) => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
     };
-    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()), grace: config.grace })
+    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()), grace: config.grace_at(&config.archive) })
 }
 
 /// A hash, the text of heads, or a file that holds one or the other.

@@ -61,18 +61,12 @@ pub(super) struct Fleet {
     pub shard: Option<String>,
 }
 
-/// For whom the archive's files are, and how long those stay that no ledger line names any more.
-#[derive(Debug, Deserialize)]
+/// Who may read the archive's files, and how long a file stays after no ledger line names it any more.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub group_readable: bool,
-    pub grace: String,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Self { group_readable: false, grace: "1d".into() }
-    }
+    pub grace: Option<String>,
 }
 
 /// Who vouches for the archive: keys that do not stand in it.

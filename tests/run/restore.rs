@@ -16,8 +16,8 @@ fn back_up(scene: &Scene, name: &str) {
     wait_for("a copy that checks", || {
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir(&place).unwrap();
-        // The files that a ledger names are there before it, and stay for the grace.
-        for part in ["archive.json", "ledger", "tables"] {
+        // Ledgers first: the files that a ledger names are there before its line, and stay for the grace.
+        for part in ["archive.json", "ledger", "tables", "salts"] {
             copy(&scene.path("archive").join(part), &place.join(part));
         }
         scene.run(&["verify", "--archive", name]).status.success().then_some(())

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use annals::archive::{GRACE_MIN, Line, MemoryStore, Store};
-use annals::model::{Digest, Instant};
+use annals::archive::{Line, MemoryStore, Store};
+use annals::model::{Digest, GRACE_MIN, Instant};
 use bytes::Bytes;
 
 use super::faults::{Coverage, Rare};

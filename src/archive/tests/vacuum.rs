@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, put};
-use super::super::{Fault, FaultyStore, GRACE_MIN, Leftovers, MemoryStore, VerifyOptions, verify};
+use super::super::{Fault, FaultyStore, Leftovers, MemoryStore, VerifyOptions, verify};
 use super::*;
+use crate::model::GRACE_MIN;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::model::{Digest, Instant, LedgerSeq};
+use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq};
 
-use super::super::grace::GRACE_DEFAULT;
 use super::super::note::{Head, PublicKey};
 use super::super::path::TeamKey;
 use super::ledgers::Walk;
@@ -29,7 +28,7 @@ pub struct VerifyOptions {
 
 impl Default for VerifyOptions {
     fn default() -> Self {
-        Self { heads: Vec::new(), keys: Vec::new(), now: None, grace: GRACE_DEFAULT }
+        Self { heads: Vec::new(), keys: Vec::new(), now: None, grace: GRACE_LOCAL }
     }
 }
 

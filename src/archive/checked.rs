@@ -1,0 +1,43 @@
+//! Reading a whole file and comparing it with what the ledger says of it.
+
+use std::io::{Read, Write};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::Digest;
+
+use super::store::{Store, StoreError, Verb};
+use super::{ArchiveError, FileEntry};
+
+const CHUNK_BYTES: usize = 1 << 17;
+
+/// Copies a live file to `target`. After an error the caller throws the copy away.
+///
+/// # Errors
+/// [`ArchiveError::FileAltered`] when the file is not what the ledger says; when the store fails; and what `failed` makes of a
+/// failure to write.
+pub fn copy_checked<E: From<ArchiveError>>(
+    store: &dyn Store,
+    file: &FileEntry,
+    target: &mut dyn Write,
+    failed: impl Fn(std::io::Error) -> E,
+) -> Result<(), E> {
+    let not_read = |source| ArchiveError::from(StoreError::io(Verb::Read, &file.path, source));
+    let mut reader = store.read(&file.path).map_err(ArchiveError::from)?.reader(0);
+    let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; CHUNK_BYTES]);
+    loop {
+        let read = reader.read(&mut buffer).map_err(not_read)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        bytes += read as u64;
+        target.write_all(&buffer[..read]).map_err(&failed)?;
+    }
+    let found = Digest(hasher.finalize().into());
+    if (found, bytes) == (file.sha256, file.bytes) {
+        return Ok(());
+    }
+    let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
+    Err(ArchiveError::FileAltered { path, bytes, found, expected }.into())
+}

@@ -87,6 +87,14 @@ pub struct ReadPoint {
     pub listed_at: Option<Instant>,
 }
 
+impl ReadPoint {
+    /// A reading up to `read_to` that ended at `at`. The service tells its time in whole seconds, so its clock may seem to go
+    /// back. A reading still ends no earlier than the moment up to which it reads.
+    pub fn ended(at: Instant, read_to: Instant) -> Self {
+        Self { at: at.max(read_to), read_to, listed_at: None }
+    }
+}
+
 /// What is remembered of a stream beside its windows. A later record of the same stream replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRecord {

@@ -179,10 +179,8 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
-        let read = is_read.then(|| ConnectionsRead {
-            point: ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None },
-            plan_span: round.plan_span,
-        });
+        let read = is_read
+            .then(|| ConnectionsRead { point: ReadPoint::ended(ctx.service().now(), now), plan_span: round.plan_span });
         if let Some(gap) = behind.filter(|_| is_read) {
             ctx.add(|batch| batch.promote_finding(gap)).await?;
         }

@@ -409,7 +409,7 @@ fn the_kubernetes_bucket_changes_the_place_of_the_archive_alone() {
     let (local, bucket) = (config_of(&toml(&whole)), config_of(&toml(&patches)));
     assert!(local.archive.directory().is_some() && bucket.archive.directory().is_none());
     assert!(bucket.cache.directory.starts_with(local.archive.directory().unwrap().parent().unwrap()), "on the volume");
-    assert_eq!((local.base_url, local.http), (bucket.base_url, bucket.http));
+    assert_eq!((local.base_url().unwrap(), &local.http), (bucket.base_url().unwrap(), &bucket.http));
     let container = |set: &Value| set["spec"]["template"]["spec"]["containers"][0].clone();
     let (of_whole, of_patch) =
         (container(&of_kind(&whole, "StatefulSet")), container(&of_kind(&patches, "StatefulSet")));

@@ -272,6 +272,14 @@ mod tests {
         assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
     }
 
+    /// The service's clock seems to go back between the beginning of the first reading and its end.
+    #[test]
+    fn a_first_reading_that_seems_to_end_before_it_began_has_read_all_the_same() {
+        let mut first = reading(&[]);
+        first.note_points(&[ReadPoint::ended(at(-1), at(0))]);
+        assert_eq!(gaps(&first, &removal(300)), [(-900, 300)]);
+    }
+
     #[test]
     fn in_the_first_reading_the_gap_is_what_was_not_confirmed_by_then() {
         let mut reading = reading(&[]);

@@ -84,7 +84,7 @@ async fn read_lists(
     }
     // A read point of the connections stands only beside the look at the computers that follows it.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.left.is_unfinished() {
-        let point = ReadPoint { at: ctx.service().now(), read_to: now, listed_at: None };
+        let point = ReadPoint::ended(ctx.service().now(), now);
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }
     Ok(())

@@ -1,0 +1,138 @@
+//! A month's question on a year's archive in a bucket, against the same question on the same archive on a local disk: the
+//! program as a whole process, by turns. The bucket is MiniStack's (`scripts/object-stores.sh install`), else our own server's.
+//!
+//! Prints what the first question fetches, the medians of later ones, and their ratio, which is to be at most 1.2.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+#[path = "support/months.rs"]
+mod months;
+
+use std::error::Error;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use annals::archive::month_of;
+use annals::clock::{Clock, SystemClock};
+use months::{EVENTS_A_MONTH, make_archive};
+use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
+
+const MONTHS: usize = 12;
+const ROUNDS: usize = 21;
+/// MiniStack answers after so many quarters of a second at most.
+const STARTS_MAX: u32 = 240;
+
+/// A server with a bucket.
+enum Bucket {
+    MiniStack { process: Child, port: u16 },
+    Own(ObjectServer),
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        if let Self::MiniStack { process, .. } = self {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Bucket {
+    async fn start(clock: &SystemClock) -> Result<Self, Box<dyn Error>> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let quiet = || Stdio::null();
+        let mut command = Command::new(script);
+        command.args(["ministack", &port.to_string()]).stdin(quiet()).stdout(quiet()).stderr(quiet());
+        let mut process = command.spawn()?;
+        for _ in 0..STARTS_MAX {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                let made = reqwest::Client::new().put(format!("http://127.0.0.1:{port}/{BUCKET}")).send().await?;
+                made.error_for_status()?;
+                return Ok(Self::MiniStack { process, port });
+            }
+            if process.try_wait()?.is_some() {
+                break;
+            }
+            clock.sleep(Duration::from_millis(250)).await;
+        }
+        Ok(Self::Own(ObjectServer::start()))
+    }
+
+    fn endpoint(&self) -> String {
+        match self {
+            Self::MiniStack { port, .. } => format!("http://127.0.0.1:{port}"),
+            Self::Own(server) => server.endpoint(),
+        }
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let clock = SystemClock::new();
+    let bucket = Bucket::start(&clock).await?;
+    let directory = tempfile::tempdir()?;
+    let (local, cache) = (directory.path().join("archive"), directory.path().join("cache"));
+    let months = make_archive(&local, MONTHS)?;
+    let config = directory.path().join("annals.toml");
+    write(&config, &format!("[cache]\ndirectory = {cache:?}\n"))?;
+    let local = local.to_str().ok_or("the temporary directory is UTF-8")?.to_owned();
+    let remote = format!("s3://{BUCKET}/archive");
+    let run = |arguments: &[&str], archive: &str| -> Result<(String, Duration), Box<dyn Error>> {
+        let began = clock.monotonic();
+        let done = Command::new(env!("CARGO_BIN_EXE_annals"))
+            .args(arguments)
+            .args(["--archive", archive, "--config"])
+            .arg(&config)
+            .env("AWS_ENDPOINT_URL", bucket.endpoint())
+            .env("AWS_ALLOW_HTTP", "true")
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+            .output()?;
+        let took = clock.monotonic() - began;
+        if !done.status.success() {
+            return Err(String::from_utf8_lossy(&done.stderr).into());
+        }
+        Ok((String::from_utf8(done.stdout)?, took))
+    };
+    run(&["copy", &local, &remote], &local)?;
+    let month = month_of(months[MONTHS / 2]);
+    let question = format!(
+        "SELECT device_id, count(*), max(event_time) FROM connections WHERE event_time >= '{}' AND event_time < '{}' \
+         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10",
+        month.start.day(),
+        month.end.day()
+    );
+    let (first, took) = run(&["sql", &question], &remote)?;
+    let (held, _) = run(&["cache", "status", "--format", "csv"], &remote)?;
+    let of = if matches!(bucket, Bucket::MiniStack { .. }) { "MiniStack" } else { "our own server" };
+    println!("{MONTHS} months of {EVENTS_A_MONTH} events in a bucket of {of}; a question about one month");
+    println!("asked first: {took:.1?}; the cache holds then: {}", held.lines().last().unwrap_or_default());
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (answer, took) = run(&["sql", &question], &local)?;
+        here.push(took);
+        let (again, took) = run(&["sql", &question], &remote)?;
+        there.push(took);
+        assert!(answer == again && again == first, "the answers differ");
+    }
+    let (after, _) = run(&["cache", "status", "--format", "csv"], &remote)?;
+    assert_eq!(held, after, "asked again it fetches nothing");
+    let median = |times: &mut Vec<Duration>| {
+        times.sort();
+        times[ROUNDS / 2]
+    };
+    let (here, there) = (median(&mut here), median(&mut there));
+    let ratio = there.as_secs_f64() / here.as_secs_f64();
+    println!("asked again: {there:.1?} of the bucket, {here:.1?} of the disk, ratio {ratio:.2} (at most 1.20)");
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of the benchmark alone")]
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}

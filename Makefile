@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 
-.PHONY: help demo build test lint bench long mutants install
+.PHONY: help demo build test lint bench long mutants install book
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -44,3 +44,7 @@ mutants: ## bugs planted by a machine where the promise rests, which the room's 
 
 install: build ## into PREFIX (/usr/local): bin/annals, and lib/annals for the engine's library
 	@PREFIX="$(PREFIX)" TARGET_DIR="$(TARGET_DIR)" scripts/duckdb-lib.sh scripts/install.sh
+
+book: ## the guide as a site, target/book/index.html (cargo install mdbook)
+	@command -v mdbook >/dev/null || { echo 'make book needs mdbook: cargo install mdbook'; exit 1; }
+	@mdbook build

@@ -19,6 +19,7 @@ use clap::error::ErrorKind;
 use common::asked::Place;
 use markdown::{Fence, anchors, code_spans, split, targets};
 
+const README_LINES_MAX: usize = 150;
 /// Folders and files whose pages are checked.
 const PAGES: [&str; 5] = ["README.md", "CONTRIBUTING.md", "deploy", "docs", "queries"];
 
@@ -113,6 +114,12 @@ fn the_summary_lists_every_page_of_the_guide_once() {
     let there = pages().into_iter().map(|(path, _)| path);
     let there: Vec<PathBuf> = there.filter(|path| path.starts_with("docs") && !path.ends_with("SUMMARY.md")).collect();
     assert_eq!(listed, there);
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = fs::read_to_string(root().join("README.md")).unwrap().lines().count();
+    assert!(lines <= README_LINES_MAX, "{lines} lines, at most {README_LINES_MAX}");
 }
 
 /// What the program says against these arguments. `mentions`: a span may name a verb without what it needs.

@@ -23,11 +23,12 @@ test: ## every test but the long ones
 	@scripts/object-stores.sh install
 	@$(WITH_ENGINE) test --release
 
-lint: ## formatting, and clippy with warnings denied
+lint: ## formatting, clippy with warnings denied, and cargo-deny where it is installed
 	@$(CARGO) fmt --check
 	@$(CARGO) fmt --check --manifest-path scripts/mutants/Cargo.toml
 	@$(CARGO) fmt --check --manifest-path tests/object-server/Cargo.toml
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
+	@CARGO="$(CARGO)" scripts/deny.sh
 
 bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench

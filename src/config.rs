@@ -36,6 +36,9 @@ const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
 const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
 const DEADLINE_MIN: Duration = Duration::from_secs(1);
 const DEADLINE_MAX: Duration = Duration::from_secs(600);
+const COMMIT_EVERY_LOCAL: Duration = Duration::from_secs(1);
+const COMMIT_EVERY_BUCKET: Duration = Duration::from_secs(60);
+const COMMIT_EVERY_MAX: Duration = Duration::from_secs(3_600);
 const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
 const RESCANS_MAX: usize = 8;
@@ -100,6 +103,8 @@ pub struct Config {
     pub group_readable: bool,
     /// How long a file stays after no ledger line names it any more, where the file says so; see [`Config::grace_at`].
     pub grace: Option<Duration>,
+    /// The shortest time between two commits of a team, where the file says so; see [`Config::commit_every_at`].
+    pub commit_every: Option<Duration>,
     /// Where files of a bucket are kept for the SQL engine.
     pub cache: CacheSettings,
     /// A folder of the user's own reports.
@@ -182,13 +187,21 @@ impl Config {
         };
         let windows = check_windows(&file.windows, &place)?;
         let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
-        let span_of_grace = |text: &str| check_span(&place("store.grace"), text, GRACE_MIN, GRACE_MAX);
+        let span_of_store = |key: &str, text: Option<&str>, min, max| {
+            text.map(|text| check_span(&place(&format!("store.{key}")), text, min, max)).transpose()
+        };
         let signing = check_signing(file.signing, &directory, &archive, &place)?;
         Ok(Self {
             archive,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
             cache: CacheSettings::of_file(&file.cache, &directory, &place)?,
-            grace: file.store.grace.as_deref().map(span_of_grace).transpose()?,
+            grace: span_of_store("grace", file.store.grace.as_deref(), GRACE_MIN, GRACE_MAX)?,
+            commit_every: span_of_store(
+                "commit_every",
+                file.store.commit_every.as_deref(),
+                Duration::ZERO,
+                COMMIT_EVERY_MAX,
+            )?,
             queries: file.queries.map(|path| directory.join(path)),
             base_url,
             token,
@@ -215,6 +228,14 @@ impl Config {
         self.grace.unwrap_or(match location {
             Location::Local(_) => GRACE_LOCAL,
             Location::Bucket(_) => GRACE_BUCKET,
+        })
+    }
+
+    /// The shortest time between two commits of a team of the archive at `location`. A bucket's requests cost money.
+    pub fn commit_every_at(&self, location: &Location) -> Duration {
+        self.commit_every.unwrap_or(match location {
+            Location::Local(_) => COMMIT_EVERY_LOCAL,
+            Location::Bucket(_) => COMMIT_EVERY_BUCKET,
         })
     }
 

@@ -106,6 +106,12 @@ fn a_question_fetches_what_it_needs_once() {
     assert!(!gets.is_empty() && gets.iter().all(|line| line.contains("/activity/")), "{gets:?}");
     assert_eq!(scene.sql(query), first);
     assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
+    // A report for people also needs the names of the teams.
+    let report = ["report", "run", "R01", "--from", "2026-11-10", "--to", "2026-11-14", "--format", "table"];
+    scene.run(&report).ended(0);
+    assert!(!fetched().is_empty());
+    scene.run(&report).ended(0);
+    assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
     scene.program.configure("[cache]\ndirectory = \"cache\"\nsize = \"1 MB\"\n");
     assert_eq!(scene.sql(query), first);
     // A file that was altered in the bucket does not come in.

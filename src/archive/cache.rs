@@ -76,9 +76,14 @@ impl Loan {
         self.directory.path()
     }
 
+    /// What a lent file is called in the loan's directory.
+    pub fn name_of(&self, file: &FileEntry) -> String {
+        name_of(&file.sha256)
+    }
+
     /// Where a lent file stands.
     pub fn path_of(&self, file: &FileEntry) -> PathBuf {
-        self.directory.path().join(name_of(&file.sha256))
+        self.directory.path().join(self.name_of(file))
     }
 }
 

@@ -111,7 +111,7 @@ fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Res
     archive.read_each(&teams, |reader| {
         place.add(&mut data, reader.state());
         if is_named {
-            data.names.put_archived(&archive, reader.state());
+            place.add_name(&mut data, reader.state());
         }
     })?;
     Ok(data)

@@ -133,6 +133,7 @@ pub fn settings(config: &Config) -> Settings {
         teams: config.teams.clone(),
         shard: config.shard,
         inventory: looks(config),
+        commit_every: config.commit_every_at(&config.archive),
         ..Settings::default()
     }
 }

@@ -29,8 +29,8 @@ pub struct VacuumArgs {
 
 const AFTER: &str = "\
 A commit leaves the files that it replaces, and a commit that failed leaves its own. Readers, other engines and copies that \
-began before go on with them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` vacuum by themselves. Printed are, by \
-team, the files removed and the files kept because they are younger than the grace.
+began before go on with them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
+vacuum by themselves. For each team the table shows the files removed, and the files kept because they are younger than the grace.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {

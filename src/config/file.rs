@@ -61,12 +61,13 @@ pub(super) struct Fleet {
     pub shard: Option<String>,
 }
 
-/// Who may read the archive's files, and how long a file stays after no ledger line names it any more.
+/// Who may read the archive's files, how long a file stays after no ledger line names it any more, and how often a team commits.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub group_readable: bool,
     pub grace: Option<String>,
+    pub commit_every: Option<String>,
 }
 
 /// Who vouches for the archive: keys that do not stand in it.

@@ -73,6 +73,8 @@ pub struct Settings {
     /// Read settled windows again now.
     pub rescan_now: bool,
     pub inventory: InventorySettings,
+    /// After a commit of a team the daemon leaves the team alone for so long, unless there is more to read at once.
+    pub commit_every: Duration,
 }
 
 impl Settings {
@@ -118,6 +120,7 @@ impl Default for Settings {
             until: None,
             rescan_now: false,
             inventory: InventorySettings::default(),
+            commit_every: Duration::ZERO,
         }
     }
 }

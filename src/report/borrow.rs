@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::{CacheError, FileEntry, Loan};
+use crate::archive::{Archive, Cache, CacheError, FileEntry, Loan};
 
 use super::ReportError;
 use super::columns::View;
@@ -24,10 +24,7 @@ impl ViewData {
         let wanted = || self.files.iter().filter(|(dataset, _)| is_wanted(**dataset));
         let entry = |file: &LiveFile| remote.entries.get(&file.path).expect("BUG: every live file has an entry");
         let entries: Vec<FileEntry> = wanted().flat_map(|(_, files)| files).map(|file| entry(file).clone()).collect();
-        let loan = remote.cache.lend(archive.store().as_ref(), &entries).map_err(|error| match error {
-            CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
-            other => ReportError::Cache(other.to_string()),
-        })?;
+        let loan = lend(&remote.cache, archive, &entries)?;
         let lent = |file: &LiveFile| {
             let place = loan.path_of(entry(file));
             let path = place.to_str().ok_or_else(|| ReportError::Path { path: place.display().to_string() })?;
@@ -43,6 +40,17 @@ impl ViewData {
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
+}
+
+/// Lends files of an archive in a bucket.
+///
+/// # Errors
+/// As [`ViewData::borrowed`].
+pub fn lend(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<Loan, ReportError> {
+    cache.lend(archive.store().as_ref(), files).map_err(|error| match error {
+        CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
+        other => ReportError::Cache(other.to_string()),
+    })
 }
 
 /// A look whose files stand on this machine as long as it lives.

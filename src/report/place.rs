@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Archive, ArchiveError, Cache, LedgerExtent, TeamState, team_name};
+use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, LocalStore, TeamState, team_name};
 use crate::model::{Location, TeamId};
 
 use super::ReportError;
+use super::borrow::lend;
 use super::data::ViewData;
 use super::lookup::ARCHIVE_FAILED;
 use super::remote::Remote;
@@ -82,6 +83,20 @@ impl Place {
         team_name(self.archive.store().as_ref(), name_file).map_err(failed)
     }
 
+    /// Adds a team's name to a look. A name that cannot be read is as good as none: `verify` tells of damage.
+    pub fn add_name(&self, data: &mut ViewData, state: &TeamState) {
+        let name = state.name_file().and_then(|file| self.name_in(file).ok().flatten());
+        data.names.put(state.team_id.clone(), name.as_deref());
+    }
+
+    /// The name that a file holds. Of an archive in a bucket the cache fetches the file, once.
+    fn name_in(&self, file: &FileEntry) -> Result<Option<String>, ReportError> {
+        let Some(cache) = &self.cache else { return self.team_name(&file.path) };
+        let loan = lend(cache, &self.archive, std::slice::from_ref(file))?;
+        let name = loan.name_of(file);
+        team_name(&LocalStore::new(loan.directory()), &name).map_err(failed)
+    }
+
     /// What the archive holds of some teams now. `known` shows a team to whom it is handed if somebody holds it in memory,
     /// and answers whether: a long ledger is then not read again.
     ///
@@ -109,7 +124,7 @@ impl Place {
         for team in teams {
             let mut add = |state: &TeamState| {
                 self.add(&mut data, state);
-                data.names.put_archived(&self.archive, state);
+                self.add_name(&mut data, state);
             };
             if !known(team, &mut add) {
                 add(self.archive.read(team).map_err(failed)?.state());

@@ -388,3 +388,31 @@ fn the_kubernetes_shards_are_all_there_once() {
     let all: Vec<Shard> = (1..=4).map(|number| Shard::new(number, 4).unwrap()).collect();
     assert_eq!(shards, all);
 }
+
+/// The same pods, which write one archive in a bucket.
+#[test]
+fn the_kubernetes_bucket_changes_the_place_of_the_archive_alone() {
+    let kustomization = documents(&text("kubernetes-bucket/kustomization.yaml")).remove(0);
+    assert_eq!(kustomization["resources"], json!(["../kubernetes"]));
+    assert_eq!(kustomization["patches"], json!([{"path": "bucket.yaml"}]));
+    let (whole, patches) =
+        (documents(&text("kubernetes/annals.yaml")), documents(&text("kubernetes-bucket/bucket.yaml")));
+    let of_kind = |all: &[Value], kind: &str| all.iter().find(|document| document["kind"] == kind).unwrap().clone();
+    for patch in &patches {
+        let patched = of_kind(&whole, patch["kind"].as_str().unwrap());
+        assert_eq!(
+            (&patch["apiVersion"], &patch["metadata"]["name"]),
+            (&patched["apiVersion"], &patched["metadata"]["name"])
+        );
+    }
+    let toml = |all: &[Value]| of_kind(all, "ConfigMap")["data"]["annals.toml"].as_str().unwrap().to_owned();
+    let (local, bucket) = (config_of(&toml(&whole)), config_of(&toml(&patches)));
+    assert!(local.archive.directory().is_some() && bucket.archive.directory().is_none());
+    assert!(bucket.cache.directory.starts_with(local.archive.directory().unwrap().parent().unwrap()), "on the volume");
+    assert_eq!((local.base_url, local.http), (bucket.base_url, bucket.http));
+    let container = |set: &Value| set["spec"]["template"]["spec"]["containers"][0].clone();
+    let (of_whole, of_patch) =
+        (container(&of_kind(&whole, "StatefulSet")), container(&of_kind(&patches, "StatefulSet")));
+    assert_eq!(of_patch["name"], of_whole["name"]);
+    assert_eq!(of_patch["envFrom"], json!([{"secretRef": {"name": "annals-bucket"}}]));
+}

@@ -51,6 +51,8 @@ pub struct FleetWorld {
     /// One connection event of each team in so much time.
     pub event_every: Duration,
     pub removed: Option<Removed>,
+    /// The shortest time between two commits of a team.
+    pub commit_every: Duration,
     start: Instant,
     seen: Mutex<Seen>,
 }
@@ -80,6 +82,7 @@ impl FleetWorld {
             latency: Duration::from_millis(80),
             event_every: Duration::from_secs(3_600),
             removed: None,
+            commit_every: Duration::ZERO,
             start: start.parse().unwrap(),
             seen: Mutex::default(),
         }
@@ -144,7 +147,8 @@ impl FleetWorld {
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
         let inventory =
             InventorySettings { looks: if self.people > 0 { Looks::WhenDue } else { Looks::Never }, user_info: true };
-        let settings = Settings { since, concurrency: 8, inventory, ..Settings::default() };
+        let commit_every = self.commit_every;
+        let settings = Settings { since, concurrency: 8, inventory, commit_every, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
         let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
         let live = Arc::new(Live::default());

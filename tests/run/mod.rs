@@ -3,6 +3,7 @@
 use super::common;
 
 mod alerts;
+mod bucket_costs;
 mod crowd;
 mod deploy;
 mod echo;

@@ -208,6 +208,9 @@ impl Daemon {
         let now = self.edges.clock.now();
         let Visit { team, task, outcome, urgency, status, gaps, opened_at, committed, error } = visit;
         self.timetable.finished(&team, task, now, outcome, urgency);
+        if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
+            self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
+        }
         self.heed(outcome, now);
         let failures = self.timetable.standing(&team, task).map_or(0, |standing| standing.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {

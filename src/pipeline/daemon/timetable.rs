@@ -130,8 +130,8 @@ pub struct Timetable {
     seed: u64,
     jobs: BTreeMap<(TeamId, Task), Job>,
     busy: BTreeMap<TeamId, Lane>,
-    /// Teams that the service has asked to wait, and until when.
-    asked_to_wait: BTreeMap<TeamId, Instant>,
+    /// Teams that are not visited for now, and until when.
+    resting: BTreeMap<TeamId, Instant>,
     /// The service asked everybody to wait.
     paused_until: Option<Instant>,
     /// Failures in a row, and when the service was last seen to be back.
@@ -143,10 +143,10 @@ pub struct Timetable {
 impl Timetable {
     /// `slots`: teams that are visited at once.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
-        let (jobs, busy, asked_to_wait) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (jobs, busy, resting) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
         let (paused_until, back_at, seen) = (None, None, None);
-        Self { schedule, tasks, slots, seed, jobs, busy, asked_to_wait, paused_until, away: 0, back_at, seen }
+        Self { schedule, tasks, slots, seed, jobs, busy, resting, paused_until, away: 0, back_at, seen }
     }
 
     /// Takes a team in: all of its tasks are due now. A team that is known stays as it is.
@@ -185,10 +185,10 @@ impl Timetable {
         if let Some(until) = self.paused_until.filter(|until| now < *until) {
             return Next::Wait(Some(until));
         }
-        self.asked_to_wait.retain(|_, until| now < *until);
+        self.resting.retain(|_, until| now < *until);
         let free = self.free_lanes();
         let due = self.jobs.iter().filter(|((team, _), job)| job.due <= now && !self.busy.contains_key(team));
-        let due = due.filter(|((team, _), _)| !self.asked_to_wait.contains_key(team));
+        let due = due.filter(|((team, _), _)| !self.resting.contains_key(team));
         let first = due
             .filter(|((_, task), job)| free.contains(&job.lane(*task)))
             .min_by_key(|(key, job)| (job.urgency.rank(now), job.due, *key))
@@ -200,7 +200,7 @@ impl Timetable {
             return Next::Start(team, task);
         }
         let later = self.jobs.iter().filter(|((team, _), _)| !self.busy.contains_key(team));
-        let asked = |team| self.asked_to_wait.get(team).copied().unwrap_or(now);
+        let asked = |team| self.resting.get(team).copied().unwrap_or(now);
         Next::Wait(later.map(|((team, _), job)| job.due.max(asked(team))).filter(|due| now < *due).min())
     }
 
@@ -232,7 +232,7 @@ impl Timetable {
                 job.due = now.plus(wait.max(asked));
                 if let Some(asked) = not_before.filter(|asked| !asked.is_zero()) {
                     // Whatever the team is visited for next asks the same service.
-                    self.asked_to_wait.insert(team.clone(), now.plus(asked));
+                    self.resting.insert(team.clone(), now.plus(asked));
                 }
             }
             Outcome::Refused => {
@@ -269,6 +269,12 @@ impl Timetable {
                 (None, 1..) => {}
             }
         }
+    }
+
+    /// The team is not visited before `until`.
+    pub fn rest(&mut self, team: &TeamId, until: Instant) {
+        let held = self.resting.entry(team.clone()).or_insert(until);
+        *held = until.max(*held);
     }
 
     /// What was refused is tried again now: the token is another one.
@@ -308,7 +314,7 @@ impl Timetable {
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
             (self.paused_until, self.back_at) = (None, None);
-            self.asked_to_wait.clear();
+            self.resting.clear();
             for ((_, task), job) in &mut self.jobs {
                 let longest = if job.failures > 0 { now.plus(SLOW_RETRY) } else { Instant::LATEST };
                 job.due = job.due.min(next_due(task.cron(&self.schedule), job.offset, now)).min(longest);

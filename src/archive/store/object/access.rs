@@ -1,5 +1,6 @@
 //! Clients of the three kinds of stores, set up by the environment that their own tools use.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
 use super::connection::Connector;
+use super::profile::with_profile;
 use crate::model::{BucketLocation, Scheme};
 
 /// Names and values, as `AWS_REGION` and `eu-central-1`.
@@ -18,12 +20,18 @@ pub(super) type Settings = Vec<(String, String)>;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the environment says to any of the three.
-pub(super) fn environment() -> Settings {
-    std::env::vars_os()
+/// What the environment says to a kind of store; to S3, the user's profile too.
+///
+/// # Errors
+/// When the profile cannot be used.
+pub(super) fn environment(scheme: Scheme) -> io::Result<Settings> {
+    let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| Scheme::ALL.iter().any(|scheme| name.starts_with(scheme.variables())))
-        .collect()
+        .filter(|(name, _)| name.starts_with(scheme.variables()));
+    match scheme {
+        Scheme::S3 => with_profile(variables.collect(), std::env::home_dir().as_deref()),
+        Scheme::Google | Scheme::Azure => Ok(variables.collect()),
+    }
 }
 
 /// How long a store is asked again that says it is busy, or does not answer.
@@ -39,7 +47,7 @@ pub(super) fn patient() -> RetryConfig {
 /// When a setting is missing or cannot be used.
 pub(super) fn client(
     location: &BucketLocation,
-    settings: &Settings,
+    settings: &[(String, String)],
     retry: RetryConfig,
     connector: Connector,
 ) -> Result<Arc<dyn Client>, Error> {

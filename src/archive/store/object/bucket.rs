@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use crate::model::Instant;
 
 use super::super::{Blob, Listed, StoreError, Verb};
-use super::access::{self, Settings};
+use super::access;
 use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
 use crate::model::BucketLocation;
@@ -62,12 +62,14 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn open(location: &BucketLocation) -> Result<Self, StoreError> {
-        Self::open_with(location, &access::environment(), access::patient())
+        let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);
+        let settings = access::environment(location.scheme()).map_err(fail)?;
+        Self::open_with(location, &settings, access::patient())
     }
 
     pub(super) fn open_with(
         location: &BucketLocation,
-        settings: &Settings,
+        settings: &[(String, String)],
         retry: RetryConfig,
     ) -> Result<Self, StoreError> {
         let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);

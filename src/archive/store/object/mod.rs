@@ -12,6 +12,7 @@ mod copies;
 mod failure;
 mod journal;
 mod names;
+mod profile;
 mod proof;
 mod stored;
 #[cfg(test)]
@@ -71,6 +72,14 @@ impl ObjectStore {
     /// [`StoreError::Io`] when what the environment says cannot be used.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location)?))
+    }
+
+    /// As [`ObjectStore::open`], with names and values in the environment's place.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when what they say cannot be used.
+    pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
+        Ok(Self::over(Bucket::open_with(location, settings, access::patient())?))
     }
 
     fn over(bucket: Bucket) -> Self {

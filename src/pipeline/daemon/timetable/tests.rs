@@ -293,6 +293,23 @@ fn a_team_that_is_asked_to_wait_is_visited_for_nothing_else_meanwhile() {
 }
 
 #[test]
+fn a_team_that_rests_after_a_commit_is_visited_for_all_that_is_due_then() {
+    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
+    let team = TeamId::from("t");
+    table.add(&team, at(NOON));
+    let (_, first) = started(table.next(at(NOON)));
+    table.finished(&team, first, at(NOON), DONE, None);
+    table.rest(&team, at(NOON).plus(seconds(60)));
+    table.rest(&team, at(NOON).plus(seconds(30)));
+    assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(60)))));
+    let (_, second) = started(table.next(at(NOON).plus(seconds(60))));
+    assert_ne!(first, second);
+    table.finished(&team, second, at(NOON).plus(seconds(61)), DONE, None);
+    // Nothing was committed: the team does not rest.
+    assert_eq!(started(table.next(at(NOON).plus(seconds(120)))).1, CONNECTIONS);
+}
+
+#[test]
 fn a_team_that_is_asked_to_wait_again_and_again_is_visited_more_and_more_seldom() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], 4, 7);
     let team = TeamId::from("t");

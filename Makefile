@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 
-.PHONY: help demo build test lint bench long mutants install
+.PHONY: help demo build test lint bench long mutants install stage book dist deb
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -23,11 +23,12 @@ test: ## every test but the long ones
 	@scripts/object-stores.sh install
 	@$(WITH_ENGINE) test --release
 
-lint: ## formatting, and clippy with warnings denied
+lint: ## formatting, clippy with warnings denied, and cargo-deny where it is installed
 	@$(CARGO) fmt --check
 	@$(CARGO) fmt --check --manifest-path scripts/mutants/Cargo.toml
 	@$(CARGO) fmt --check --manifest-path tests/object-server/Cargo.toml
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
+	@CARGO="$(CARGO)" scripts/deny.sh
 
 bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench
@@ -44,3 +45,20 @@ mutants: ## bugs planted by a machine where the promise rests, which the room's 
 
 install: build ## into PREFIX (/usr/local): bin/annals, and lib/annals for the engine's library
 	@PREFIX="$(PREFIX)" TARGET_DIR="$(TARGET_DIR)" scripts/duckdb-lib.sh scripts/install.sh
+
+book: ## the guide as a site, target/book/index.html (cargo install mdbook)
+	@command -v mdbook >/dev/null || { echo 'make book needs mdbook: cargo install mdbook'; exit 1; }
+	@mdbook build
+
+# What stands on other machines looks for the engine's library beside itself alone.
+stage: export ANNALS_FOR_OTHERS = 1
+stage:
+	@$(WITH_ENGINE) build --release --bin annals --test tidy
+	@TARGET_DIR="$(TARGET_DIR)" CARGO="$(CARGO)" scripts/duckdb-lib.sh scripts/stage.sh
+
+dist: stage ## a tarball, checksums and a list of parts (SBOM), in target/dist; needs python3
+	@scripts/dist.sh
+
+deb: stage ## a package for Debian and Ubuntu, in target/debian; needs python3 and cargo-deb (cargo install cargo-deb)
+	@$(CARGO) deb --version >/dev/null 2>&1 || { echo 'make deb needs cargo-deb: cargo install cargo-deb'; exit 1; }
+	@$(CARGO) deb --no-build --no-strip --output target/debian/

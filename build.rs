@@ -7,6 +7,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=DUCKDB_LIB_DIR");
     println!("cargo::rerun-if-env-changed=DUCKDB_DOWNLOAD_LIB");
+    println!("cargo::rerun-if-env-changed=ANNALS_FOR_OTHERS");
     if std::env::var_os("CARGO_FEATURE_BUNDLED").is_some() {
         return;
     }
@@ -24,6 +25,8 @@ fn main() {
         "DUCKDB_DOWNLOAD_LIB takes a library that nothing checks: use `make build`, or set DUCKDB_LIB_DIR"
     );
     match std::env::var("DUCKDB_LIB_DIR") {
+        // A program for other machines looks beside itself alone: a directory of this machine may be anybody's there.
+        Ok(_) if std::env::var_os("ANNALS_FOR_OTHERS").is_some() => {}
         Ok(directory) => println!("cargo::rustc-link-arg=-Wl,-rpath,{directory}"),
         Err(_) => println!(
             "cargo::warning=if the linker does not find libduckdb: use `make build`, or `cargo build --release \

@@ -147,15 +147,15 @@ fn every_alert_has_its_place_in_the_operator_s_guide() {
     let rules = documents(&text("prometheus/annals.rules.yml")).remove(0);
     let mut alerts = Vec::new();
     strings_under(&rules, &["alert"], &mut alerts);
-    let guide = text("README.md");
+    let guide = text("../docs/operating.md");
     for alert in &alerts {
-        assert!(guide.contains(&format!("`{alert}`")), "{alert} is not explained in deploy/README.md");
+        assert!(guide.contains(&format!("`{alert}`")), "{alert} is not explained in docs/operating.md");
     }
     let named = words(&guide).map(|(_, word)| word).filter(|word| {
         word.strip_prefix("Annals").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
     });
     for word in named {
-        assert!(alerts.iter().any(|alert| alert == word), "deploy/README.md explains {word}, which is no alert");
+        assert!(alerts.iter().any(|alert| alert == word), "docs/operating.md explains {word}, which is no alert");
     }
 }
 

@@ -5,6 +5,7 @@ mod cron;
 mod daemon;
 mod file;
 mod sql;
+mod store;
 mod token;
 
 use std::num::NonZeroUsize;
@@ -15,7 +16,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN, Location, Shard, TeamId};
+use crate::model::{GRACE_MIN, Location, Shard, TeamId};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -36,8 +37,6 @@ const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
 const REQUESTS_PER_SECOND_MAX: f64 = 10_000.0;
 const DEADLINE_MIN: Duration = Duration::from_secs(1);
 const DEADLINE_MAX: Duration = Duration::from_secs(600);
-const COMMIT_EVERY_LOCAL: Duration = Duration::from_secs(1);
-const COMMIT_EVERY_BUCKET: Duration = Duration::from_secs(60);
 const COMMIT_EVERY_MAX: Duration = Duration::from_secs(3_600);
 const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
@@ -220,22 +219,6 @@ impl Config {
             signing,
             warnings,
             file: path,
-        })
-    }
-
-    /// How long a file of the archive at `location` stays after no ledger line names it any more.
-    pub fn grace_at(&self, location: &Location) -> Duration {
-        self.grace.unwrap_or(match location {
-            Location::Local(_) => GRACE_LOCAL,
-            Location::Bucket(_) => GRACE_BUCKET,
-        })
-    }
-
-    /// The shortest time between two commits of a team of the archive at `location`. A bucket's requests cost money.
-    pub fn commit_every_at(&self, location: &Location) -> Duration {
-        self.commit_every.unwrap_or(match location {
-            Location::Local(_) => COMMIT_EVERY_LOCAL,
-            Location::Bucket(_) => COMMIT_EVERY_BUCKET,
         })
     }
 

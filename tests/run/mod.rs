@@ -8,6 +8,7 @@ mod crowd;
 mod deploy;
 mod echo;
 mod fleet;
+mod kubernetes;
 mod many;
 mod outside;
 mod page;

@@ -10,11 +10,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
 use super::connection::Connector;
-use super::profile::with_profile;
+use super::profile::{Settings, with_profile};
 use crate::model::{BucketLocation, Scheme};
-
-/// Names and values, as `AWS_REGION` and `eu-central-1`.
-pub(super) type Settings = Vec<(String, String)>;
 
 /// Above this a request is given up, its body included: 16 MiB take so long at 1.1 Mbit/s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);

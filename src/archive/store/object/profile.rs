@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, Links};
 
-use super::access::Settings;
+/// Names and values, as `AWS_REGION` and `eu-central-1`.
+pub(super) type Settings = Vec<(String, String)>;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const DEFAULT: &str = "default";

@@ -14,7 +14,7 @@ use object_store::{BackoffConfig, RetryConfig};
 
 use super::super::conformance::conforms;
 use super::super::{Store, StoreError, Tail};
-use super::access::Settings;
+use super::profile::Settings;
 use super::{Bucket, ObjectStore};
 use crate::model::Location;
 

@@ -125,6 +125,22 @@ fn a_question_fetches_what_it_needs_once() {
     scene.run(&["verify"]).ended(1).says(&["FILE_HASH"]);
 }
 
+/// A bucket with versions remembers what was done to a ledger behind everybody's back.
+#[test]
+fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions() {
+    let scene = Scene::new();
+    scene.server.keep_versions();
+    scene.service.world().fill(DAY, 0..2);
+    scene.sync().ended(0);
+    scene.run(&["vacuum"]).ended(0);
+    scene.holds();
+    let line = scene.server.keys().into_iter().find(|key| key.contains("/line/")).unwrap();
+    let same = scene.server.object(&line).unwrap();
+    scene.server.tamper(&line, None);
+    scene.server.tamper(&line, Some(same));
+    scene.run(&["verify"]).ended(1).says(&["REWRITTEN", "line/000000000001.jsonl", "was deleted at"]);
+}
+
 /// Killed anywhere, and with answers that are lost after the write was done: nothing is lost, nothing doubled.
 #[test]
 fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {

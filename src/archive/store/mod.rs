@@ -90,6 +90,22 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Io`].
     fn now(&self) -> Result<Instant, StoreError>;
+
+    /// Files that are written once, as ledger lines in a bucket, and that somebody wrote again or deleted: a store that keeps
+    /// older versions tells. Others know nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where the store does not show its versions.
+    fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A file that is written once, and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    pub path: String,
+    pub what: String,
 }
 
 /// A file in the making. Dropped without `finish`, it leaves nothing that anybody reads.

@@ -13,7 +13,7 @@ use crate::model::Digest;
 
 use super::path::{ArchivePath, LEDGER, TeamKey};
 use super::root::read_manifest;
-use super::store::{Listed, Store};
+use super::store::{Listed, Rewritten, Store};
 use super::{ArchiveError, FileEntry};
 
 use asking::Asking;
@@ -63,6 +63,7 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
         files::check(store, walk, &mut report);
     }
     leftovers::check(store, &asking, &walks, &listed, &mut report)?;
+    check_versions(store, &mut report);
     asking.check_heads(&walks, &mut report);
     asking.notice_silence(&mut report);
     report.archive_id = asking.archive_id;
@@ -85,6 +86,18 @@ fn walk_ledgers(store: &dyn Store, asking: &Asking, listed: &[Listed], report: &
         }
     }
     ledgers.into_iter().map(|(key, files)| Walk::over(store, asking, key, &files, report)).collect()
+}
+
+/// Ledger objects of a bucket that were written again.
+fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
+    match store.rewritten() {
+        Ok(found) => {
+            for Rewritten { path, what } in found {
+                report.fault(FaultCode::Rewritten, path, what);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "whether ledger objects were written again is not known"),
+    }
 }
 
 /// Where every line of every ledger names one other archive, it is the manifest that says something else than it did.

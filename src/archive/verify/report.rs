@@ -15,6 +15,8 @@ pub enum FaultCode {
     Version,
     /// A ledger line that does not check, or does not follow the one before.
     ChainBreak,
+    /// An object of a ledger that is written once was written again or deleted: the bucket keeps older versions.
+    Rewritten,
     /// The numbers of ledger lines do not follow one another.
     SeqGap,
     /// A ledger line of another archive or team.
@@ -67,6 +69,7 @@ impl FaultCode {
             FaultCode::Manifest => "MANIFEST",
             FaultCode::Version => "VERSION",
             FaultCode::ChainBreak => "CHAIN_BREAK",
+            FaultCode::Rewritten => "REWRITTEN",
             FaultCode::SeqGap => "SEQ_GAP",
             FaultCode::ArchiveId => "ARCHIVE_ID",
             FaultCode::State => "STATE",

@@ -13,7 +13,7 @@ use hyper::http::response::Builder;
 use hyper::{Response, StatusCode};
 use quick_xml::escape::escape;
 
-use crate::objects::{Object, Page};
+use crate::objects::{Kept, Object, Page};
 
 /// The connection is cut.
 #[derive(Debug)]
@@ -81,6 +81,26 @@ pub(crate) fn list(now: SystemTime, bucket: &str, prefix: &str, page: &Page) -> 
         text.push_str(&format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escape(prefix)));
     }
     text.push_str("</ListBucketResult>");
+    xml(200, now, &text)
+}
+
+pub(crate) fn versions(now: SystemTime, versions: &[Kept], next: Option<usize>) -> Answer {
+    let mut text = format!("<ListVersionsResult><IsTruncated>{}</IsTruncated>", next.is_some());
+    if let (Some(next), Some(last)) = (next, versions.last()) {
+        let key = escape(&last.key);
+        text.push_str(&format!(
+            "<NextKeyMarker>{key}</NextKeyMarker><NextVersionIdMarker>{next}</NextVersionIdMarker>"
+        ));
+    }
+    for (number, kept) in versions.iter().enumerate() {
+        let modified = jiff::Timestamp::try_from(kept.modified).expect("the time is of this age");
+        let name = if kept.is_marker { "DeleteMarker" } else { "Version" };
+        text.push_str(&format!(
+            "<{name}><Key>{}</Key><VersionId>{number}</VersionId><LastModified>{modified:.3}</LastModified></{name}>",
+            escape(&kept.key)
+        ));
+    }
+    text.push_str("</ListVersionsResult>");
     xml(200, now, &text)
 }
 

@@ -178,6 +178,11 @@ impl ObjectServer {
         late.into_iter().map(|write| inner.objects.put(&write.key, write.bytes, write.create, now).is_ok()).collect()
     }
 
+    /// From now on older versions and deletions are kept, and shown to who asks for versions.
+    pub fn keep_versions(&self) {
+        self.shared.inner().objects.history = Some(Vec::new());
+    }
+
     /// An object, past every rule.
     pub fn object(&self, key: &str) -> Option<Bytes> {
         self.shared.inner().objects.get(key).map(|object| object.bytes.clone())
@@ -194,7 +199,7 @@ impl ObjectServer {
         let now = inner.now();
         match content {
             Some(content) => drop(inner.objects.put(key, content, false, now)),
-            None => inner.objects.delete(key),
+            None => inner.objects.delete(key, now),
         }
     }
 

@@ -41,8 +41,18 @@ pub(crate) enum UploadFault {
 pub(crate) struct Objects {
     stored: BTreeMap<String, Object>,
     uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,
+    /// Each write and deletion so far, where the bucket keeps versions.
+    pub(crate) history: Option<Vec<Kept>>,
     written: u64,
     begun: u64,
+}
+
+/// A version of an object, or the marker of a deletion.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) key: String,
+    pub(crate) is_marker: bool,
+    pub(crate) modified: SystemTime,
 }
 
 /// What a list asks for.
@@ -89,11 +99,32 @@ impl Objects {
         self.written += 1;
         let object = Object { etag: etag_of(&bytes), bytes, modified: now, generation: self.written };
         self.stored.insert(key.to_owned(), object.clone());
+        self.keep(key, false, now);
         Ok(object)
     }
 
-    pub(crate) fn delete(&mut self, key: &str) {
+    pub(crate) fn delete(&mut self, key: &str, now: SystemTime) {
         self.stored.remove(key);
+        self.keep(key, true, now);
+    }
+
+    fn keep(&mut self, key: &str, is_marker: bool, modified: SystemTime) {
+        if let Some(history) = &mut self.history {
+            history.push(Kept { key: key.to_owned(), is_marker, modified });
+        }
+    }
+
+    /// The versions of objects whose keys begin with `prefix`, in the order of keys, behind the first `skipped`. A bucket without
+    /// versions shows each object as its only one.
+    pub(crate) fn versions(&self, prefix: &str, skipped: usize, max: usize) -> (Vec<Kept>, bool) {
+        let current =
+            |(key, object): (&String, &Object)| Kept { key: key.clone(), is_marker: false, modified: object.modified };
+        let mut all = self.history.clone().unwrap_or_else(|| self.stored.iter().map(current).collect());
+        all.retain(|kept| kept.key.starts_with(prefix));
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        let max = max.min(PAGE_KEYS_MAX);
+        let is_truncated = all.len() > skipped + max;
+        (all.into_iter().skip(skipped).take(max).collect(), is_truncated)
     }
 
     pub(crate) fn begin(&mut self) -> String {

@@ -180,6 +180,12 @@ fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> An
         }
     }
     let prefix = asked.asked("prefix").unwrap_or("");
+    if asked.asked("versions").is_some() {
+        // Whoever goes on says how many it has seen, as the version's id.
+        let skipped = asked.asked("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (versions, is_truncated) = inner.objects.versions(prefix, skipped, max);
+        return answer::versions(now, &versions, is_truncated.then_some(skipped + versions.len()));
+    }
     let after = asked.asked("continuation-token").or(asked.asked("start-after")).unwrap_or("");
     let delimiter = asked.asked("delimiter");
     let page = inner.objects.list(&ListAsked { prefix, delimiter, after, max, behind });
@@ -189,7 +195,7 @@ fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> An
 fn delete(inner: &mut Inner, asked: &Asked, body: &[u8], now: SystemTime) -> Answer {
     if asked.key.is_empty() {
         let keys = members(&String::from_utf8_lossy(body), "Key");
-        keys.iter().for_each(|key| inner.objects.delete(key));
+        keys.iter().for_each(|key| inner.objects.delete(key, now));
         let said: String = keys
             .iter()
             .map(|key| format!("<Deleted><Key>{}</Key></Deleted>", quick_xml::escape::escape(key)))
@@ -199,7 +205,7 @@ fn delete(inner: &mut Inner, asked: &Asked, body: &[u8], now: SystemTime) -> Ans
     if asked.is_google() && inner.objects.get(&asked.key).is_none() {
         return answer::error(404, now, "NoSuchKey", "the specified key does not exist");
     }
-    inner.objects.delete(&asked.key);
+    inner.objects.delete(&asked.key, now);
     answer::with(answer::begin(204, now), "")
 }
 

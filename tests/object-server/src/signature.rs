@@ -9,6 +9,7 @@ use crate::asked::Asked;
 use crate::{ACCESS_KEY, BEARER_TOKEN, REGION, SECRET_KEY};
 
 const SCHEME: &str = "AWS4-HMAC-SHA256";
+const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Why a request is refused: status, code, message.
@@ -16,7 +17,11 @@ pub(crate) type Refusal = (u16, &'static str, String);
 
 pub(crate) fn check(asked: &Asked, body: &[u8]) -> Result<(), Refusal> {
     let Some(header) = asked.header("authorization") else {
-        return Err((403, "AccessDenied", "no signature".to_owned()));
+        let no_signature = || (403, "AccessDenied", "no signature".to_owned());
+        let of_address = |name| asked.asked(name).ok_or_else(no_signature);
+        let (credential, signature) = (of_address("X-Amz-Credential")?, of_address("X-Amz-Signature")?);
+        let (signed, date) = (of_address("X-Amz-SignedHeaders")?, of_address("X-Amz-Date")?);
+        return check_signed(asked, &Signed { credential, signed, signature, date, digest: UNSIGNED });
     };
     if let Some(token) = header.strip_prefix("Bearer ") {
         let refusal = (401, "AuthenticationRequired", "the token is not known".to_owned());
@@ -34,8 +39,30 @@ fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
         .filter_map(|member| member.trim().split_once('='))
         .collect();
     let member = |name: &str| members.get(name).copied().ok_or_else(malformed);
-    let (key, scope) = member("Credential")?.split_once('/').ok_or_else(malformed)?;
-    let (signed, signature) = (member("SignedHeaders")?, member("Signature")?);
+    let digest = asked.header("x-amz-content-sha256").ok_or_else(malformed)?;
+    let is_wrong = digest != UNSIGNED && digest != hex(digest::digest(&digest::SHA256, body).as_ref());
+    let date = asked.header("x-amz-date").ok_or_else(malformed)?;
+    let (credential, signed, signature) = (member("Credential")?, member("SignedHeaders")?, member("Signature")?);
+    check_signed(asked, &Signed { credential, signed, signature, date, digest })?;
+    if is_wrong {
+        return Err((400, "XAmzContentSHA256Mismatch", "the body is not what was signed".to_owned()));
+    }
+    Ok(())
+}
+
+/// What a request says of its signature, in its head or in its address.
+struct Signed<'a> {
+    credential: &'a str,
+    signed: &'a str,
+    signature: &'a str,
+    date: &'a str,
+    digest: &'a str,
+}
+
+fn check_signed(asked: &Asked, said: &Signed<'_>) -> Result<(), Refusal> {
+    let malformed = || (400, "AuthorizationHeaderMalformed", "the authorization is malformed".to_owned());
+    let Signed { credential, signed, signature, date, digest } = said;
+    let (key, scope) = credential.split_once('/').ok_or_else(malformed)?;
     if key != ACCESS_KEY {
         return Err((403, "InvalidAccessKeyId", "the access key is not known".to_owned()));
     }
@@ -46,11 +73,6 @@ fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
         let message = format!("the region '{region}' is wrong; expecting '{REGION}'");
         return Err((400, "AuthorizationHeaderMalformed", message));
     }
-    let digest = asked.header("x-amz-content-sha256").ok_or_else(malformed)?;
-    if digest != "UNSIGNED-PAYLOAD" && digest != hex(digest::digest(&digest::SHA256, body).as_ref()) {
-        return Err((400, "XAmzContentSHA256Mismatch", "the body is not what was signed".to_owned()));
-    }
-    let date = asked.header("x-amz-date").ok_or_else(malformed)?;
     let request = canonical(asked, signed, digest).ok_or_else(malformed)?;
     let hashed = hex(digest::digest(&digest::SHA256, request.as_bytes()).as_ref());
     let text = format!("{SCHEME}\n{date}\n{scope}\n{hashed}");
@@ -58,7 +80,7 @@ fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
     for step in [day, region, service, "aws4_request", &text] {
         secret = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), step.as_bytes()).as_ref().to_vec();
     }
-    if hex(&secret) == signature {
+    if hex(&secret) == *signature {
         Ok(())
     } else {
         Err((403, "SignatureDoesNotMatch", "the signature is wrong".to_owned()))
@@ -70,6 +92,8 @@ fn canonical(asked: &Asked, signed: &str, digest: &str) -> Option<String> {
     let encode = |text: &str| utf8_percent_encode(text, &UNRESERVED).to_string();
     let mut query: Vec<(String, String)> =
         asked.query.iter().map(|(name, value)| (encode(name), encode(value))).collect();
+    // What an address is signed with is no part of what is signed.
+    query.retain(|(name, _)| name != "X-Amz-Signature");
     query.sort();
     let query: Vec<String> = query.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut headers = String::new();

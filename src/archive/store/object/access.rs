@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::HttpConnector;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
 use super::connection::Connector;
 use super::profile::{Settings, with_profile};
+use super::versions::Versions;
 use crate::model::{BucketLocation, Scheme};
 
 /// Above this a request is given up, its body included: 16 MiB take so long at 1.1 Mbit/s.
@@ -47,7 +49,7 @@ pub(super) fn client(
     settings: &[(String, String)],
     retry: RetryConfig,
     connector: Connector,
-) -> Result<Arc<dyn Client>, Error> {
+) -> Result<(Arc<dyn Client>, Option<Versions>), Error> {
     let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_read_timeout(READ_TIMEOUT);
     let scheme = location.scheme();
     let known = settings.iter().filter(|(name, _)| name.starts_with(scheme.variables()));
@@ -55,13 +57,15 @@ pub(super) fn client(
     // A variable that the client does not know is another program's.
     Ok(match scheme {
         Scheme::S3 => {
-            let begin = AmazonS3Builder::new().with_client_options(options);
+            let begin = AmazonS3Builder::new().with_client_options(options.clone());
             let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
                 Ok(key) => builder.with_config(key, value),
                 Err(_) => builder,
             });
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
-            Arc::new(builder.with_http_connector(connector).build()?)
+            let client = connector.connect(&options.with_allow_http(true))?;
+            let signer = Arc::new(builder.with_http_connector(connector).build()?);
+            (signer.clone(), Some(Versions { signer, client }))
         }
         Scheme::Google => {
             let begin = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));
@@ -70,7 +74,7 @@ pub(super) fn client(
                 Err(_) => builder,
             });
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
-            Arc::new(builder.with_http_connector(connector).build()?)
+            (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
         Scheme::Azure => {
             let begin = MicrosoftAzureBuilder::new().with_client_options(options);
@@ -79,7 +83,7 @@ pub(super) fn client(
                 Err(_) => builder,
             });
             let builder = builder.with_container_name(location.bucket()).with_retry(retry);
-            Arc::new(builder.with_http_connector(connector).build()?)
+            (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
     })
 }

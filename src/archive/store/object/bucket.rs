@@ -17,6 +17,7 @@ use super::super::{Blob, Listed, StoreError, Verb};
 use super::access;
 use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
+use super::versions::Versions;
 use crate::model::BucketLocation;
 
 /// Objects up to this size are read into memory.
@@ -53,6 +54,8 @@ pub(super) enum Created {
 
 pub(super) struct Bucket {
     client: Arc<dyn Client>,
+    /// Of S3.
+    versions: Option<Versions>,
     location: BucketLocation,
     clock: Arc<Clock>,
     runtime: Option<Runtime>,
@@ -75,11 +78,12 @@ impl Bucket {
         let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);
         let connector = Connector::default();
         let clock = connector.clock.clone();
-        let client = access::client(location, settings, retry, connector).map_err(|e| fail(failure::io_error(&e)))?;
+        let (client, versions) =
+            access::client(location, settings, retry, connector).map_err(|e| fail(failure::io_error(&e)))?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).thread_name("annals-store").enable_all().build().map_err(fail)?;
         let (location, runtime) = (location.clone(), Some(runtime));
-        Ok(Self { client, location, clock, runtime, kept: AtomicU64::new(0) })
+        Ok(Self { client, versions, location, clock, runtime, kept: AtomicU64::new(0) })
     }
 
     pub(super) fn location(&self) -> &BucketLocation {
@@ -89,6 +93,10 @@ impl Bucket {
     /// The time of the newest answer.
     pub(super) fn newest_time(&self) -> Instant {
         self.clock.newest().unwrap_or(Instant::EARLIEST)
+    }
+
+    pub(super) fn versions(&self) -> Option<Versions> {
+        self.versions.clone()
     }
 
     pub(super) fn client(&self) -> Arc<dyn Client> {
@@ -236,7 +244,7 @@ impl Bucket {
     }
 
     /// A key's path within the archive.
-    fn path(&self, key: &Path) -> Option<String> {
+    pub(super) fn path(&self, key: &Path) -> Option<String> {
         match self.location.prefix() {
             "" => Some(key.to_string()),
             prefix => Some(key.as_ref().strip_prefix(prefix)?.strip_prefix('/')?.to_owned()),

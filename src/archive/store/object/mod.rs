@@ -18,6 +18,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod versions;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -27,7 +28,7 @@ use std::thread::scope;
 use crate::model::Instant;
 
 use super::super::path::{LEDGER, MANIFEST};
-use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Verb};
 use crate::model::BucketLocation;
 
 pub use proof::{Proof, prove_store};
@@ -209,6 +210,10 @@ impl Store for ObjectStore {
 
     fn now(&self) -> Result<Instant, StoreError> {
         self.bucket().now(CLOCK)
+    }
+
+    fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
+        versions::rewritten(self.bucket())
     }
 }
 

@@ -80,6 +80,12 @@ pub(super) fn line_number(directory: &str, place: &str, path: &str) -> Option<u6
     number(digits.strip_suffix(".jsonl")?, 12)
 }
 
+/// Whether an object is a line or a part of signatures: these are created once. Copies and whole days are put again.
+pub(super) fn is_written_once(path: &str) -> bool {
+    let directory = path.split('/').take(2).collect::<Vec<_>>().join("/");
+    line_number(&directory, "line", path).is_some() || head_number(&directory, path).is_some()
+}
+
 /// The day and number of a part of a day's signatures.
 pub(super) fn head_number(directory: &str, path: &str) -> Option<(Instant, u64)> {
     let (day, digits) = path.strip_prefix(directory)?.strip_prefix("/head/")?.split_once('/')?;

@@ -5,6 +5,7 @@ mod days;
 mod faults;
 mod real;
 mod refusals;
+mod versions;
 
 use std::time::Duration;
 

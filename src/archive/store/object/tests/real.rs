@@ -92,6 +92,7 @@ fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
         assert_eq!(numbers(hand, 20), (1..=220).collect::<Vec<_>>());
         assert_eq!(numbers(hand, 21), [221, 222, 223]);
     }
+    assert_eq!(open(102).rewritten().unwrap(), [], "each line was created once");
     let missing: Vec<String> = (0..30).map(|n| format!("tables/{n}")).collect();
     let missing: Vec<&str> = missing.iter().map(String::as_str).chain(["tables/large"]).collect();
     store.remove_all(&missing).unwrap();

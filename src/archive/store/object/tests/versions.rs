@@ -1,0 +1,47 @@
+//! What a bucket that keeps versions tells of a ledger that was written again.
+
+use super::*;
+
+fn told(store: &ObjectStore) -> Vec<(String, String)> {
+    store.rewritten().unwrap().into_iter().map(|found| (found.path, found.what)).collect()
+}
+
+#[test]
+fn a_line_that_was_written_again_or_deleted_is_told() {
+    let server = ObjectServer::start();
+    server.keep_versions();
+    let store = s3(&server);
+    let mut end = End::default();
+    // More than a page of versions; copies of days are put again and again, as they may be.
+    fill(&store, &mut end, 20, 1_100);
+    fill(&store, &mut end, 21, 2);
+    assert_eq!(told(&store), []);
+    let key = |number: u64| format!("an/archive/{TEAM}/line/{number:012}.jsonl");
+    let same = server.object(&key(1_050)).unwrap();
+    server.tamper(&key(1_050), Some(same));
+    server.tamper(&key(7), None);
+    let found = told(&store);
+    let [(deleted, of_deletion), (again, of_versions)] = &found[..] else { panic!("{found:?}") };
+    assert!(deleted.ends_with("line/000000000007.jsonl") && of_deletion.contains("was deleted at"), "{found:?}");
+    assert!(again.ends_with("line/000000001050.jsonl") && of_versions.contains("has 2 versions"), "{found:?}");
+    // It was put back: still somebody deleted it.
+    server.tamper(&key(7), Some("{}".into()));
+    assert!(told(&store)[0].1.contains("was deleted at"));
+}
+
+#[test]
+fn a_bucket_without_versions_tells_nothing_and_one_that_refuses_says_so() {
+    let server = ObjectServer::start();
+    let store = s3(&server);
+    fill(&store, &mut End::default(), 20, 3);
+    assert_eq!(told(&store), []);
+    server.tamper(&format!("an/archive/{TEAM}/line/{:012}.jsonl", 2), Some("x".into()));
+    assert_eq!(told(&store), []);
+    server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));
+    let refused = store.rewritten().unwrap_err().to_string();
+    assert!(refused.contains("versions: the store answered 403") && !refused.contains("Signature"), "{refused}");
+    // One that knows no versions.
+    server.heal();
+    server.fail(object_server::Rule::new(object_server::Effect::Refused(501, None)).on(object_server::Kind::List));
+    assert_eq!(told(&store), []);
+}

@@ -1,0 +1,134 @@
+//! Older versions of ledger objects, where a bucket of S3 keeps versions.
+//!
+//! A ledger line and a signature are created once and never removed. So a second version of one, or a marker of its deletion, is
+//! tampering, also where its last version looks right. The client library does not list versions: the request is signed by it, and
+//! read here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
+use object_store::path::Path;
+use object_store::signer::{SignedUrlOptions, Signer};
+use serde::Deserialize;
+
+use super::super::{Rewritten, StoreError, Verb};
+use super::bucket::Bucket;
+use super::names::is_written_once;
+use crate::archive::path::LEDGER;
+
+/// A signed request may be used for so long.
+const SIGNED_FOR: Duration = Duration::from_secs(300);
+/// A list of so many pages holds ten billion versions.
+const PAGES_MAX: usize = 10_000_000;
+const NOT_IMPLEMENTED: u16 = 501;
+
+/// Asks S3 for the versions of objects.
+#[derive(Clone)]
+pub(super) struct Versions {
+    pub(super) signer: Arc<dyn Signer>,
+    pub(super) client: HttpClient,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    #[serde(default)]
+    is_truncated: bool,
+    next_key_marker: Option<String>,
+    next_version_id_marker: Option<String>,
+    #[serde(default, rename = "Version")]
+    versions: Vec<Version>,
+    #[serde(default, rename = "DeleteMarker")]
+    markers: Vec<Version>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Version {
+    key: String,
+    last_modified: String,
+}
+
+/// What a bucket keeps of one object.
+#[derive(Debug, Default)]
+struct Kept {
+    versions: Vec<String>,
+    deletions: Vec<String>,
+}
+
+impl Versions {
+    /// None where the store keeps no versions at all.
+    async fn page(&self, prefix: &str, after: Option<(String, String)>) -> Result<Option<Page>, String> {
+        let mut query = vec![("versions".to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
+        if let Some((key, version)) = after {
+            query.extend([("key-marker".to_owned(), key), ("version-id-marker".to_owned(), version)]);
+        }
+        let options = SignedUrlOptions::default().with_query(query);
+        let (whole, get) = (Path::default(), "GET".parse().expect("BUG: a method"));
+        let url = self.signer.signed_url_opts(get, &whole, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket cannot be used".to_owned())?;
+        // The address holds the signature: an error must not show it.
+        let answer = self.client.execute(request).await.map_err(|_| "no answer".to_owned())?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().bytes().await.map_err(|_| "the answer broke off".to_owned())?;
+        match status {
+            200 => {
+                let text = String::from_utf8_lossy(&body);
+                quick_xml::de::from_str(&text).map(Some).map_err(|e| format!("an answer that is no list: {e}"))
+            }
+            NOT_IMPLEMENTED => Ok(None),
+            other => Err(format!("the store answered {other}")),
+        }
+    }
+
+    /// The objects whose names begin with `prefix`, with their versions.
+    async fn all(&self, prefix: &str) -> Result<BTreeMap<String, Kept>, String> {
+        let mut all: BTreeMap<String, Kept> = BTreeMap::new();
+        let mut after = None;
+        for _ in 0..PAGES_MAX {
+            let Some(page) = self.page(prefix, after.take()).await? else { break };
+            page.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
+            page.markers.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
+            match (page.is_truncated, page.next_key_marker) {
+                (true, Some(key)) => after = Some((key, page.next_version_id_marker.unwrap_or_default())),
+                _ => break,
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Kept {
+    /// What was done to an object that is written once, where it was done more than that.
+    fn fault(&self) -> Option<String> {
+        match (self.versions.as_slice(), self.deletions.iter().max()) {
+            (_, Some(at)) => Some(format!("was deleted at {at}: a ledger object is never deleted")),
+            ([_, _, ..], None) => {
+                let (first, last) = (self.versions.iter().min()?, self.versions.iter().max()?);
+                Some(format!(
+                    "has {} versions, of {first} to {last}: a ledger object is written once, and the first version is the truth",
+                    self.versions.len()
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The ledger objects that were written again or deleted.
+pub(super) fn rewritten(bucket: &Bucket) -> Result<Vec<Rewritten>, StoreError> {
+    let Some(versions) = bucket.versions() else { return Ok(Vec::new()) };
+    let prefix = format!("{}/", bucket.key(LEDGER));
+    let all = bucket.run(async move { versions.all(&prefix).await });
+    let place = format!("{}/{LEDGER}", bucket.location());
+    let all =
+        all.map_err(|why| StoreError::io(Verb::List, &place, std::io::Error::other(format!("versions: {why}"))))?;
+    let found = all.into_iter().filter_map(|(key, kept)| {
+        let path = bucket.path(&Path::from(key)).filter(|path| is_written_once(path))?;
+        Some(Rewritten { path, what: kept.fault()? })
+    });
+    Ok(found.collect())
+}

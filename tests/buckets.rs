@@ -2,67 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod awkward;
+mod bucket_scene;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use awkward::chance::Chance;
-use awkward::{Action, DAY, HOUR, Kind, Program, Run, SINCE, Service, busy, scene};
-use object_server::{ACCESS_KEY, BUCKET, Effect, ObjectServer, REGION, Rule, SECRET_KEY};
+use awkward::{Action, DAY, HOUR, SINCE, busy};
+use bucket_scene::{FIRST, Scene};
+use object_server::{ACCESS_KEY, BUCKET, Effect, Rule, SECRET_KEY};
 use serde_json::Value;
-
-/// When the first reading takes place.
-const FIRST: i64 = DAY + 84 * HOUR;
-
-struct Scene {
-    service: Service,
-    program: Program,
-    server: ObjectServer,
-    location: String,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let server = ObjectServer::start();
-        let (service, program) = scene();
-        let set = |program: Program, name: &'static str, value: &str| program.with_variable(name, PathBuf::from(value));
-        let program = set(program, "AWS_ACCESS_KEY_ID", ACCESS_KEY);
-        let program = set(program, "AWS_SECRET_ACCESS_KEY", SECRET_KEY);
-        let program = set(program, "AWS_REGION", REGION);
-        let program = set(program, "AWS_ENDPOINT_URL", &server.endpoint());
-        let program = set(program, "AWS_ALLOW_HTTP", "true");
-        program.configure("[cache]\ndirectory = \"cache\"\n");
-        Self { service, program, server, location: format!("s3://{BUCKET}/some/archive") }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Run {
-        self.program.run(&[arguments, &["--archive", &self.location]].concat())
-    }
-
-    fn sync(&self) -> Run {
-        self.run(&[&["sync"], &SINCE[..]].concat())
-    }
-
-    fn sql(&self, query: &str) -> Vec<Value> {
-        let run = self.run(&["sql", query, "--format", "ndjson"]).ended(0);
-        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    /// Every event that the service shows is archived, once, and the archive verifies.
-    fn holds(&self) {
-        self.run(&["verify"]).ended(0).says(&["SELF-CONSISTENT"]);
-        let shown = |stream: &str| {
-            let rows =
-                self.sql(&format!("select count(*)::int as n, count(distinct event_id)::int as ids from {stream}"));
-            (rows[0]["n"].as_u64().unwrap(), rows[0]["ids"].as_u64().unwrap())
-        };
-        for (kind, stream) in [(Kind::Connections, "connections"), (Kind::Activity, "activity")] {
-            let events = self.service.world().team("team-one").events.iter().filter(|event| event.kind == kind).count();
-            assert_eq!(shown(stream), (events as u64, events as u64), "{stream}");
-        }
-    }
-}
 
 #[test]
 fn every_verb_takes_an_archive_in_a_bucket() {
@@ -116,10 +66,11 @@ fn a_question_fetches_what_it_needs_once() {
     assert_eq!(scene.sql(query), first);
     // A file that was altered in the bucket does not come in.
     scene.run(&["cache", "clear"]).ended(0);
-    let key = scene.server.keys().into_iter().find(|key| key.contains("/activity/")).unwrap();
-    let mut bytes = scene.server.object(&key).unwrap().to_vec();
+    let live = scene.run(&["files", "activity"]).ended(0);
+    let key = live.stdout.lines().next().and_then(|line| line.strip_prefix(&format!("s3://{BUCKET}/"))).unwrap();
+    let mut bytes = scene.server.object(key).unwrap().to_vec();
     bytes[100] ^= 1;
-    scene.server.tamper(&key, Some(bytes.into()));
+    scene.server.tamper(key, Some(bytes.into()));
     let refused = scene.run(&["sql", query]).ended(1);
     assert!(refused.stderr.contains("the ledger says"), "{refused:?}");
     scene.run(&["verify"]).ended(1).says(&["FILE_HASH"]);
@@ -148,7 +99,6 @@ fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
     let mut chance = Chance::of(41);
     busy(&mut scene.service.world());
     let mut clock = FIRST;
-    let arguments = [&["sync"], &SINCE[..], &["--archive", &scene.location]].concat();
     let mut killed = 0;
     for round in 0..10 {
         scene.server.heal();
@@ -157,7 +107,7 @@ fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
             1 => scene.server.fail(Rule::new(Effect::Refused(503, None)).chance(10, round)),
             _ => {}
         }
-        let running = scene.program.start(&arguments);
+        let running = scene.program.start_sync(&SINCE);
         let run = running.kill_after(Duration::from_millis(50 + chance.below(900)));
         killed += usize::from(run.code.is_none());
         for n in 0..10 {
@@ -179,9 +129,8 @@ fn of_two_writers_at_once_each_line_is_one_writers() {
     let scene = Scene::new();
     busy(&mut scene.service.world());
     scene.service.on_request(|_, _, _| Action::Slow(Duration::from_millis(5)));
-    let arguments = [&["sync"], &SINCE[..], &["--archive", &scene.location]].concat();
     for _ in 0..3 {
-        let all: Vec<_> = (0..3).map(|_| scene.program.start(&arguments)).collect();
+        let all: Vec<_> = (0..3).map(|_| scene.program.start_sync(&SINCE)).collect();
         let codes: Vec<Option<i32>> = all.into_iter().map(|running| running.wait().code).collect();
         assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
     }
@@ -202,9 +151,10 @@ fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
 fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     let scene = Scene::new();
     busy(&mut scene.service.world());
-    scene.program.sync(&SINCE).ended(0);
     let local = scene.program.archive();
     let local = local.to_str().unwrap();
+    let sync_local = || scene.program.sync(&[&SINCE[..], &["--archive", local]].concat()).ended(0);
+    sync_local();
     // Cut off in the middle, and gone on with.
     let arguments = ["copy", local, &scene.location];
     let running = scene.program.start(&arguments);
@@ -232,7 +182,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     scene.holds();
     scene.program.run(&["copy", local, &format!("s3://{BUCKET}/another")]).ended(0);
     // Another history is refused.
-    scene.program.sync(&SINCE).ended(0);
+    sync_local();
     scene.program.run(&arguments).ended(1).says(&["is no beginning of the one to be copied"]);
 }
 

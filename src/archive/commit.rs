@@ -328,10 +328,11 @@ impl TeamWriter {
         let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
         let appended = self.check_end(day).and_then(|()| self.store.append(&path, Tail { keep, torn: 0 }, &bytes));
         if let Err(source) = appended {
-            if source.is_undone() && !source.is_fenced() {
-                return Err(source.into());
-            }
-            return Err(self.poison(line.seq, source));
+            return Err(match source.is_fenced() {
+                true => self.poison(ArchiveError::Fenced { team: line.team_id, seq: line.seq, source }),
+                false if source.is_undone() => source.into(),
+                false => self.poison(ArchiveError::Reopen { team: line.team_id, seq: line.seq, source }),
+            });
         }
         if planted::is(Bug::RemovesAtOnce) {
             line.body.removes.iter().try_for_each(|path| self.store.remove(path))?;
@@ -339,7 +340,7 @@ impl TeamWriter {
         if let Some(heads) = &mut self.heads
             && let Err(source) = heads.sign(self.store.as_ref(), line.seq, hash, day)
         {
-            return Err(self.poison(line.seq, source));
+            return Err(self.poison(ArchiveError::Reopen { team: line.team_id, seq: line.seq, source }));
         }
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
         self.salts.are_named(&line.body.salts);
@@ -373,9 +374,9 @@ impl TeamWriter {
         }
     }
 
-    fn poison(&mut self, seq: LedgerSeq, source: StoreError) -> ArchiveError {
+    fn poison(&mut self, error: ArchiveError) -> ArchiveError {
         self.is_poisoned = true;
-        ArchiveError::Reopen { team: self.state.team_id.clone(), seq, source }
+        error
     }
 }
 

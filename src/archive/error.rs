@@ -60,7 +60,10 @@ pub enum ArchiveError {
     /// The commit may or may not stand: opening the team again finds out.
     #[error("team {team}: whether commit {seq} stands is found out by opening the archive again: {source}")]
     Reopen { team: TeamId, seq: LedgerSeq, source: StoreError },
-    /// An earlier commit failed half-way; see [`ArchiveError::Reopen`].
+    /// Another writer of the team went on where this commit meant to: nothing of it stands.
+    #[error("team {team}: commit {seq} comes after another writer's: {source}")]
+    Fenced { team: TeamId, seq: LedgerSeq, source: StoreError },
+    /// An earlier commit failed half-way; see [`ArchiveError::Reopen`] and [`ArchiveError::Fenced`].
     #[error("team {team}: an earlier commit failed half-way; open the archive again before writing")]
     Poisoned { team: TeamId },
 }
@@ -74,7 +77,12 @@ impl From<StoreError> for ArchiveError {
 impl ArchiveError {
     /// Whether the writer that returned this error must be opened again before it can go on.
     pub fn needs_reopen(&self) -> bool {
-        matches!(self, ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. })
+        matches!(self, ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. }) || self.is_fenced()
+    }
+
+    /// Whether another writer of the same team was faster.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, ArchiveError::Fenced { .. })
     }
 
     /// Whether the same call may succeed later: the disk was full, a file was busy.

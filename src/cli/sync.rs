@@ -187,6 +187,7 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
 fn advice(error: &RoundError) -> String {
     let next = match error {
         RoundError::Api(error) if error.is_transient() => "; what was read is kept, run sync again to go on",
+        RoundError::Archive(error) if error.is_fenced() => "; another process reads this team: run sync again to go on",
         RoundError::Archive(error) if error.is_transient() => {
             "; free the cause and run sync again, nothing is half written"
         }

@@ -42,6 +42,7 @@ names! {
     EVENTS_DUPLICATE Counter "annals_events_duplicate_total" STREAM, "Events read again that were archived already";
     EVENTS_QUARANTINED Counter "annals_events_quarantined_total" STREAM, "Events that could not become rows, kept in quarantine";
     COMMITS Counter "annals_commits_total" STREAM, "Commits to the archive";
+    CONFLICTS Counter "annals_commit_conflicts_total" TASK, "Commits that another writer of the team was ahead of; what they held is read again";
     COMMIT_SECONDS Histogram "annals_commit_seconds" &[], "Seconds that a commit took, compression and syncing included";
     GAPS_RECORDED Counter "annals_gaps_recorded_total" STREAM, "Gaps recorded by this process";
     GAPS Gauge "annals_gaps" STREAM, "Gaps that stand in the archive";
@@ -68,6 +69,7 @@ names! {
     TEAM_KEPT Gauge "annals_team_kept_seconds" STREAM_OF_TEAM, "Seconds for which the service shows an event, or that its ten billing entries span at their pace";
     TEAM_STREAM_LATE Gauge "annals_team_stream_late" STREAM_OF_TEAM, "1 when the stream is not within its lag";
     TEAM_TASK_FAILURES Gauge "annals_team_task_failures" TASK_OF_TEAM, "Failures in a row";
+    TEAM_CONFLICTS Counter "annals_team_commit_conflicts_total" TASK_OF_TEAM, "Commits that another writer of the team was ahead of; what they held is read again";
     TEAM_TASK_UNFINISHED Gauge "annals_team_task_unfinished" TASK_OF_TEAM, "1 while there is more to read than one visit takes";
     TEAM_TASK_DONE_AT Gauge "annals_team_task_done_timestamp_seconds" TASK_OF_TEAM, "When the task last went well, in seconds since 1970";
     TEAM_QUARANTINED Gauge "annals_team_quarantined_events" OF_TEAM, "Events in quarantine";

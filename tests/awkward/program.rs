@@ -16,6 +16,8 @@ use super::service::Service;
 
 /// After so long a run is killed and the test fails: nothing here may hang.
 const RUN_SECONDS_MAX: u64 = 60;
+/// A run that is killed when it is time is looked at so often.
+const LOOK_MILLIS: u64 = 1;
 
 /// How one run ended.
 #[derive(Debug)]
@@ -206,6 +208,17 @@ impl Running<'_> {
     /// Its end, or after `span` its death by SIGKILL.
     pub fn kill_after(self, span: Duration) -> Run {
         self.end_within(span).0
+    }
+
+    /// Its end, or its death by SIGKILL as soon as `is_time`.
+    pub fn kill_when(self, mut is_time: impl FnMut() -> bool) -> Run {
+        for _ in 0..RUN_SECONDS_MAX * 1_000 / LOOK_MILLIS {
+            let closed = self.child.closed.recv_timeout(Duration::from_millis(LOOK_MILLIS));
+            if closed != Err(RecvTimeoutError::Timeout) || is_time() {
+                return self.kill_after(Duration::ZERO);
+            }
+        }
+        panic!("no end after {RUN_SECONDS_MAX} s: {:?}", self.kill_after(Duration::ZERO));
     }
 
     #[track_caller]

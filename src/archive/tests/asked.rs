@@ -150,6 +150,7 @@ fn what_may_pass_is_told_from_what_will_not() {
     for (error, is_transient, needs_reopen) in [
         (ArchiveError::Store(source()), true, false),
         (ArchiveError::Reopen { team: team(), seq: LedgerSeq(1), source: source() }, true, true),
+        (ArchiveError::Fenced { team: team(), seq: LedgerSeq(1), source: source() }, true, true),
         (ArchiveError::Poisoned { team: team() }, true, true),
         (ArchiveError::Stalled { team: team(), minutes: 61 }, true, false),
         (ArchiveError::NotAnArchive, false, false),

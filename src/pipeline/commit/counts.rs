@@ -12,6 +12,8 @@ pub struct Flushed {
     pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
+    /// Commits that another writer of the team was ahead of: what they held is read again.
+    pub conflicts: u64,
     /// New activity events that tell of a computer's removal.
     pub removals: u64,
 }
@@ -31,6 +33,7 @@ impl Flushed {
         self.repeated += other.repeated;
         self.gaps += other.gaps;
         self.commits += other.commits;
+        self.conflicts += other.conflicts;
         self.removals += other.removals;
     }
 }

@@ -67,6 +67,8 @@ pub enum Outcome {
     },
     /// The same may work later by itself; the service may have said when.
     Failed { not_before: Option<Duration> },
+    /// Another writer was ahead: the team is left to it for a while.
+    Fenced,
     /// Somebody has to do something first: a token, a disk, a damaged file.
     Refused,
 }
@@ -235,6 +237,12 @@ impl Timetable {
                     self.resting.insert(team.clone(), now.plus(asked));
                 }
             }
+            Outcome::Fenced => {
+                (job.failures, job.is_refused) = (job.failures.saturating_add(1), false);
+                job.due = now.plus(backoff(job.failures, BACKOFF_MAX, seed ^ hash(team, task)));
+                // Whatever the team is visited for next would write into the same ledger.
+                self.resting.insert(team.clone(), job.due);
+            }
             Outcome::Refused => {
                 job.failures = job.failures.saturating_add(1);
                 job.is_refused = true;
@@ -245,7 +253,7 @@ impl Timetable {
         match outcome {
             Outcome::Failed { .. } => self.away = self.away.saturating_add(1),
             Outcome::Done { .. } if std::mem::take(&mut self.away) >= AWAY_FAILURES => self.back(now),
-            Outcome::Done { .. } | Outcome::Refused => {}
+            Outcome::Done { .. } | Outcome::Fenced | Outcome::Refused => {}
         }
     }
 

@@ -120,9 +120,11 @@ pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, 
     visit.opened_at = opened_at;
     let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.looks.failures);
     let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
-    if let Some(error) = failures().next() {
+    let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
+    if let Some(error) = failures().find(is_fenced).or(failures().next()) {
         (visit.outcome, visit.error) = (outcome_of(error), Some(error.to_string()));
     }
+    visit.committed.conflicts = u64::from(visit.outcome == Outcome::Fenced);
     drop(writer);
     open_teams.close(&team, keeps);
     visit
@@ -184,6 +186,7 @@ fn outcome_of(error: &RoundError) -> Outcome {
         }
         RoundError::Api(error) if error.is_transient() => Outcome::Failed { not_before: None },
         RoundError::Archive(ArchiveError::Locked { .. }) => Outcome::Failed { not_before: None },
+        RoundError::Archive(error) if error.is_fenced() => Outcome::Fenced,
         RoundError::Archive(error) if error.is_transient() => Outcome::Failed { not_before: None },
         RoundError::Api(_) | RoundError::Archive(_) => Outcome::Refused,
     }

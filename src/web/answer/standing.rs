@@ -66,6 +66,8 @@ pub struct TeamStanding {
     pub committed_at: Option<Instant>,
     pub bytes: Option<u64>,
     pub quarantined: Option<u64>,
+    /// Commits since the daemon started that another writer of the team was ahead of; `None` where it does not read the team.
+    pub commit_conflicts: Option<u64>,
     pub streams: Vec<StreamStanding>,
     pub inventory: Option<InventoryStatus>,
 }
@@ -193,6 +195,7 @@ impl TeamStanding {
             committed_at: None,
             bytes: None,
             quarantined: None,
+            commit_conflicts: None,
             streams: Vec::new(),
             inventory: None,
         }
@@ -227,6 +230,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         committed_at: status.and_then(|status| status.committed_at),
         bytes: status.map(|status| status.bytes),
         quarantined: status.map(|status| status.quarantined),
+        commit_conflicts: Some(shown.tasks.values().map(|task| task.counts.conflicts).sum()),
         streams: streams.collect(),
         inventory: status.map(|status| status.inventory.clone()),
         ..TeamStanding::unseen(team, None)

@@ -42,6 +42,7 @@ struct StreamTotals {
 struct TaskTotals {
     failures: u32,
     unfinished: u64,
+    conflicts: u64,
 }
 
 /// The moment, which streams are late then, and with how much time left a stream is short of it.
@@ -57,6 +58,7 @@ impl Measure<'_> {
         let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
         let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
         for (task, counts) in &shown.forgotten {
+            tasks.entry(*task).or_default().conflicts += counts.conflicts;
             if let Task::Read(stream) = task {
                 streams.entry(*stream).or_default().counts.add(counts);
             }
@@ -66,6 +68,7 @@ impl Measure<'_> {
                 let totals = tasks.entry(*task).or_default();
                 totals.failures = totals.failures.max(live.standing.failures);
                 totals.unfinished += u64::from(live.standing.is_unfinished);
+                totals.conflicts += live.counts.conflicts;
                 if let Task::Read(stream) = *task {
                     let totals = streams.entry(stream).or_default();
                     totals.streams += 1;
@@ -87,6 +90,7 @@ impl Measure<'_> {
             let labels = || vec![Label::new("task", task.as_str())];
             gauge(names::TASK_FAILURES, labels(), f64::from(totals.failures));
             gauge(names::TASKS_UNFINISHED, labels(), totals.unfinished as f64);
+            counter(names::CONFLICTS, labels(), totals.conflicts);
         }
     }
 
@@ -110,6 +114,7 @@ impl Measure<'_> {
             let labels = || vec![label(team), Label::new("task", task.as_str())];
             gauge(names::TEAM_TASK_FAILURES, labels(), f64::from(live.standing.failures));
             gauge(names::TEAM_TASK_UNFINISHED, labels(), f64::from(u8::from(live.standing.is_unfinished)));
+            counter(names::TEAM_CONFLICTS, labels(), live.counts.conflicts);
             if let Some(at) = live.done_at {
                 gauge(names::TEAM_TASK_DONE_AT, labels(), at.seconds() as f64);
             }

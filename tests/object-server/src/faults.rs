@@ -10,6 +10,10 @@ use crate::asked::Asked;
 pub enum Effect {
     /// It is carried out; then the connection is closed without an answer.
     AnswerLost,
+    /// It is not carried out, and never answered: the connection stays open until the client ends it.
+    Unanswered,
+    /// It is carried out, and never answered.
+    AppliedUnanswered,
     /// It is carried out; then this status is answered.
     AppliedThenRefused(u16),
     /// It is not carried out: this status, with `Retry-After` in seconds where that is given.

@@ -67,6 +67,10 @@ pub struct ObjectServer {
     runtime: Option<Runtime>,
 }
 
+/// Everything that a server stored at one moment, open uploads included.
+#[derive(Clone)]
+pub struct Stored(Objects);
+
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
 }
@@ -181,6 +185,18 @@ impl ObjectServer {
     /// From now on older versions and deletions are kept, and shown to who asks for versions.
     pub fn keep_versions(&self) {
         self.shared.inner().objects.history = Some(Vec::new());
+    }
+
+    /// What is stored now.
+    pub fn stored(&self) -> Stored {
+        Stored(self.shared.inner().objects.clone())
+    }
+
+    /// Stores what was stored then, and nothing else. Writes that [`Effect::Late`] held back are given up.
+    pub fn restore(&self, stored: &Stored) {
+        let mut inner = self.shared.inner();
+        inner.objects = stored.0.clone();
+        inner.late.clear();
     }
 
     /// An object, past every rule.

@@ -37,7 +37,7 @@ pub(crate) enum UploadFault {
     TooSmall,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Objects {
     stored: BTreeMap<String, Object>,
     uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,

@@ -42,6 +42,9 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
         }
     }
     let body = read(&mut body, usize::MAX).await?;
+    if effects.contains(&Effect::Unanswered) {
+        return std::future::pending().await;
+    }
     if let Some(refused) = effects.iter().find_map(|effect| refusal(effect, now)) {
         return Ok(refused);
     }
@@ -67,6 +70,7 @@ async fn finish(mut answer: Answer, effects: &[Effect], now: SystemTime) -> Resu
     for effect in effects {
         match effect {
             Effect::AnswerLost => return Err(Cut),
+            Effect::AppliedUnanswered => return std::future::pending().await,
             Effect::AppliedThenRefused(status) => {
                 answer = answer::error(*status, now, "InternalError", "refused by a rule, and carried out");
             }

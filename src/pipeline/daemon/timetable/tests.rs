@@ -310,6 +310,27 @@ fn a_team_that_rests_after_a_commit_is_visited_for_all_that_is_due_then() {
 }
 
 #[test]
+fn a_team_that_lost_a_race_rests_for_longer_and_longer() {
+    let mut table = Timetable::new(schedule("* * * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
+    let team = TeamId::from("t");
+    table.add(&team, at(NOON));
+    let (mut now, mut waits) = (at(NOON), Vec::new());
+    for _ in 0..12 {
+        let (_, task) = started(table.next(now));
+        table.finished(&team, task, now, Outcome::Fenced, None);
+        // Neither task is begun before the wait is over.
+        let Next::Wait(Some(until)) = table.next(now) else { panic!("begun at once") };
+        waits.push(until.since(now));
+        now = until;
+    }
+    assert!(waits[0] <= BACKOFF_FIRST && waits.iter().all(|wait| *wait <= BACKOFF_MAX), "{waits:?}");
+    assert!(waits[11] > waits[0] * 8, "{waits:?}");
+    let (_, task) = started(table.next(now));
+    table.finished(&team, task, now, DONE, None);
+    assert_eq!(table.standing(&team, task).unwrap().failures, 0);
+}
+
+#[test]
 fn a_team_that_is_asked_to_wait_again_and_again_is_visited_more_and_more_seldom() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], 4, 7);
     let team = TeamId::from("t");

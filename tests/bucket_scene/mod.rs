@@ -1,0 +1,86 @@
+//! An archive in a bucket: the service that is read, the program that reads it, and the server that keeps the objects.
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
+use serde_json::Value;
+
+use crate::awkward::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
+
+/// When the first reading takes place.
+pub const FIRST: i64 = DAY + 84 * HOUR;
+
+pub struct Scene {
+    pub service: Service,
+    pub program: Program,
+    pub server: ObjectServer,
+    pub location: String,
+}
+
+impl Scene {
+    /// One team without events, and an empty bucket.
+    pub fn new() -> Self {
+        let server = ObjectServer::start();
+        let (service, program) = scene();
+        let location = format!("s3://{BUCKET}/some/archive");
+        let set = |program: Program, name: &'static str, value: &str| program.with_variable(name, PathBuf::from(value));
+        let program = set(program, "AWS_ACCESS_KEY_ID", ACCESS_KEY);
+        let program = set(program, "AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        let program = set(program, "AWS_REGION", REGION);
+        let program = set(program, "AWS_ENDPOINT_URL", &server.endpoint());
+        let program = set(program, "AWS_ALLOW_HTTP", "true");
+        let program = set(program, "ANNALS_ARCHIVE", &location);
+        program.configure("[cache]\ndirectory = \"cache\"\n");
+        Self { service, program, server, location }
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        self.program.run(arguments)
+    }
+
+    pub fn sync(&self) -> Run {
+        self.program.sync(&SINCE)
+    }
+
+    pub fn sql(&self, query: &str) -> Vec<Value> {
+        self.program.sql(query)
+    }
+
+    /// Every event that there ever was is archived, once, without a gap, and the archive verifies.
+    #[track_caller]
+    pub fn holds(&self) {
+        laws::archive_holds(&self.service, &self.program, &[]);
+    }
+
+    /// [`Scene::holds`], and a further `sync` commits nothing.
+    #[track_caller]
+    pub fn holds_and_rests(&self) {
+        self.holds();
+        let lines = self.ledger_lines();
+        self.sync().ended(0);
+        assert_eq!(self.ledger_lines(), lines, "a second sync committed something");
+    }
+
+    /// The keys of all ledger lines.
+    pub fn ledger_lines(&self) -> BTreeSet<String> {
+        self.server.keys().into_iter().filter(|key| is_line(key)).collect()
+    }
+
+    /// How often a line's key was written to since requests were forgotten, beyond once for each: races, and creates again.
+    pub fn lines_tried_in_vain(&self) -> usize {
+        let requests = self.server.requests();
+        let tried = || requests.iter().filter_map(|line| line.strip_prefix("Put ")).filter(|key| is_line(key));
+        tried().count() - tried().collect::<BTreeSet<&str>>().len()
+    }
+}
+
+fn is_line(key: &str) -> bool {
+    key.contains("/ledger/team=") && key.contains("/line/")
+}
+
+/// Whether everything is to be tried, however long it takes.
+pub fn is_long() -> bool {
+    std::env::var_os("ANNALS_LONG").is_some()
+}

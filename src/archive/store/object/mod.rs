@@ -25,6 +25,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::scope;
 
+use object_store::path::Path;
+
 use crate::model::Instant;
 
 use super::super::path::{LEDGER, MANIFEST};
@@ -213,7 +215,16 @@ impl Store for ObjectStore {
     }
 
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
-        versions::rewritten(self.bucket())
+        let bucket = self.bucket();
+        let Some(versions) = bucket.versions() else { return Ok(Vec::new()) };
+        let prefix = format!("{}/", bucket.key(LEDGER));
+        let found = bucket.run(async move { versions.rewritten(&prefix).await }).map_err(|why| {
+            let place = format!("{}/{LEDGER}", bucket.location());
+            StoreError::io(Verb::List, &place, std::io::Error::other(format!("versions: {why}")))
+        })?;
+        let in_ledger = found.into_iter().filter_map(|(key, what)| Some((bucket.path(&Path::from(key))?, what)));
+        let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
+        Ok(once.map(|(path, what)| Rewritten { path, what }).collect())
     }
 }
 

@@ -13,11 +13,6 @@ use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
 use serde::Deserialize;
 
-use super::super::{Rewritten, StoreError, Verb};
-use super::bucket::Bucket;
-use super::names::is_written_once;
-use crate::archive::path::LEDGER;
-
 /// A signed request may be used for so long.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
 /// A list of so many pages holds ten billion versions.
@@ -84,8 +79,11 @@ impl Versions {
         }
     }
 
-    /// The objects whose names begin with `prefix`, with their versions.
-    async fn all(&self, prefix: &str) -> Result<BTreeMap<String, Kept>, String> {
+    /// The objects whose keys begin with `prefix` that were written more than once or deleted, each with what was done to it.
+    ///
+    /// # Errors
+    /// Why the store does not show its versions.
+    pub(super) async fn rewritten(&self, prefix: &str) -> Result<Vec<(String, String)>, String> {
         let mut all: BTreeMap<String, Kept> = BTreeMap::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {
@@ -97,7 +95,7 @@ impl Versions {
                 _ => break,
             }
         }
-        Ok(all)
+        Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
     }
 }
 
@@ -116,19 +114,4 @@ impl Kept {
             _ => None,
         }
     }
-}
-
-/// The ledger objects that were written again or deleted.
-pub(super) fn rewritten(bucket: &Bucket) -> Result<Vec<Rewritten>, StoreError> {
-    let Some(versions) = bucket.versions() else { return Ok(Vec::new()) };
-    let prefix = format!("{}/", bucket.key(LEDGER));
-    let all = bucket.run(async move { versions.all(&prefix).await });
-    let place = format!("{}/{LEDGER}", bucket.location());
-    let all =
-        all.map_err(|why| StoreError::io(Verb::List, &place, std::io::Error::other(format!("versions: {why}"))))?;
-    let found = all.into_iter().filter_map(|(key, kept)| {
-        let path = bucket.path(&Path::from(key)).filter(|path| is_written_once(path))?;
-        Some(Rewritten { path, what: kept.fault()? })
-    });
-    Ok(found.collect())
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 /// Ten minutes before a day of the service ends: its windows settle while the daemons fight.
 const BEGIN: i64 = DAY + 96 * HOUR - 600;
+const ANY_PORT: &str = "127.0.0.1:0";
 /// The service's clock runs so many times as fast as ours.
 const SPEED: i64 = 120;
 const TICK: Duration = Duration::from_millis(100);
@@ -42,8 +43,8 @@ struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// `teams` teams with some days of history, and an empty bucket. Streams are polled every `poll` seconds.
-    fn new(scene: &'a Scene, teams: u64, poll: u32, seed: u64) -> Self {
+    /// `teams` teams with some days of history, and an empty bucket.
+    fn new(scene: &'a Scene, teams: u64, seed: u64) -> Self {
         let mut world = scene.service.world();
         for team in 0..usize::try_from(teams).unwrap() {
             if team > 0 {
@@ -56,7 +57,6 @@ impl<'a> Fleet<'a> {
         }
         world.now = BEGIN;
         drop(world);
-        configure(scene, "127.0.0.1:0", poll);
         Self { scene, chance: Chance::of(seed), teams, tick: 0, daemons: Vec::new(), kills: 0, conflicts: 0 }
     }
 
@@ -115,6 +115,7 @@ impl<'a> Fleet<'a> {
         self.kill_those_of("");
         self.scene.program.sync(&[]).ended(0);
         self.scene.holds_and_rests();
+        self.scene.is_signed();
         let events: usize = self.scene.service.world().teams.iter().map(|team| team.events.len()).sum();
         let (lines, in_vain) = (self.scene.ledger_lines().len(), self.scene.lines_tried_in_vain());
         let Self { kills, conflicts, teams, tick, .. } = self;
@@ -126,18 +127,19 @@ impl<'a> Fleet<'a> {
     }
 }
 
-fn configure(scene: &Scene, listen: &str, poll: u32) {
-    scene.program.configure(&format!(
-        "[cache]\ndirectory = \"cache\"\n[http]\nlisten = \"{listen}\"\n[schedule]\nconnections = \"*/{poll} * * * * *\"\n\
+/// A scene whose daemons poll every `poll` seconds.
+fn scene(listen: &str, poll: u32) -> Scene {
+    Scene::signed(&format!(
+        "[store]\ncommit_every = \"1s\"\n[http]\nlisten = \"{listen}\"\n[schedule]\nconnections = \"*/{poll} * * * * *\"\n\
          activity = \"*/{poll} * * * * *\"\nbilling = \"*/10 * * * * *\"\n"
-    ));
+    ))
 }
 
 /// S2: both believe that they own every team.
 #[test]
 fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
-    let scene = Scene::new();
-    let mut fleet = Fleet::new(&scene, 10, 1, 2);
+    let scene = scene(ANY_PORT, 1);
+    let mut fleet = Fleet::new(&scene, 10, 2);
     fleet.start("1/1");
     fleet.start("1/1");
     fleet.live(if is_long() { 120 } else { 15 }, 15);
@@ -150,8 +152,8 @@ fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
 #[test]
 fn daemons_whose_shards_change_archive_every_event_once() {
     let (teams, poll, seconds) = if is_long() { (200, 5, 20) } else { (24, 1, 3) };
-    let scene = Scene::new();
-    let mut fleet = Fleet::new(&scene, teams, poll, 3);
+    let scene = scene(ANY_PORT, poll);
+    let mut fleet = Fleet::new(&scene, teams, 3);
     let start = |fleet: &mut Fleet, shards: usize| (1..=shards).for_each(|n| fleet.start(&format!("{n}/{shards}")));
     start(&mut fleet, 4);
     fleet.live(2 * seconds, 20);
@@ -193,10 +195,9 @@ fn metric(address: &str, name: &str) -> f64 {
 /// `sync` commits what the daemon has not seen yet, so that the daemon's next commit comes too late.
 #[test]
 fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
-    let scene = Scene::new();
+    let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
+    let scene = scene(&address, 2);
     scene.service.world().fill(DAY, 0..3);
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    configure(&scene, &address, 2);
     let daemon = scene.program.start(&["run"]);
     wait_for("readiness", || get(&address, "/readyz"));
     assert_eq!(metric(&address, "annals_commit_conflicts_total"), 0.0);

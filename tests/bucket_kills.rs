@@ -56,6 +56,7 @@ impl Killing {
         let kills = (0..2).filter(|_| self.kill_at(place, effect)).count();
         self.scene.sync().ended(0);
         self.scene.holds_and_rests();
+        self.scene.is_signed();
         assert_eq!(self.scene.server.open_uploads(), 0);
         kills
     }
@@ -79,7 +80,7 @@ impl Killing {
 
 /// An archive stands, a day has passed, and events wait in windows old and new.
 fn events_wait() -> Killing {
-    let scene = Scene::new();
+    let scene = Scene::signed("");
     scene.service.world().fill(DAY, 0..3);
     scene.sync().ended(0);
     for n in 0..9 {
@@ -108,6 +109,7 @@ fn killed_at_each_request_of_a_commit_it_loses_and_doubles_nothing() {
         ("Put", "/tables/connections/"),
         ("Put", "/tables/sessions/"),
         ("Put", "/line/"),
+        ("Put", "/head/"),
         ("List", "/line"),
     ] {
         asked(kind, part);
@@ -117,7 +119,7 @@ fn killed_at_each_request_of_a_commit_it_loses_and_doubles_nothing() {
 
 #[test]
 fn killed_at_each_request_that_begins_an_archive_it_begins_one() {
-    let scene = Scene::new();
+    let scene = Scene::signed("");
     scene.service.world().fill(DAY, 0..2);
     Killing::of(scene).at_each_place();
 }

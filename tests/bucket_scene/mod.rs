@@ -12,11 +12,17 @@ use crate::awkward::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
 /// When the first reading takes place.
 pub const FIRST: i64 = DAY + 84 * HOUR;
 
+const CACHE: &str = "[cache]\ndirectory = \"cache\"\n";
+/// The file with the private key of [`Scene::signed`].
+const KEY: &str = "signing.key";
+
 pub struct Scene {
     pub service: Service,
     pub program: Program,
     pub server: ObjectServer,
     pub location: String,
+    /// Empty where nothing is signed.
+    pub public_key: String,
 }
 
 impl Scene {
@@ -32,8 +38,17 @@ impl Scene {
         let program = set(program, "AWS_ENDPOINT_URL", &server.endpoint());
         let program = set(program, "AWS_ALLOW_HTTP", "true");
         let program = set(program, "ANNALS_ARCHIVE", &location);
-        program.configure("[cache]\ndirectory = \"cache\"\n");
-        Self { service, program, server, location }
+        program.configure(CACHE);
+        Self { service, program, server, location, public_key: String::new() }
+    }
+
+    /// The same; whoever writes the archive signs each line. `more` of the configuration is kept.
+    pub fn signed(more: &str) -> Self {
+        let scene = Self::new();
+        let made = scene.run(&["anchor", "--keygen", KEY]).ended(0);
+        let scene = Self { public_key: made.stdout.trim().to_owned(), ..scene };
+        scene.program.configure(&format!("{CACHE}[signing]\nkey_file = \"{KEY}\"\n{more}"));
+        scene
     }
 
     pub fn run(&self, arguments: &[&str]) -> Run {
@@ -61,6 +76,14 @@ impl Scene {
         let lines = self.ledger_lines();
         self.sync().ended(0);
         assert_eq!(self.ledger_lines(), lines, "a second sync committed something");
+    }
+
+    /// Each line of an archive that was made by [`Scene::signed`] bears a signature of its key.
+    #[track_caller]
+    pub fn is_signed(&self) {
+        let signatures = self.server.keys().iter().filter(|key| key.contains("/head/")).count();
+        assert_eq!(signatures, self.ledger_lines().len());
+        self.run(&["verify", "--key", &self.public_key]).ended(0);
     }
 
     /// The keys of all ledger lines.

@@ -36,6 +36,7 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 long: ## the long run: large seeds and sizes, then the same tests on the engine built from source
 	@scripts/browser.sh install
 	@scripts/object-stores.sh install
+	@scripts/object-stores.sh install-ceph || true
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Servers of objects that nobody here wrote, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure.
+# Servers of objects that nobody here wrote, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure, and in the
+# long run Ceph's gateway for S3.
 #
 #   scripts/object-stores.sh install           gets what is missing into the cache, every package pinned by hash: MiniStack
 #                                              from PyPI (80 MB), Azurite by npm (370 MB)
 #   scripts/object-stores.sh ministack PORT    runs MiniStack on that port of 127.0.0.1 until it is killed
 #   scripts/object-stores.sh azurite PORT      runs Azurite in the same way
+#   scripts/object-stores.sh install-ceph      installs Ceph's packages of Debian 12 by apt-get, as root (73 MB, signed by Debian)
+#   scripts/object-stores.sh ceph PORT         runs a cluster of one monitor, one store in memory (1 GB) and the gateway
 #
 # Everything is kept in memory, and nothing is written into the checkout. Exits with 3, and says why, where a server is not
 # here.
@@ -67,6 +70,84 @@ install_azurite() {
   fi
 }
 
+install_ceph() {
+  command -v radosgw >/dev/null && return 0
+  command -v apt-get >/dev/null || { say "there is no apt-get: Ceph's packages are to be had elsewhere"; return 1; }
+  apt-get update -q && apt-get install -q -y --no-install-recommends ceph-mon ceph-osd ceph-mgr radosgw
+}
+
+# Tries a command for up to half a minute.
+patiently() {
+  local tries
+  for ((tries = 0; tries < 30; tries++)); do
+    "$@" >/dev/null 2>&1 && return 0
+    sleep 1
+  done
+  absent "Ceph does not start: $*"
+}
+
+# Ends with this process, also when that is killed.
+beside() { setpriv --pdeathsig KILL "$@" >/dev/null 2>&1 & }
+
+ceph_configuration() {
+  cat <<CONFIGURATION
+[global]
+fsid = $2
+mon host = 127.0.0.1:6789
+mon initial members = a
+auth cluster required = none
+auth service required = none
+auth client required = none
+osd pool default size = 1
+osd pool default min size = 1
+osd crush chooseleaf type = 0
+osd pool default pg num = 8
+osd pool default pg autoscale mode = off
+mon allow pool size one = true
+mon max pg per osd = 1000
+run dir = $1/run
+admin socket = $1/run/\$name.asok
+log file = $1/log/\$name.log
+ms bind msgr2 = false
+[mon.a]
+mon data = $1/mon.a
+mon addr = 127.0.0.1:6789
+public addr = 127.0.0.1
+[mgr.x]
+mgr data = $1/mgr.x
+[osd.0]
+osd data = $1/osd.0
+osd objectstore = memstore
+memstore device bytes = 1073741824
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+[client.rgw.a]
+rgw frontends = beast endpoint=127.0.0.1:$3
+rgw thread pool size = 64
+CONFIGURATION
+}
+
+run_ceph() {
+  local place id
+  place=$(mktemp -d)
+  id=$(cat /proc/sys/kernel/random/uuid)
+  cd "$place"
+  mkdir -p run log mon.a mgr.x osd.0
+  ceph_configuration "$place" "$id" "$1" >ceph.conf
+  export CEPH_ARGS="-c $place/ceph.conf"
+  monmaptool --create --clobber --fsid "$id" --addv a '[v1:127.0.0.1:6789]' monmap >/dev/null
+  ceph-mon --mkfs -i a --monmap monmap
+  beside ceph-mon -i a -f
+  # The monitor answers after some seconds.
+  patiently ceph osd create
+  ceph-osd -i 0 --mkfs --osd-uuid "$(ceph osd dump -f json | sed -E 's/.*"osds":\[\{"osd":0,"uuid":"([^"]*)".*/\1/')" >/dev/null 2>&1
+  beside ceph-osd -i 0 -f
+  beside ceph-mgr -i x -f
+  # The key of its one user is as public as MiniStack's.
+  patiently radosgw-admin user create --uid=test --display-name=test --access-key=test --secret-key=test
+  exec radosgw -f -n client.rgw.a
+}
+
 case ${1:-}:${2:-} in
   install:)
     mkdir -p "$cache"
@@ -79,6 +160,12 @@ case ${1:-}:${2:-} in
     export BIND_HOST=127.0.0.1 GATEWAY_PORT=$2 SERVICES=s3 LOG_LEVEL=WARNING
     exec "$place/bin/ministack"
     ;;
+  install-ceph:) install_ceph || absent "Ceph's gateway cannot be installed" ;;
+  ceph:[0-9]*)
+    command -v radosgw >/dev/null && command -v setpriv >/dev/null ||
+      absent "Ceph's gateway is not here: run scripts/object-stores.sh install-ceph"
+    run_ceph "$2"
+    ;;
   azurite:[0-9]*)
     place=$(azurite_place)
     command -v node >/dev/null && [ -f "$place/node_modules/azurite/package.json" ] ||
@@ -87,7 +174,7 @@ case ${1:-}:${2:-} in
       --skipApiVersionCheck --disableTelemetry --silent
     ;;
   *)
-    say 'usage: scripts/object-stores.sh install | ministack PORT | azurite PORT'
+    say 'usage: scripts/object-stores.sh install | ministack PORT | azurite PORT | install-ceph | ceph PORT'
     exit 2
     ;;
 esac

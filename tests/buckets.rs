@@ -29,6 +29,13 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     scene.run(&["vacuum"]).ended(0).says(&["team-one"]);
     scene.run(&["doctor"]).says(&["of 24 creates of one key at the same time one won"]);
     scene.run(&["sql", "select count(*) from ledger"]).ended(0);
+    scene.run(&[&["plan"], &SINCE[..]].concat()).ended(0).says(&["team-one"]);
+    let pack = scene.program.home().join("pack.zip");
+    let pack = pack.to_str().unwrap();
+    scene.run(&["report", "pack", "--from", "2026-11-10", "--to", "2026-11-14", "-o", pack]).ended(0);
+    scene.run(&["review", "sign", "--pack", pack, "--reviewer", "R", "--outcome", "accepted"]).ended(0);
+    assert_eq!(scene.sql("select count(*)::int as n from reviews")[0]["n"], 1);
+    scene.run(&["quarantine", "retry"]).ended(0);
     let cached = scene.run(&["cache", "status", "--format", "json"]).ended(0);
     let cached: Value = serde_json::from_str(&cached.stdout).unwrap();
     assert!(cached[0]["files"].as_u64() > Some(0) && cached[0]["bytes"].as_u64() > Some(1_000), "{cached}");

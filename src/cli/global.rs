@@ -18,7 +18,7 @@ pub struct Global {
     /// Configuration file [default: annals.toml, if it is there]
     #[arg(long, global = true, env = "ANNALS_CONFIG", value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
-    /// Directory of the archive
+    /// Where the archive is: a directory, or a place in a bucket as s3://bucket/prefix (gs://, az://)
     #[arg(long, global = true, env = "ANNALS_ARCHIVE", value_name = "DIR", help_heading = "Everywhere")]
     pub archive: Option<PathBuf>,
     /// Address of the service

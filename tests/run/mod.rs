@@ -9,6 +9,7 @@ mod deploy;
 mod echo;
 mod fleet;
 mod kubernetes;
+mod leftovers;
 mod many;
 mod outside;
 mod page;

@@ -365,7 +365,8 @@ fn slots(edges: &Edges) -> usize {
 }
 
 async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
-    let report = edges.workers.run(move || verify(archive.store().as_ref(), &VerifyOptions::default())).await;
+    let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
+    let report = edges.workers.run(move || verify(archive.store().as_ref(), &options)).await;
     let at = edges.clock.now();
     match report {
         Ok(report) => {

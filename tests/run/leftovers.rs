@@ -1,0 +1,37 @@
+//! What the daemon's scheduled check says of files that no ledger line names.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{Archive, MemoryStore, Store};
+use annals::config::Schedule;
+use annals::model::Instant;
+
+use super::fleet::FleetWorld;
+use super::virtual_time::{START, schedule};
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// Of a team that this daemon does not read, and so does not vacuum.
+const ORPHAN: &str = "tables/activity/team=other/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet";
+
+/// An orphan file of three days is a fault where the grace is a day, and none where it is a week, as in a bucket.
+#[test]
+fn the_scheduled_check_keeps_to_the_archive_s_grace() {
+    let start: Instant = START.parse().unwrap();
+    for (grace, faults) in [(DAY, 1), (DAY * 7, 0)] {
+        let store = MemoryStore::new();
+        let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap().keeping(grace);
+        store.set_now(start.minus(DAY * 3));
+        let mut file = store.create().unwrap();
+        file.write_all(b"x").unwrap();
+        file.finish(ORPHAN).unwrap();
+        store.set_now(start);
+        let hourly = Schedule { verify: "0 * * * *".parse().unwrap(), ..schedule() };
+        let world = Arc::new(FleetWorld::new(START, 1, 50.0));
+        let live = world.run_on(Arc::new(archive), &hourly, Duration::from_secs(2 * 3_600));
+        let verified = live.snapshot().verified.unwrap();
+        assert_eq!(verified.faults, faults, "{:?}", verified.first);
+        assert!(faults == 0 || verified.first.unwrap().contains(ORPHAN));
+    }
+}

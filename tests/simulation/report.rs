@@ -64,6 +64,20 @@ const OTHERS: [(&str, &str); 36] = [
     ("tests/sessions.rs", "sessions against a naive recomputation"),
     ("tests/report_goldens.rs", "every report, on a small archive in which what it looks for was planted"),
     ("tests/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, killed"),
+    (
+        "src/archive/store/object/tests/mod.rs",
+        "the store in a bucket: faults that no emulator offers, and MiniStack, Azurite and (in the long run) Ceph's gateway",
+    ),
+    (
+        "tests/buckets.rs",
+        "an archive in a bucket: every verb, the cache, kills, three writers, copies, a ledger written again",
+    ),
+    (
+        "tests/bucket_kills.rs",
+        "the program killed at each request that a commit makes to a bucket, before and after it is carried out",
+    ),
+    ("tests/bucket_faults.rs", "a bucket that refuses, cuts, loses and delays its answers"),
+    ("tests/bucket_fleets.rs", "daemons that write one bucket, killed at random, with shards that change"),
     ("tests/run_daemon.rs", "the daemon's schedules in virtual time, and the program in trouble"),
 ];
 

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and what it tries.
-const OTHERS: [(&str, &str); 36] = [
+const OTHERS: [(&str, &str); 41] = [
     (
         "src/collect/exhaustive.rs",
         "every interleaving of small lists with up to three changes between any two requests",

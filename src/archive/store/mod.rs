@@ -1,4 +1,4 @@
-//! The edge to storage: seven verbs, and the promise of durability that a commit rests on.
+//! The edge to storage: eight verbs, and the promise of durability that a commit rests on.
 
 mod blob;
 #[cfg(test)]

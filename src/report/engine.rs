@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{Loan, VerifyReport};
 
 use super::ReportError;
+use super::catalog::Report;
 use super::columns::View;
 use super::data::ViewData;
 use super::lexer;
@@ -127,6 +128,26 @@ impl Engine {
         spill_parent: &Path,
     ) -> Result<Self, ReportError> {
         Self::open_with(data.narrowed(needs), limits, spill_parent, needs.needed_views())
+    }
+
+    /// As [`Engine::open_in`], for reports, also for a confined engine. Of an archive in a bucket it fetches the files of the
+    /// views that the reports read.
+    ///
+    /// # Errors
+    /// As [`Engine::open_in`].
+    pub fn open_for_reports<'a>(
+        data: ViewData,
+        reports: impl IntoIterator<Item = &'a Report>,
+        limits: Limits,
+        spill_parent: &Path,
+    ) -> Result<Self, ReportError> {
+        if !data.is_remote() {
+            return Self::open_in(data, limits, spill_parent);
+        }
+        let mut wanted = Needs::of_reports(reports).needed_views().to_vec();
+        // Packs show the coverage beside the reports.
+        wanted.extend(Some(View::Coverage).filter(|view| !wanted.contains(view)));
+        Self::open_with(data, limits, spill_parent, &wanted)
     }
 
     fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {

@@ -44,8 +44,13 @@ impl Needs {
 
     /// What a report reads, and what is said about it.
     pub fn of_report(report: &Report) -> Self {
-        let texts = [&report.rows].into_iter().chain(&report.chart_rows).map(|statement| statement.text.as_str());
-        Self { is_report: true, ..Self::of_sql(texts) }
+        Self::of_reports([report])
+    }
+
+    /// The same of several reports.
+    pub fn of_reports<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
+        let statements = reports.into_iter().flat_map(|report| [&report.rows].into_iter().chain(&report.chart_rows));
+        Self { is_report: true, ..Self::of_sql(statements.map(|statement| statement.text.as_str())) }
     }
 
     pub(super) fn needed_views(&self) -> &[View] {

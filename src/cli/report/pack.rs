@@ -11,12 +11,12 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Asked, Catalog, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, gaps_recorded, printable,
-    write_pack, zip_pack,
+    Asked, Catalog, Engine, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, gaps_recorded,
+    printable, write_pack, zip_pack,
 };
 
 use super::super::limits::LimitArgs;
-use super::super::{look, reading, signals};
+use super::super::{limits, look, reading, signals};
 use super::output;
 use super::run::{PeriodArgs, param};
 
@@ -96,7 +96,9 @@ fn fill(
     fs::create_dir(&root).map_err(failed)?;
     let mut tree = Tree::new(&root);
     let guard = signals::guard()?;
-    let mut engine = look::engine(config, data)?.confined()?;
+    let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
+    let all = reports.iter().map(|(report, _)| report);
+    let mut engine = Engine::open_for_reports(data, all, limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
     let asked = PackAsked { reports, left_out: left_out.clone() };
     let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {

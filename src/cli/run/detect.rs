@@ -89,12 +89,13 @@ impl Detector {
         let mut limits = limits::limits(&self.config);
         // Beside the reading, which goes first.
         limits.threads = self.config.sql.threads.unwrap_or(1);
-        let engine = Engine::open_in(data, limits, &limits::spill_parent(&self.config))?;
+        let least = self.config.alerts.severity;
+        let detecting = || catalog.reports().iter().filter(|report| detects(report, least));
+        let engine = Engine::open_for_reports(data, detecting(), limits, &limits::spill_parent(&self.config))?;
         let mut engine = engine.confined()?;
         stop.watch(Some(engine.interrupter()));
-        let least = self.config.alerts.severity;
         let mut detections = Detections { at: Some(now), ..Detections::default() };
-        for report in catalog.reports().iter().filter(|report| detects(report, least)) {
+        for report in detecting() {
             if stop.is_asked() {
                 break;
             }

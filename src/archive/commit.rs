@@ -33,7 +33,7 @@ use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
-/// A commit that takes longer is refused and begins anew. So `vacuum` never removes a file of a commit under way.
+/// The writer refuses a commit that takes longer; the next round makes it again. So `vacuum` removes no file of a running commit.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How a commit ended when nothing went wrong.
@@ -48,7 +48,7 @@ pub enum Committed {
     Nothing,
 }
 
-/// The one that writes a team. On a local disk a lock keeps other writers out. In a bucket there is no lock: of two writers the
+/// Writes one team. On a local disk a lock keeps other writers out. In a bucket there is no lock: of two writers the
 /// append lets one win, and refuses the other.
 pub struct TeamWriter {
     store: Arc<dyn Store>,

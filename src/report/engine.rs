@@ -145,7 +145,7 @@ impl Engine {
             return Self::open_in(data, limits, spill_parent);
         }
         let mut wanted = Needs::of_reports(reports).needed_views().to_vec();
-        // Packs show the coverage beside the reports.
+        // A pack also holds the coverage, which no report may name.
         wanted.extend(Some(View::Coverage).filter(|view| !wanted.contains(view)));
         Self::open_with(data, limits, spill_parent, &wanted)
     }

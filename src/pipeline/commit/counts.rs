@@ -12,7 +12,7 @@ pub struct Flushed {
     pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
-    /// Commits that another writer of the team was ahead of: what they held is read again.
+    /// Commits that lost the race against another writer of the team. The next round reads their events again.
     pub conflicts: u64,
     /// New activity events that tell of a computer's removal.
     pub removals: u64,

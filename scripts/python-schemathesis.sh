@@ -7,7 +7,7 @@
 # Exits with 3, and says why, where there is no Python that it is made for, or PyPI cannot be reached.
 set -euo pipefail
 
-requirements=$(cd "$(dirname "$0")/../tests/sandbox_openapi" && pwd)/requirements.txt
+requirements=$(cd "$(dirname "$0")/../tests/sandbox/openapi" && pwd)/requirements.txt
 readonly requirements
 
 say() { printf 'python-schemathesis: %s\n' "$*" >&2; }

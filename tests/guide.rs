@@ -153,8 +153,9 @@ fn command_fault(words: &[String], mentions: bool) -> Option<String> {
         "cargo" => words.windows(2).find_map(|pair| {
             let folder =
                 [("--test", "tests"), ("--bench", "benches")].into_iter().find(|(flag, _)| *flag == pair[0])?.1;
-            let path = format!("{folder}/{}.rs", pair[1]);
-            (!is_there(path.clone())).then(|| format!("{path} is not there"))
+            let target = format!("{folder}/{}", pair[1]);
+            let paths = [format!("{target}.rs"), format!("{target}/main.rs")];
+            (!paths.into_iter().any(is_there)).then(|| format!("neither {target}.rs nor {target}/main.rs is there"))
         }),
         script if script.starts_with("scripts/") || script.starts_with(".ci/") => {
             (!is_there(script.to_owned())).then(|| format!("{script} is not there"))

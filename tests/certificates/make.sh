@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The certificates that tests/wire_faults.rs serves, made anew: valid for a century, but for the one that expired in 2021.
+# The certificates that tests/api/wire_faults.rs serves, made anew: valid for a century, but for the one that expired in 2021.
 # The key guards nothing: nobody trusts these authorities, and their own keys are thrown away.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -15,7 +15,7 @@ use crate::pipeline::workers::Workers;
 /// About so many bytes of replayed state are kept.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// What a team takes besides its records, and what one record takes, with a sixth for what an allocator rounds up:
-/// `tests/run/weight.rs` measures it.
+/// `tests/daemon/weight.rs` measures it.
 const TEAM_BYTES: usize = 8 * 1024;
 const RECORD_BYTES: usize = 270;
 

@@ -1,0 +1,14 @@
+//! The client of the service: answers, retries, the wire and TLS.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../awkward/mod.rs"]
+mod awkward;
+#[path = "../common/mod.rs"]
+mod common;
+
+mod faults;
+mod http;
+mod retry;
+mod wire;
+mod wire_faults;
+mod wire_types;

@@ -1,0 +1,198 @@
+//! The program reads through a proxy that spoils the connection: it says what is wrong in words of its own, writes
+//! nothing by halves, and once the proxy is honest everything is there.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
+
+use crate::awkward;
+use crate::wire;
+
+use std::net::TcpListener;
+
+use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
+use wire::{ALL, Fault, Part, Proxy, tls};
+
+const NOON: i64 = DAY + 84 * HOUR;
+/// Whether a request is made again when it failed.
+const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
+const PATIENT: &str = "[api]\nretry_for = \"75s\"\n";
+const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
+/// For those that never end by themselves; for all others a busy machine has the usual minute.
+const HASTE: &str = "deadline = \"1s\"\n";
+/// Requests that pass before the fault begins in the middle of a reading.
+const BEFORE: usize = 5;
+/// Scenarios at once: they mostly wait.
+const AT_ONCE: usize = 5;
+
+fn scene() -> (Service, Proxy, Program) {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let proxy = Proxy::to(&service.base_url());
+    let program = Program::through(&service, format!("http://{}", proxy.address()));
+    (service, proxy, program)
+}
+
+/// Each fault, and what is said of it. The whole answer may be there before the reset behind it.
+fn faults() -> Vec<(Fault, &'static str)> {
+    let (broke, off) = ("broke: ", "broke off or cannot be decoded: ");
+    let (late, odd) = ("no whole answer from http://127.0.0.1:", "is not what the interface describes: ");
+    vec![
+        (Fault::ResetOnConnect, broke),
+        (Fault::Reset(Part::Nothing), broke),
+        (Fault::Reset(Part::HalfOfTheHead), broke),
+        (Fault::Reset(Part::HalfOfTheBody), off),
+        (Fault::Reset(Part::All), ""),
+        (Fault::HalfClose(Part::Nothing), broke),
+        (Fault::HalfClose(Part::HalfOfTheHead), broke),
+        (Fault::HalfClose(Part::HalfOfTheBody), off),
+        (Fault::HalfClose(Part::All), ""),
+        (Fault::Stall(Part::Nothing), late),
+        (Fault::Stall(Part::HalfOfTheHead), late),
+        (Fault::Stall(Part::HalfOfTheBody), late),
+        (Fault::Drip, late),
+        (Fault::Late(200), ""),
+        (Fault::LengthTooLarge, off),
+        (Fault::LengthTooSmall, odd),
+        (Fault::NotGzip, off),
+        (Fault::GzipCut, off),
+        (Fault::GzipChecksum, off),
+        (Fault::Bomb, "the body is longer than 67108864 bytes"),
+    ]
+}
+
+/// From the first request on, from the middle on, and once in the middle.
+fn is_survived(fault: Fault, said: &str) {
+    println!("{fault:?}");
+    let (service, proxy, program) = scene();
+    let haste = if matches!(fault, Fault::Stall(_) | Fault::Drip) { HASTE } else { "" };
+    program.configure(&format!("{ONCE}{haste}"));
+    for which in [ALL, BEFORE..usize::MAX] {
+        proxy.spoil(fault, which.clone());
+        let run = program.sync(&SINCE);
+        assert!(proxy.spoiled() > 0, "{fault:?} from {} on: it met no request", which.start);
+        if said.is_empty() {
+            assert!(matches!(run.code, Some(0 | 1)), "{fault:?}: {run:?}");
+        } else {
+            run.ended(1).says(&[said, "GET /v1/"]);
+        }
+        if program.archive().join("archive.json").is_file() {
+            program.run(&["verify"]).ended(0);
+        }
+    }
+    program.configure(&format!("{AGAIN}{haste}"));
+    service.world().connection(NOON - HOUR, 1);
+    proxy.spoil(fault, 2..3);
+    program.sync(&SINCE).ended(0);
+    assert_eq!(proxy.spoiled(), 1, "{fault:?}");
+    proxy.be_honest();
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+/// Runs scenarios side by side, and names the one that failed.
+fn side_by_side<T: Sync + std::fmt::Debug>(cases: &[T], run: impl Fn(&T) + Sync) {
+    let run = &run;
+    for some in cases.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = some.iter().map(|case| (case, scope.spawn(move || run(case)))).collect();
+            for (case, one) in all {
+                assert!(one.join().is_ok(), "{case:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_breaks_on_the_wire_is_said_and_made_good() {
+    side_by_side(&faults(), |(fault, said)| is_survived(*fault, said));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
+    let cases = [
+        ("expired", "its certificate has expired"),
+        ("elsewhere", "its certificate is for another host"),
+        ("unknown", "its certificate is signed by an authority that this machine does not trust"),
+    ];
+    side_by_side(&cases, |(certificate, said)| {
+        println!("{certificate}");
+        let service = Service::at(NOON);
+        service.world().fill(DAY, 0..3);
+        let proxy = Proxy::to(&service.base_url());
+        let program = Program::through(&service, format!("https://{}", proxy.address()))
+            .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+        program.configure(ONCE);
+        proxy.show(certificate);
+        let secure = format!("no secure connection to https://{}: {said}", proxy.address());
+        let run = program.sync(&SINCE).ended(1).says(&[&secure]);
+        assert_eq!(run.stderr.lines().count(), 1, "{certificate}: said once: {run:?}");
+        assert_eq!(service.requests_count(), 0, "{certificate}: the token went to whoever it was");
+        program.run(&["doctor"]).ended(1).says(&[said]);
+        proxy.show("honest");
+        program.sync(&SINCE).ended(0);
+        hold(&service, &program, &SINCE);
+    });
+}
+
+/// Renewed in the middle of a retry, as behind a balancer of which one host is still the old one.
+#[test]
+fn a_certificate_that_is_renewed_meanwhile_is_enough() {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let proxy = Proxy::to(&service.base_url());
+    let program = Program::through(&service, format!("https://{}", proxy.address()))
+        .with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+    program.configure(AGAIN);
+    proxy.show("expired");
+    let running = program.start_sync(&SINCE);
+    proxy.wait_for_connections(2);
+    proxy.show("honest");
+    running.wait().ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
+    let service = Service::at(NOON);
+    service.world().fill(DAY, 0..3);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let plain = service.base_url().replace("http:", "https:");
+    let program = Program::of(&service).with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
+    program.configure(ONCE);
+    for (address, said) in [
+        (plain.clone(), format!("no secure connection to {plain}: it ends the connection in the handshake")),
+        (format!("http://{nobody}"), format!("http://{nobody} refused the connection: nothing listens there")),
+        (
+            "http://no-such-host.invalid".to_owned(),
+            "the host of http://no-such-host.invalid cannot be found".to_owned(),
+        ),
+    ] {
+        let run = program.sync(&[&SINCE[..], &["--base-url", &address]].concat());
+        run.ended(1).says(&[&said]);
+    }
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+/// What a person typed does not wait for a minute in silence where the address is wrong.
+#[test]
+fn an_address_that_nobody_listens_at_is_said_before_it_is_tried_again() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let service = Service::at(NOON);
+    let commands: [&[&str]; 4] = [&["sync"], &["plan"], &["sync", "--team", "team-one"], &["init"]];
+    side_by_side(&commands, |arguments| {
+        let program = Program::through(&service, format!("http://{nobody}"));
+        program.configure(PATIENT);
+        let fresh = program.home().join("fresh.toml");
+        let config = if *arguments == ["init"] { vec!["--config", fresh.to_str().unwrap()] } else { Vec::new() };
+        let run = program.run(&[*arguments, &config].concat());
+        let run = run.ended(1).says(&["refused the connection: nothing listens there; trying again for up to 10 s"]);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        let told = lines.iter().position(|line| line.contains("trying again")).unwrap();
+        let told_again = lines.iter().filter(|line| line.contains("trying again")).count();
+        let failed = lines.iter().rposition(|line| line.contains("refused the connection")).unwrap();
+        assert!(told < failed && told_again == 1, "{arguments:?}: {run:?}");
+    });
+    let program = Program::through(&service, format!("http://{nobody}"));
+    let run = program.run(&["doctor"]).ended(1);
+    assert!(!run.stderr.contains("trying again"), "it asks once: {run:?}");
+}

@@ -1,0 +1,398 @@
+//! The published table of damage, from outside: the program, a real archive, the damage, and what `annals verify --json`
+//! says: its codes, its exit code and its verdict.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::damage;
+
+use std::fs;
+
+use damage::hands::{change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed};
+use damage::world::{HONEST, Life, World, key, make};
+
+/// What whoever verifies has from elsewhere.
+#[derive(Clone, Copy, PartialEq)]
+enum Has {
+    Nothing,
+    Key,
+    KeyAndHead,
+}
+
+struct Case {
+    name: &'static str,
+    life: Life,
+    damage: fn(&World),
+    has: Has,
+    /// Codes of faults (of notices where there is no fault) that must be named, as often as they stand here.
+    codes: &'static [&'static str],
+    exit: i32,
+    verdict: &'static str,
+}
+
+const fn case(name: &'static str, damage: fn(&World), codes: &'static [&'static str]) -> Case {
+    Case { name, life: HONEST, damage, has: Has::Key, codes, exit: 1, verdict: "BROKEN" }
+}
+
+const fn with_head(name: &'static str, damage: fn(&World), codes: &'static [&'static str]) -> Case {
+    Case { has: Has::KeyAndHead, ..case(name, damage, codes) }
+}
+
+/// What the archive alone cannot show: nothing is found, and the verdict says that it is not anchored.
+const fn unseen(name: &'static str, damage: fn(&World), has: Has, codes: &'static [&'static str]) -> Case {
+    Case { has, exit: 0, verdict: "SELF_CONSISTENT", ..case(name, damage, codes) }
+}
+
+const CASES: &[Case] = &[
+    unseen("0 nothing", |_| {}, Has::Key, &[]),
+    Case { verdict: "ANCHORED", ..unseen("0 nothing, and a head", |_| {}, Has::KeyAndHead, &[]) },
+    case("1 a bit in a data page", |w| flip(w, 3, 0), &["FILE_HASH"]),
+    case("2 a bit in the footer", |w| flip(w, 1, 40), &["FILE_HASH"]),
+    case("3 a file deleted", |w| fs::remove_file(sealed(&w.archive())).unwrap(), &["FILE_MISSING"]),
+    case("4 two files swapped", swap, &["FILE_HASH", "FILE_HASH"]),
+    case(
+        "5 a file moved to another partition",
+        |w| move_sealed(w, &[("month=2026-10", "month=2026-09"), ("20261001t", "20260901t")]),
+        &["FILE_MISSING", "ORPHAN_FILE"],
+    ),
+    case(
+        "6 only the partition's key changed",
+        |w| move_sealed(w, &[("month=2026-10", "month=2026-09")]),
+        &["PATH_MISMATCH"],
+    ),
+    case("7 a file copied under a new name", copied, &["ORPHAN_FILE", "DUP_FILE"]),
+    case("8 a foreign file", |w| put(&w.archive().join("tables/connections/x.parquet"), b"PAR1"), &["ORPHAN_FILE"]),
+    case("9 a row removed, the file rewritten", |w| encode_anew(&sealed(&w.archive()), 1), &["FILE_HASH", "ROW_ROOT"]),
+    case(
+        "10 a row edited, its line made to fit",
+        |w| lines(&w.archive(), |l| edit_second(l)),
+        &["CHAIN_BREAK", "BAD_SIG"],
+    ),
+    case("10b a row edited, and all that follows made to fit, not signed again", history_edited, &["BAD_SIG"]),
+    case("11 the same rows encoded anew", |w| encode_anew(&sealed(&w.archive()), 0), &["FILE_HASH"]),
+    case("12 a line deleted", |w| lines(&w.archive(), |l| drop(l.remove(2))), &["SEQ_GAP", "CHAIN_BREAK"]),
+    case("13 two lines reordered", |w| lines(&w.archive(), |l| l.swap(1, 2)), &["CHAIN_BREAK"]),
+    case("14 a line repeated", |w| lines(&w.archive(), |l| l.insert(2, l[1].clone())), &["SEQ_GAP", "CHAIN_BREAK"]),
+    case("15 a line inserted, and what follows made to fit", |w| lines(&w.archive(), insert_line), &["BAD_SIG"]),
+    case("16 the tail cut off, its files left", |w| cut_tail(w, false), &["ORPHAN_FILE", "HEAD_ROLLBACK"]),
+    with_head("17 the tail cut off with its files and signatures", |w| cut_tail(w, true), &["HEAD_ROLLBACK"]),
+    unseen("17b the same, and no head was kept", |w| cut_tail(w, true), Has::Key, &[]),
+    with_head(
+        "18 the whole restored from an old copy",
+        |w| replace(w, Life { commits: 4, ..HONEST }),
+        &["HEAD_ROLLBACK"],
+    ),
+    with_head("19 made anew", |w| replace(w, Life { id: "archive-2", ..HONEST }), &["ARCHIVE_ID"]),
+    case("19b made anew without the key", |w| replace(w, Life { id: "archive-2", key: None, ..HONEST }), &["BAD_SIG"]),
+    case(
+        "20 history rewritten, signed by another key",
+        |w| replace(w, Life { key: Some(2), ..EDITED }),
+        &["KEY_MISMATCH"],
+    ),
+    with_head("21 history rewritten, signed by the stolen key", |w| replace(w, EDITED), &["FORK"]),
+    unseen("21b the same, and no head was kept", |w| replace(w, EDITED), Has::Key, &[]),
+    with_head(
+        "22 a fork shown to somebody else",
+        |w| replace(w, Life { last_at: "2026-11-03T00:06:00Z", ..HONEST }),
+        &["FORK"],
+    ),
+    case(
+        "23 the public key in the archive replaced",
+        |w| replace(w, Life { key: Some(3), ..HONEST }),
+        &["KEY_MISMATCH"],
+    ),
+    unseen("23b the same, and no key is known", |w| replace(w, Life { key: Some(3), ..HONEST }), Has::Nothing, &[]),
+    case("24 a signature stripped", |w| heads(w, without_third), &["BAD_SIG"]),
+    unseen("24a the first signature stripped: the next one vouches for its line", first_stripped, Has::Key, &[]),
+    Case { exit: 3, ..unseen("24b the last signature stripped", last_stripped, Has::Key, &["BAD_SIG"]) },
+    case("24c all signatures stripped", strip, &["BAD_SIG"]),
+    case("24d a key's id changed", |w| heads(w, |text| text.replacen("+", "+0", 1)), &["BAD_SIG"]),
+    case("24e another type of key", |w| heads(w, |text| text.replacen("+A", "+B", 1)), &["BAD_SIG"]),
+    case("25 lines of another team", transplant, &["ARCHIVE_ID"]),
+    Case {
+        life: Life { last_at: "2026-11-01T00:00:00Z", ..HONEST },
+        ..unseen("26 the clock set back between commits", |_| {}, Has::Key, &["TIME_REGRESSION"])
+    },
+    Case {
+        life: Life { last_at: "2099-01-01T00:00:00Z", ..HONEST },
+        ..unseen("27 the clock set forward", |_| {}, Has::Key, &["TIME_FUTURE"])
+    },
+    with_head("30 the remembered head altered", |w| change(&w.path("head"), alter_head), &["BAD_SIG"]),
+    with_head("30b the head of another signer", foreign_head, &["UNKNOWN_KEY"]),
+    case("35 a link in place of a file", |w| link(w, false), &["UNREADABLE"]),
+    case("35b a second name of a file", |w| link(w, true), &["UNREADABLE"]),
+    case("35c a file cut short", |w| change(&sealed(&w.archive()), |b| b.truncate(100)), &["FILE_SIZE", "FILE_HASH"]),
+    Case {
+        life: Life { has_gap: true, ..HONEST },
+        ..unseen("36 a stop of a week", |_| {}, Has::Key, &["COVERAGE_GAP"])
+    },
+];
+
+/// The rows of the published table that no case stands for, and why.
+const NOT_APPLICABLE: &[(u32, &str)] = &[
+    (
+        28,
+        "no time stamps from third parties are kept: only a head that was posted before and after brackets a commit's time",
+    ),
+    (29, "no anchors are kept in the archive: they are kept elsewhere, and given to verify"),
+    (31, "nothing is ever erased or expired: there is no record that could excuse a missing file"),
+    (32, "nothing is ever erased"),
+    (33, "nothing expires, so nothing is held"),
+    (34, "no policy and no configuration stands in the archive"),
+    (
+        37,
+        "what a holder of the key never recorded, no archive can show; a re-scan against the service can, while it has it",
+    ),
+    (38, "what never was served as it happened, no archive can show"),
+    (39, "packs are checked by `annals review sign`: tests/reports/pack_review.rs"),
+    (40, "a verifier cannot check itself: tests/second_verifier.py is another one"),
+];
+
+const EDITED: Life = Life { is_edited: true, ..HONEST };
+
+fn flip(world: &World, part: usize, from_end: usize) {
+    change(&sealed(&world.archive()), |bytes| {
+        let at = (bytes.len() / part - from_end).min(bytes.len() - 1);
+        bytes[at] ^= 0x10;
+    });
+}
+
+fn swap(world: &World) {
+    let (first, second) = (sealed(&world.archive()), file_with(&world.archive(), "-amendment-"));
+    let (a, b) = (fs::read(&first).unwrap(), fs::read(&second).unwrap());
+    put(&first, &b);
+    put(&second, &a);
+}
+
+fn move_sealed(world: &World, parts: &[(&str, &str)]) {
+    let from = sealed(&world.archive());
+    rename(&from, &parts.iter().fold(from.clone(), |path, (part, other)| elsewhere(&path, part, other)));
+}
+
+fn copied(world: &World) {
+    let from = sealed(&world.archive());
+    put(&elsewhere(&from, "20261001t000000z", "20261001t000001z"), &fs::read(&from).unwrap());
+}
+
+fn edit_second(lines: &mut [String]) {
+    lines[1] = lines[1].replacen("\"reads\":2", "\"reads\":3", 1);
+    let mut all = lines.to_vec();
+    rechain(&mut all);
+    lines[1].clone_from(&all[1]);
+}
+
+/// The line inserted says nothing.
+fn insert_line(lines: &mut Vec<String>) {
+    let (head, rest) = lines[1].split_once("\"body\":{").unwrap();
+    let hash = &rest[rest.rfind(",\"sha256\"").unwrap()..];
+    lines.insert(2, format!("{head}\"body\":{{}}{hash}"));
+    rechain(lines);
+}
+
+/// Everything is made again with one row changed, and the honest signatures are put beside it.
+fn history_edited(world: &World) {
+    copy_tree(&world.archive(), &world.path("honest"));
+    replace(world, Life { key: None, ..EDITED });
+    for from in files(&world.path("honest")).iter().filter(|path| path.extension().is_some_and(|e| e == "heads")) {
+        fs::copy(from, elsewhere(from, "/honest/", "/archive/")).unwrap();
+    }
+}
+
+/// Takes the last line away; with all that tells of it, or with nothing else.
+fn cut_tail(world: &World, is_thorough: bool) {
+    let root = world.archive();
+    let more = ["2026-11-03.heads", "20261101t000000z-window-", "salts/team=acme/2026-11-"];
+    let parts = ["2026-11-03.jsonl"].into_iter().chain(more.into_iter().filter(|_| is_thorough));
+    parts.for_each(|part| fs::remove_file(file_with(&root, part)).unwrap());
+}
+
+fn replace(world: &World, life: Life) {
+    fs::remove_dir_all(world.archive()).unwrap();
+    make(&world.archive(), &life);
+}
+
+fn heads(world: &World, edit: impl Fn(&str) -> String) {
+    change(&world.archive().join("ledger/team=acme/2026-11-02.heads"), |bytes| {
+        *bytes = edit(std::str::from_utf8(bytes).unwrap()).into_bytes();
+    });
+}
+
+fn without_third(text: &str) -> String {
+    text.lines().enumerate().filter(|(at, _)| *at != 2).map(|(_, line)| format!("{line}\n")).collect()
+}
+
+fn first_stripped(world: &World) {
+    heads(world, |text| text.lines().skip(1).map(|line| format!("{line}\n")).collect());
+}
+
+/// The last line may be one that was written this very moment: a weaker check, and no fault.
+fn last_stripped(world: &World) {
+    fs::remove_file(world.archive().join("ledger/team=acme/2026-11-03.heads")).unwrap();
+}
+
+fn strip(world: &World) {
+    let all = files(&world.archive());
+    all.iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "heads"))
+        .for_each(|path| fs::remove_file(path).unwrap());
+}
+
+fn transplant(world: &World) {
+    let ledger = world.archive().join("ledger");
+    for name in ["2026-11-02.jsonl", "2026-11-03.jsonl"] {
+        fs::copy(ledger.join("team=other").join(name), ledger.join("team=acme").join(name)).unwrap();
+    }
+}
+
+fn alter_head(text: &mut Vec<u8>) {
+    let altered = String::from_utf8(text.clone()).unwrap().replacen("\n6\n", "\n5\n", 1);
+    assert_ne!(altered.as_bytes(), text);
+    *text = altered.into_bytes();
+}
+
+/// The same head, signed by somebody whom nobody knows.
+fn foreign_head(world: &World) {
+    put(&world.path("signing.key"), key(5).to_file().as_bytes());
+    world.take_head();
+}
+
+fn link(world: &World, is_hard: bool) {
+    let (path, aside) = (sealed(&world.archive()), world.path("aside"));
+    if is_hard {
+        return fs::hard_link(path, aside).unwrap();
+    }
+    rename(&path, &aside);
+    std::os::unix::fs::symlink(aside, path).unwrap();
+}
+
+fn try_case(case: &Case) {
+    let Case { name, codes, .. } = case;
+    let world = World::new(&case.life);
+    put(&world.path("signing.key"), key(1).to_file().as_bytes());
+    world.take_head();
+    (case.damage)(&world);
+    let (public, before) = (key(1).public().to_string(), world.contents());
+    let arguments: &[&str] = match case.has {
+        Has::Nothing => &[],
+        Has::Key => &["--key", &public],
+        Has::KeyAndHead => &["--key", &public, "--head", "head"],
+    };
+    let said = world.verify(arguments);
+    assert_eq!(world.contents(), before, "{name}: verify changed something");
+    assert_eq!((said.exit, said.verdict.as_str()), (case.exit, case.verdict), "{name}: {:#?}", said.faults);
+    let mut found: Vec<String> = match case.exit {
+        0 | 3 => said.notices.clone(),
+        _ => said.faults.iter().map(|(code, _, _)| code.clone()).collect(),
+    };
+    for code in *codes {
+        let at = found.iter().position(|found| found == code);
+        found.swap_remove(at.unwrap_or_else(|| panic!("{name}: {code} is not named: {:#?}", said.faults)));
+    }
+    assert_eq!(said.exit != 1, said.faults.is_empty(), "{name}: {:#?}", said.faults);
+}
+
+#[test]
+fn every_case_of_the_damage_table_is_named_with_its_code_exit_and_verdict() {
+    for case in CASES {
+        try_case(case);
+    }
+}
+
+/// But for what puts another history in its place: that one seals months.
+#[test]
+fn days_that_are_sealed_are_watched_like_months() {
+    for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 35) && !case.name.starts_with("10b")) {
+        try_case(&Case { life: Life { is_by_days: true, ..case.life }, ..*case });
+    }
+}
+
+fn number(case: &Case) -> u32 {
+    case.name.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_row_of_the_damage_table_has_a_case_or_a_reason() {
+    let tried = CASES.iter().map(number);
+    let rows: std::collections::BTreeSet<u32> = tried.chain(NOT_APPLICABLE.iter().map(|(row, _)| *row)).collect();
+    assert!(rows.into_iter().eq(0..=40));
+    assert!(NOT_APPLICABLE.iter().all(|(row, why)| !why.is_empty() && !CASES.iter().any(|case| number(case) == *row)));
+}
+
+#[test]
+fn rewritten_rows_are_told_from_lost_ones_and_the_reach_is_said() {
+    let world = World::new(&HONEST);
+    encode_anew(&sealed(&world.archive()), 0);
+    let said = world.verify(&[]);
+    assert!(said.faults.iter().any(|(code, _, detail)| code == "FILE_HASH" && detail.ends_with("rows are intact")));
+    assert!(!said.faults.iter().any(|(code, _, _)| code == "ROW_ROOT"), "{:#?}", said.faults);
+    let team = &said.report["teams"][0];
+    assert_eq!((&team["damage"]["first_seq"], &team["damage"]["last_seq"]), (&4.into(), &4.into()), "{team:#}");
+    assert_eq!(
+        (said.report["asked"].as_str(), said.report["found_from"].as_str()),
+        (Some("whole_archive"), Some("2026-11-02T00:05:00Z"))
+    );
+    let (_, text, _) = world.run(&["verify", "--archive", "archive"]);
+    for part in
+        [": BROKEN\n", "asked for the whole archive, found commits from", "files 5/6", "damage from seq 4 to seq 4"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_key_beside_the_data_is_self_asserted_and_a_key_is_kept_elsewhere() {
+    let world = World::new(&HONEST);
+    let (exit, text, _) = world.run(&["verify"]);
+    assert!(exit == 0 && text.contains("self-asserted"), "{text}");
+    let (exit, public, stderr) = world.run(&["anchor", "--keygen", "new.key", "--name", "example.com/annals"]);
+    assert!(exit == 0 && public.starts_with("example.com/annals+"), "{stderr}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(world.path("new.key")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let secret = fs::read_to_string(world.path("new.key")).unwrap();
+    assert!(!stderr.contains(secret.trim()) && !public.contains(secret.trim()));
+    for arguments in [
+        &["anchor", "--keygen", "new.key"][..],
+        &["anchor", "--keygen", "archive/new.key"],
+        &["anchor", "-o", "archive/head"],
+        &["anchor", "--team", "nobody"],
+        &["anchor", "--post", "ftp://example.com"],
+        &["verify", "--key", "nonsense"],
+        &["verify", "--head", "nothing-there"],
+    ] {
+        let (exit, _, stderr) = world.run(arguments);
+        assert_eq!(exit, 2, "{arguments:?}: {stderr}");
+    }
+    put(&world.path("annals.toml"), b"archive = \"archive\"\n[signing]\nkey_file = \"archive/k\"\n");
+    let (exit, _, stderr) = world.run(&["anchor"]);
+    assert!(exit == 2 && stderr.contains("inside the archive"), "{stderr}");
+}
+
+#[test]
+fn a_posted_head_arrives_as_it_was_printed() {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    let world = World::new(&HONEST);
+    put(&world.path("signing.key"), key(1).to_file().as_bytes());
+    world.take_head();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/heads", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let mut taken = Vec::new();
+        for status in ["200 OK", "302 Found\r\nlocation: http://127.0.0.1:1/"] {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let (mut head, mut length) = (String::new(), 0);
+            while stream.read_line(&mut head).unwrap() > 2 {
+                let last = head.lines().last().unwrap().to_ascii_lowercase();
+                length = last.strip_prefix("content-length: ").map_or(length, |text| text.parse().unwrap());
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            write!(stream.get_mut(), "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            taken.push((head.to_ascii_lowercase(), String::from_utf8(body).unwrap()));
+        }
+        taken
+    });
+    assert_eq!(world.run(&["anchor", "--post", &address]).0, 0);
+    let (exit, _, stderr) = world.run(&["anchor", "--post", &address]);
+    assert!(exit == 1 && stderr.contains("302") && !stderr.contains(&address), "{stderr}");
+    let taken = server.join().unwrap();
+    assert_eq!(taken[0].1, fs::read_to_string(world.path("head")).unwrap());
+    assert!(!taken[0].0.contains("authorization"), "{}", taken[0].0);
+}

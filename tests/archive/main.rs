@@ -1,0 +1,18 @@
+//! The files of an archive: size, damage, modes, and readers that are not ours.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../reporting/mod.rs"]
+mod reporting;
+#[path = "../common/age.rs"]
+mod age;
+
+mod damage;
+mod damage_table;
+mod file_modes;
+mod ledger_size;
+mod not_files;
+mod outside;
+mod second_verifier;
+mod size;

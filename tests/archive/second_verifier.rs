@@ -1,0 +1,156 @@
+//! The description of the archive's format is enough to write another verifier: one of 200 lines of Python that uses nothing
+//! of ours finds what `annals verify` finds, on a whole archive and on damaged ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use annals::archive::{Archive, Draft, LocalStore, WindowRecord, WindowState};
+use annals::model::TeamId;
+use sha2::{Digest, Sha256};
+
+use crate::common;
+
+use common::asked::Place;
+use common::python::python_with_duckdb;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
+const LEFT_OUT: &str = "the second verifier did not run";
+
+/// What the second verifier says, and whether it found nothing.
+fn second(python: &str, archive: &Path) -> (bool, String) {
+    let output = Command::new(python).arg(SCRIPT).arg(archive).output().expect("Python runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it does not fail itself");
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert!(!said.contains("rows not read"), "{said}");
+    (output.status.success(), said)
+}
+
+fn files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+fn of_kind(root: &Path, ending: &str) -> Vec<PathBuf> {
+    files(root).into_iter().filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+fn rewrite(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).expect("a file");
+    change(&mut bytes);
+    let mut permissions = fs::metadata(path).expect("a file").permissions();
+    #[allow(clippy::permissions_set_readonly_false, reason = "a temporary copy of the test's own")]
+    permissions.set_readonly(false);
+    fs::set_permissions(path, permissions).expect("changed");
+    std::io::Write::write_all(&mut fs::File::create(path).expect("a file"), &bytes).expect("written");
+}
+
+/// A ledger's only line says that its first file's rows are others, and has the hash that belongs to it.
+fn forge_rows_digest(line: &mut Vec<u8>) {
+    let text = String::from_utf8(line.clone()).expect("text");
+    let at = text.find("\"rows_digest\":\"").expect("a digest") + "\"rows_digest\":\"".len();
+    let end = text.rfind(",\"sha256\"").expect("a hash");
+    let body = format!("{}{}{}", &text[..at], "0".repeat(64), &text[at + 64..end]);
+    let hash = Sha256::new().chain_update(b"annals ledger line v1\n").chain_update(&body).finalize();
+    *line = format!("{body},\"sha256\":\"{}\"}}\n", hex::encode(hash)).into_bytes();
+}
+
+/// Each damage, and the code that both verifiers give it.
+type Damage = (&'static str, &'static str, fn(&Path));
+const DAMAGES: [Damage; 10] = [
+    ("a flipped bit in a file", "FILE_HASH", |root| {
+        rewrite(&of_kind(root, "parquet")[0], |bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 4;
+        });
+    }),
+    ("a file gone", "FILE_MISSING", |root| fs::remove_file(&of_kind(root, "parquet")[0]).expect("removed")),
+    ("a file of strangers", "ORPHAN_FILE", |root| {
+        let path = &of_kind(root, "parquet")[0];
+        let _ =
+            fs::copy(path, path.with_file_name("20261118t000000z-window-0000000000000000.parquet")).expect("copied");
+    }),
+    ("a flipped bit in a line", "CHAIN_BREAK", |root| rewrite(&of_kind(root, "jsonl")[0], |bytes| bytes[200] ^= 1)),
+    ("a line gone", "SEQ_GAP", |root| {
+        let ledger = &of_kind(&root.join("ledger/team=acme"), "jsonl")[0];
+        fs::remove_file(ledger).expect("removed");
+    }),
+    ("bytes behind the last line", "TORN_TAIL", |root| {
+        rewrite(of_kind(root, "jsonl").last().expect("a ledger"), |bytes| bytes.extend(b"{\"v\":1"));
+    }),
+    ("a salt gone", "SALT", |root| fs::remove_file(&of_kind(&root.join("salts"), "json")[0]).expect("removed")),
+    ("another salt", "SALT", |root| {
+        rewrite(&of_kind(&root.join("salts"), "json")[0], |bytes| {
+            let digit = bytes.len() - 10;
+            bytes[digit] = if bytes[digit] == b'0' { b'1' } else { b'0' };
+        });
+    }),
+    ("another team's ledger", "ARCHIVE_ID", |root| {
+        let ledger = &of_kind(&root.join("ledger/team=acme"), "jsonl")[0];
+        let (name, foreign) = (ledger.file_name().expect("a name"), root.join("ledger/team=foreign"));
+        fs::create_dir(&foreign).expect("made");
+        let _ = fs::copy(ledger, foreign.join(name)).expect("copied");
+    }),
+    ("other rows than the line says", "ROW_ROOT", |root| {
+        rewrite(&of_kind(&root.join("ledger/team=.4f.27.42rien.20.26.20s.c3.b6hne"), "jsonl")[0], forge_rows_digest);
+    }),
+];
+
+#[test]
+fn another_verifier_finds_what_ours_finds() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    place.commit_another_day();
+    assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
+    for (name, code, damage) in DAMAGES {
+        let place = Place::new();
+        place.commit_another_day();
+        damage(&place.archive());
+        let (status, ours, _) = place.run(&["verify"]);
+        assert!(status == 1 && ours.contains(code), "{name}: {status}, {ours}");
+        let (is_clean, theirs) = second(&python, &place.archive());
+        assert!(!is_clean && theirs.contains(code), "{name}: {theirs}");
+    }
+}
+
+/// Seals each of the days of a team by itself.
+fn seal_days(root: &Path) {
+    let archive = Archive::open(std::sync::Arc::new(LocalStore::new(root))).expect("an archive");
+    let mut writer = archive.writer(&TeamId::from("acme")).expect("a writer");
+    let sealed = |window: &WindowRecord| WindowRecord { state: WindowState::Sealed, ..window.clone() };
+    let windows: Vec<WindowRecord> = writer.state().windows.values().map(sealed).collect();
+    let seal_days = windows.iter().map(|window| (window.stream, window.range)).collect();
+    let now = writer.state().at.expect("a commit");
+    let _ = writer.commit(Draft { windows, seal_days, ..Draft::default() }, now).expect("a commit");
+}
+
+#[test]
+fn another_verifier_knows_sealed_days() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    seal_days(&place.archive());
+    let mut days = of_kind(&place.archive().join("tables/connections/team=acme"), "parquet");
+    days.retain(|path| path.to_string_lossy().contains("z-day-"));
+    assert_eq!(days.len(), 2, "{days:?}");
+    assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
+}
+
+#[test]
+fn another_verifier_proves_an_archive_of_a_real_life() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    let archive = place.directory.path().join("demo");
+    let output = place.command(&["demo", "--archive"]).arg(&archive).output().expect("the program runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(second(&python, &archive), (true, "no fault\n".to_owned()));
+    // Connections, sessions and people are in it.
+    for part in ["connections", "sessions", "inventory_users"] {
+        assert!(archive.join("tables").join(part).is_dir(), "{part}");
+    }
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 200);
+}

@@ -1,0 +1,123 @@
+//! A bucket that fails while the program commits to it: busy, deaf, slow, cut off, late. Each fault passes by, is outlived, or
+//! is said; nothing is lost and nothing doubled.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the fault at hand is shown when its test fails")]
+
+use crate::awkward;
+use crate::bucket_scene;
+
+use std::time::Duration;
+
+use awkward::{DAY, HOUR, SINCE};
+use bucket_scene::{FIRST, Scene};
+use object_server::{Effect, Kind, Rule};
+
+/// An archive stands, and events wait.
+fn events_wait() -> Scene {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    more_events(&scene, 0);
+    scene
+}
+
+/// Events of the `nth` hour after the first reading.
+fn more_events(scene: &Scene, nth: i64) {
+    for n in 0..5 {
+        scene.service.world().connection(FIRST + nth * HOUR + n * 60, n);
+        scene.service.world().activity(FIRST + nth * HOUR + n * 60, n);
+    }
+    scene.service.set_clock(FIRST + (nth + 1) * HOUR);
+}
+
+/// Each fault is met with patience: `sync` ends as if nothing had been.
+#[test]
+fn what_a_busy_or_slow_bucket_does_is_outlived() {
+    let scene = events_wait();
+    let before = scene.server.stored();
+    let rules: [(&str, &dyn Fn() -> Rule); 13] = [
+        ("a burst of 503", &|| Rule::new(Effect::Refused(503, None)).first(4)),
+        ("a burst of 503 to writes", &|| Rule::new(Effect::Refused(503, None)).on(Kind::Put).first(3)),
+        ("429 with a wait", &|| Rule::new(Effect::Refused(429, Some(1))).on(Kind::Put).first(2)),
+        ("409 to a line", &|| Rule::new(Effect::Refused(409, None)).on(Kind::Put).key("/line/").first(2)),
+        ("500 after a write was done", &|| Rule::new(Effect::AppliedThenRefused(500)).on(Kind::Put).first(5)),
+        ("an answer to a line is lost", &|| Rule::new(Effect::AnswerLost).on(Kind::Put).key("/line/").first(1)),
+        ("uploads are cut", &|| Rule::new(Effect::CutUpload(100)).on(Kind::Put).key("/tables/").first(3)),
+        ("the upload of a line is cut", &|| Rule::new(Effect::CutUpload(10)).on(Kind::Put).key("/line/").first(2)),
+        ("downloads are cut", &|| Rule::new(Effect::CutDownload(50)).on(Kind::Get).first(3)),
+        ("lists are slow", &|| Rule::new(Effect::Slow(Duration::from_millis(300))).on(Kind::List)),
+        ("lists come in short pages", &|| Rule::new(Effect::ShortPages(2)).on(Kind::List)),
+        ("every third answer is lost", &|| Rule::new(Effect::AnswerLost).chance(33, 8)),
+        ("every third request is refused", &|| Rule::new(Effect::Refused(503, None)).chance(33, 9)),
+    ];
+    for (name, rule) in rules {
+        println!("{name}");
+        scene.server.restore(&before);
+        scene.server.fail(rule());
+        scene.sync().ended(0);
+        assert!(scene.server.struck() > 0, "{name}: nothing was struck");
+        scene.server.heal();
+        scene.holds_and_rests();
+    }
+}
+
+/// A write that the client has given up lands when the same write was done again, or never was.
+#[test]
+fn a_file_that_lands_late_changes_nothing() {
+    let scene = events_wait();
+    scene.server.fail(Rule::new(Effect::Late).on(Kind::Put).key("/tables/").first(2));
+    scene.sync().ended(0);
+    assert_eq!(scene.server.struck(), 2);
+    scene.server.heal();
+    more_events(&scene, 1);
+    scene.sync().ended(0);
+    assert_eq!(scene.server.land().len(), 2);
+    scene.holds_and_rests();
+}
+
+/// A line whose writer was killed lands before anybody goes on: then it is the next one. Or after: then its number is taken.
+#[test]
+fn a_line_that_lands_late_is_the_next_one_or_nothing() {
+    for lands_first in [true, false] {
+        println!("it lands {}", if lands_first { "before another goes on" } else { "after another went on" });
+        let scene = events_wait();
+        let lines = scene.ledger_lines().len();
+        scene.server.fail(Rule::new(Effect::Late).on(Kind::Put).key("/line/"));
+        let killed = scene.program.start_sync(&SINCE).kill_when(|| scene.server.struck() > 0);
+        assert_eq!(killed.code, None);
+        scene.server.heal();
+        more_events(&scene, 1);
+        let mut landed = Vec::new();
+        if lands_first {
+            landed = scene.server.land();
+            assert!(landed[0] && scene.ledger_lines().len() == lines + 1);
+        }
+        scene.sync().ended(0);
+        if !lands_first {
+            landed = scene.server.land();
+        }
+        // The client may have sent it more than once: one of them is the line, or none.
+        assert_eq!(landed.iter().filter(|won| **won).count(), usize::from(lands_first));
+        scene.holds_and_rests();
+    }
+}
+
+/// What goes on for longer than patience lasts is said in a line, and the next `sync` goes on.
+#[test]
+fn a_bucket_that_refuses_is_said_and_the_next_sync_goes_on() {
+    let scene = events_wait();
+    for (name, rule, said) in [
+        ("no right to write", Rule::new(Effect::Refused(403, None)).on(Kind::Put), "403"),
+        ("no right to list", Rule::new(Effect::Refused(403, None)).on(Kind::List), "403"),
+        ("no right to read", Rule::new(Effect::Refused(403, None)).on(Kind::Get), "403"),
+        ("lines are refused", Rule::new(Effect::Refused(403, None)).on(Kind::Put).key("/line/"), "/line/"),
+    ] {
+        println!("{name}");
+        scene.server.fail(rule);
+        scene.sync().ended(1).says(&[said]);
+        scene.server.heal();
+        scene.run(&["verify"]).ended(0);
+    }
+    scene.sync().ended(0);
+    scene.holds_and_rests();
+}

@@ -1,0 +1,232 @@
+//! Several daemons write one bucket, which has no locks: killed at random, over the same teams or over shards that change. Of
+//! each team's lines each is one writer's, and every event is archived once.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "what was counted is shown when it is asked for")]
+
+use crate::awkward;
+use crate::bucket_scene;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use awkward::program::Running;
+use awkward::{Chance, DAY, HOUR};
+use bucket_scene::{Scene, is_long};
+use serde_json::Value;
+
+/// Ten minutes before a day of the service ends: its windows settle while the daemons fight.
+const BEGIN: i64 = DAY + 96 * HOUR - 600;
+const ANY_PORT: &str = "127.0.0.1:0";
+/// The service's clock runs so many times as fast as ours.
+const SPEED: i64 = 120;
+const TICK: Duration = Duration::from_millis(100);
+const TICKS_A_SECOND: u64 = 10;
+/// Nothing here may take longer.
+const PATIENCE_TICKS: u64 = 60 * TICKS_A_SECOND;
+
+#[expect(clippy::disallowed_methods, reason = "a test of other processes waits in real time")]
+fn pause() {
+    std::thread::sleep(TICK);
+}
+
+/// A service that changes, and the daemons that read it.
+struct Fleet<'a> {
+    scene: &'a Scene,
+    chance: Chance,
+    teams: u64,
+    tick: u64,
+    /// Each with the shard that it was started for.
+    daemons: Vec<(String, Running<'a>)>,
+    kills: usize,
+    conflicts: usize,
+}
+
+impl<'a> Fleet<'a> {
+    /// `teams` teams with some days of history, and an empty bucket.
+    fn new(scene: &'a Scene, teams: u64, seed: u64) -> Self {
+        let mut world = scene.service.world();
+        for team in 0..usize::try_from(teams).unwrap() {
+            if team > 0 {
+                world.add_team(&format!("team-{team:03}"));
+            }
+            for n in 0..20 {
+                world.connection_of(team, usize::try_from(n % 3).unwrap(), DAY + n * 4 * HOUR, n);
+                world.activity_of(team, DAY + n * 4 * HOUR, n);
+            }
+        }
+        world.now = BEGIN;
+        drop(world);
+        Self { scene, chance: Chance::of(seed), teams, tick: 0, daemons: Vec::new(), kills: 0, conflicts: 0 }
+    }
+
+    fn start(&mut self, shard: &str) {
+        self.daemons.push((shard.to_owned(), self.scene.program.start(&["run", "--shard", shard])));
+    }
+
+    /// Kills a daemon. It would have gone on.
+    fn kill(&mut self, at: usize) -> String {
+        let (shard, daemon) = self.daemons.swap_remove(at);
+        let run = daemon.kill_after(Duration::ZERO);
+        assert!(run.code.is_none() && !run.stderr.contains("BUG"), "shard {shard}: {run:?}");
+        self.conflicts += run.stderr.matches("comes after another writer's").count();
+        self.kills += 1;
+        shard
+    }
+
+    fn kill_those_of(&mut self, shards: &str) {
+        while let Some(at) = self.daemons.iter().position(|(shard, _)| shard.ends_with(shards)) {
+            self.kill(at);
+        }
+    }
+
+    /// Lets so many seconds pass. A daemon is killed, and started again, once in `kill_every` ticks.
+    fn live(&mut self, seconds: u64, kill_every: u64) {
+        for _ in 0..seconds * TICKS_A_SECOND {
+            pause();
+            self.change();
+            if self.chance.below(kill_every) == 0 {
+                let at = usize::try_from(self.chance.below(self.daemons.len() as u64)).unwrap();
+                let shard = self.kill(at);
+                self.start(&shard);
+            }
+        }
+    }
+
+    /// The service's clock goes on, and some teams have new events.
+    fn change(&mut self) {
+        self.tick += 1;
+        let now = BEGIN + i64::try_from(self.tick).unwrap() * SPEED / i64::try_from(TICKS_A_SECOND).unwrap();
+        let mut world = self.scene.service.world();
+        world.now = now;
+        for n in 0..1 + self.teams / 10 {
+            let team = usize::try_from(self.chance.below(self.teams)).unwrap();
+            let at = now - i64::try_from(self.chance.below(30)).unwrap();
+            let (device, n) = (usize::try_from(n % 3).unwrap(), i64::try_from(n).unwrap());
+            world.connection_of(team, device, at, n);
+            if n % 2 == 0 {
+                world.activity_of(team, at, n);
+            }
+        }
+    }
+
+    /// The daemons are killed; one last `sync` reads what they left. Everything is there once.
+    fn ends(mut self, name: &str) {
+        self.kill_those_of("");
+        self.scene.program.sync(&[]).ended(0);
+        self.scene.holds_and_rests();
+        self.scene.is_signed();
+        let events: usize = self.scene.service.world().teams.iter().map(|team| team.events.len()).sum();
+        let (lines, in_vain) = (self.scene.ledger_lines().len(), self.scene.lines_tried_in_vain());
+        let Self { kills, conflicts, teams, tick, .. } = self;
+        println!(
+            "{name}: {teams} teams, {} s, {kills} kills, {conflicts} conflicts told, {in_vain} creates of lines in vain, {lines} \
+             lines, {events} events",
+            tick / TICKS_A_SECOND
+        );
+    }
+}
+
+/// A scene whose daemons poll every `poll` seconds.
+fn scene(listen: &str, poll: u32) -> Scene {
+    Scene::signed(&format!(
+        "[store]\ncommit_every = \"1s\"\n[http]\nlisten = \"{listen}\"\n[schedule]\nconnections = \"*/{poll} * * * * *\"\n\
+         activity = \"*/{poll} * * * * *\"\nbilling = \"*/10 * * * * *\"\n"
+    ))
+}
+
+/// S2: both believe that they own every team.
+#[test]
+fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
+    let scene = scene(ANY_PORT, 1);
+    let mut fleet = Fleet::new(&scene, 10, 2);
+    fleet.start("1/1");
+    fleet.start("1/1");
+    fleet.live(if is_long() { 120 } else { 15 }, 15);
+    assert!(fleet.kills >= 3);
+    fleet.ends("two daemons");
+    assert!(scene.lines_tried_in_vain() > 0, "they never met");
+}
+
+/// I1: four shards, then three, then four again; the new ones begin before the old ones end.
+#[test]
+fn daemons_whose_shards_change_archive_every_event_once() {
+    let (teams, poll, seconds) = if is_long() { (200, 5, 20) } else { (24, 1, 3) };
+    let scene = scene(ANY_PORT, poll);
+    let mut fleet = Fleet::new(&scene, teams, 3);
+    let start = |fleet: &mut Fleet, shards: usize| (1..=shards).for_each(|n| fleet.start(&format!("{n}/{shards}")));
+    start(&mut fleet, 4);
+    fleet.live(2 * seconds, 20);
+    for (old, new) in [("/4", 3), ("/3", 4)] {
+        start(&mut fleet, new);
+        fleet.live(seconds, 20);
+        fleet.kill_those_of(old);
+        fleet.live(seconds, 20);
+    }
+    fleet.ends("shards that change");
+}
+
+fn get(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
+}
+
+fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..PATIENCE_TICKS {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        pause();
+    }
+    panic!("{what} never came");
+}
+
+/// The sum of a metric's series.
+fn metric(address: &str, name: &str) -> f64 {
+    let text = get(address, "/metrics").unwrap();
+    let series = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
+    series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+}
+
+/// `sync` commits what the daemon has not seen yet, so that the daemon's next commit comes too late.
+#[test]
+fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
+    let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
+    let scene = scene(&address, 2);
+    scene.service.world().fill(DAY, 0..3);
+    let daemon = scene.program.start(&["run"]);
+    wait_for("readiness", || get(&address, "/readyz"));
+    assert_eq!(metric(&address, "annals_commit_conflicts_total"), 0.0);
+    let mut clock = scene.service.world().now;
+    wait_for("a race that the daemon loses", || {
+        clock += 60;
+        scene.service.set_clock(clock);
+        scene.service.world().connection(clock - 20, 1);
+        // The daemon may be the faster one.
+        let run = scene.sync();
+        assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
+        (metric(&address, "annals_commit_conflicts_total") > 0.0).then_some(())
+    });
+    assert!(metric(&address, "annals_team_commit_conflicts_total") > 0.0);
+    let status = || serde_json::from_str::<Value>(&get(&address, "/api/status").unwrap()).unwrap();
+    assert!(status()["teams"][0]["commit_conflicts"].as_u64() > Some(0), "{}", status());
+    // It looks again, and reads what it could not commit.
+    let is_well = || {
+        let status = status();
+        let streams = status["teams"][0]["streams"].as_array().unwrap();
+        (status["healthy"] == true && streams.iter().all(|stream| stream["error"].is_null())).then_some(())
+    };
+    wait_for("a look that goes well", is_well);
+    let lines = scene.ledger_lines().len();
+    scene.service.world().connection(clock, 2);
+    scene.service.set_clock(clock + 60);
+    wait_for("a commit of the daemon", || (scene.ledger_lines().len() > lines).then_some(()));
+    let run = daemon.kill_after(Duration::ZERO);
+    assert!(run.stderr.contains("comes after another writer's"), "{run:?}");
+    scene.sync().ended(0);
+    scene.holds_and_rests();
+}

@@ -1,0 +1,177 @@
+//! The program is killed at each request that a commit makes to the bucket, before and after the store carries the request
+//! out, twice at the same place. Then it goes on: nothing is lost, nothing doubled, and nothing is left that does not check.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the place of the kill is shown when its test fails, and the counts when asked for"
+)]
+
+use crate::awkward;
+use crate::bucket_scene;
+
+use awkward::chance::Chance;
+use awkward::{DAY, HOUR, Kind, SINCE, events};
+use bucket_scene::{FIRST, Scene, is_long};
+use object_server::{Effect, Rule, Stored};
+
+/// What happens at the fatal request.
+const MOMENTS: [(&str, Effect); 2] =
+    [("before it is carried out", Effect::Unanswered), ("after it was carried out", Effect::AppliedUnanswered)];
+/// Of the places to be killed at, the usual run tries one in so many, in the one moment and the other by turns.
+const STRIDE: usize = 5;
+
+/// A scene to be killed in, and what the bucket holds before.
+struct Killing {
+    scene: Scene,
+    before: Stored,
+    /// Requests of one undisturbed `sync` from there.
+    requests: Vec<String>,
+}
+
+impl Killing {
+    fn of(scene: Scene) -> Self {
+        let before = scene.server.stored();
+        scene.server.forget_requests();
+        scene.sync().ended(0);
+        let requests = scene.server.requests();
+        scene.holds_and_rests();
+        Self { scene, before, requests }
+    }
+
+    /// Kills `sync` at its `place`th request, counted from 1. True unless it ended before.
+    fn kill_at(&self, place: usize, effect: &Effect) -> bool {
+        let server = &self.scene.server;
+        server.heal();
+        server.fail(Rule::new(effect.clone()).nth(place as u64));
+        let run = self.scene.program.start_sync(&SINCE).kill_when(|| server.struck() > 0);
+        server.heal();
+        assert!(matches!(run.code, None | Some(0)), "{run:?}");
+        run.code.is_none()
+    }
+
+    /// Kills it twice at the same place, and lets it go on. The number of kills.
+    fn twice_at(&self, place: usize, (moment, effect): &(&str, Effect)) -> usize {
+        println!("killed at request {place} of {}, {moment}", self.requests.len());
+        self.scene.server.restore(&self.before);
+        let kills = (0..2).filter(|_| self.kill_at(place, effect)).count();
+        self.scene.sync().ended(0);
+        self.scene.holds_and_rests();
+        self.scene.is_signed();
+        assert_eq!(self.scene.server.open_uploads(), 0);
+        kills
+    }
+
+    /// Every place in both moments in a long run, else one place in [`STRIDE`] in one moment.
+    fn at_each_place(&self) {
+        let places = 1..=self.requests.len();
+        let stride = if is_long() { 1 } else { STRIDE };
+        let (mut tried, mut kills) = (0, 0);
+        for (nth, place) in places.step_by(stride).enumerate() {
+            let moments = if is_long() { &MOMENTS[..] } else { &MOMENTS[nth % 2..=nth % 2] };
+            for moment in moments {
+                kills += self.twice_at(place, moment);
+                tried += 1;
+            }
+        }
+        println!("{} requests, {tried} places and moments, {kills} kills", self.requests.len());
+        assert!(kills > tried, "only {kills} kills in {tried} places");
+    }
+}
+
+/// An archive stands, a day has passed, and events wait in windows old and new.
+fn events_wait() -> Killing {
+    let scene = Scene::signed("");
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    for n in 0..9 {
+        let mut world = scene.service.world();
+        world.connection(FIRST + 2 * HOUR + n * 4_000, n);
+        world.activity(FIRST + 2 * HOUR + n * 3_000, n);
+        world.billing(FIRST + HOUR + n * 60);
+    }
+    scene.service.world().connection(DAY + 70 * HOUR, 77);
+    scene.service.set_clock(FIRST + 26 * HOUR);
+    Killing::of(scene)
+}
+
+#[test]
+fn killed_at_each_request_of_a_commit_it_loses_and_doubles_nothing() {
+    let killing = events_wait();
+    let asked = |kind: &str, part: &str| {
+        assert!(
+            killing.requests.iter().any(|line| line.starts_with(kind) && line.contains(part)),
+            "no {kind} of {part}: {:#?}",
+            killing.requests
+        );
+    };
+    for (kind, part) in [
+        ("Put", "/tables/activity/"),
+        ("Put", "/tables/connections/"),
+        ("Put", "/tables/sessions/"),
+        ("Put", "/line/"),
+        ("Put", "/head/"),
+        ("List", "/line"),
+    ] {
+        asked(kind, part);
+    }
+    killing.at_each_place();
+}
+
+#[test]
+fn killed_at_each_request_that_begins_an_archive_it_begins_one() {
+    let scene = Scene::signed("");
+    scene.service.world().fill(DAY, 0..2);
+    Killing::of(scene).at_each_place();
+}
+
+/// Text that hardly gets smaller.
+fn noise(chance: &mut Chance, length: usize) -> String {
+    let digit = |_| char::from(b'0' + u8::try_from(chance.below(64)).unwrap()).to_string().replace('\\', "~");
+    (0..length).map(digit).collect()
+}
+
+/// One file of more than 16 MiB, which goes up in parts.
+#[test]
+fn killed_in_an_upload_in_parts_it_begins_the_upload_anew() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..2);
+    scene.sync().ended(0);
+    let mut chance = Chance::of(5);
+    for n in 0..90 {
+        let at = (FIRST + 60 * n) * 1_000_000_000;
+        let payload = format!("{{\"note\":\"{}\"}}", noise(&mut chance, 300_000));
+        let text = events::told("teamSettingsChangedEvent", at, &payload);
+        scene.service.world().add(Kind::Activity, i128::from(at), None, text);
+    }
+    scene.service.world().habits.cap = Some(10);
+    scene.service.set_clock(FIRST + 2 * HOUR);
+    let killing = Killing::of(scene);
+    let at = |kind: &str| killing.requests.iter().position(|line| line.starts_with(kind)).map(|at| at + 1);
+    let (start, complete) = (at("Start").expect("an upload in parts"), at("Complete").unwrap());
+    assert!(killing.requests.iter().filter(|line| line.starts_with("Part")).count() >= 2);
+    let server = &killing.scene.server;
+    for (place, effect, left) in [
+        (start, Effect::Unanswered, 0),
+        (start, Effect::AppliedUnanswered, 1),
+        (start + 1, Effect::AppliedUnanswered, 1),
+        (complete, Effect::Unanswered, 1),
+        (complete, Effect::AppliedUnanswered, 0),
+    ] {
+        println!("killed at request {place}: {}", killing.requests[place - 1]);
+        server.restore(&killing.before);
+        assert!(killing.kill_at(place, &effect));
+        // A killed process cannot abort its upload; the bucket's rule for unfinished uploads does.
+        assert_eq!(server.open_uploads(), left);
+        killing.scene.sync().ended(0);
+        killing.scene.holds();
+        assert_eq!(server.open_uploads(), left, "the upload that went on left nothing");
+    }
+    // An upload that fails, in a process that lives, is aborted.
+    server.restore(&killing.before);
+    server.fail(Rule::new(Effect::Refused(403, None)).on(object_server::Kind::Part).from(2));
+    killing.scene.sync().ended(1);
+    assert_eq!(server.open_uploads(), 0);
+    server.heal();
+    killing.scene.sync().ended(0);
+    killing.scene.holds();
+}

@@ -1,0 +1,13 @@
+//! Archives in buckets: every verb, faults, kills and fleets.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../awkward/mod.rs"]
+mod awkward;
+#[path = "../bucket_scene/mod.rs"]
+mod bucket_scene;
+
+mod faults;
+mod fleets;
+mod kills;
+mod object_server;
+mod verbs;

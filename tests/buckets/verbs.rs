@@ -1,0 +1,215 @@
+//! An archive in a bucket, through the program: every verb, kills, answers that are lost, two writers, a copy to a disk and back.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::awkward;
+use crate::bucket_scene;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use awkward::chance::Chance;
+use awkward::{Action, DAY, HOUR, SINCE, busy};
+use bucket_scene::{FIRST, Scene};
+use object_server::{ACCESS_KEY, BUCKET, Effect, Rule, SECRET_KEY};
+use serde_json::Value;
+
+#[test]
+fn every_verb_takes_an_archive_in_a_bucket() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0).says(&[&format!("the archive is at {}", scene.location)]);
+    scene.holds();
+    scene.run(&["status"]).ended(0).says(&["team-one"]);
+    scene.run(&["report", "run", "R01", "--from", "2026-11-10", "--to", "2026-11-14"]).ended(0);
+    scene.run(&["files", "connections"]).ended(0).says(&[&format!("{}/tables/connections/", scene.location)]);
+    scene.run(&["connect"]).ended(0).says(&[&format!("{}/tables/connections/", scene.location)]);
+    scene.run(&["quarantine", "list"]).ended(0);
+    scene.run(&["anchor"]).ended(0).says(&["annals/"]);
+    scene.run(&["vacuum"]).ended(0).says(&["team-one"]);
+    scene.run(&["doctor"]).says(&["of 24 creates of one key at the same time one won"]);
+    scene.run(&["sql", "select count(*) from ledger"]).ended(0);
+    scene.run(&[&["plan"], &SINCE[..]].concat()).ended(0).says(&["team-one"]);
+    let pack = scene.program.home().join("pack.zip");
+    let pack = pack.to_str().unwrap();
+    scene.run(&["report", "pack", "--from", "2026-11-10", "--to", "2026-11-14", "-o", pack]).ended(0);
+    scene.run(&["review", "sign", "--pack", pack, "--reviewer", "R", "--outcome", "accepted"]).ended(0);
+    assert_eq!(scene.sql("select count(*)::int as n from reviews")[0]["n"], 1);
+    scene.run(&["quarantine", "retry"]).ended(0);
+    let cached = scene.run(&["cache", "status", "--format", "json"]).ended(0);
+    let cached: Value = serde_json::from_str(&cached.stdout).unwrap();
+    assert!(cached[0]["files"].as_u64() > Some(0) && cached[0]["bytes"].as_u64() > Some(1_000), "{cached}");
+    scene.run(&["cache", "clear"]).ended(0).says(&["are removed"]);
+    for text in [SECRET_KEY, ACCESS_KEY] {
+        assert!(!scene.program.printed().contains(text), "a credential is shown");
+    }
+}
+
+/// A question fetches the files that it can need, once.
+#[test]
+fn a_question_fetches_what_it_needs_once() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    let fetched = || {
+        let asked = scene.server.requests();
+        scene.server.forget_requests();
+        asked.iter().filter(|line| line.starts_with("Get ") && line.contains("/tables/")).cloned().collect::<Vec<_>>()
+    };
+    let _ = fetched();
+    let query = "select count(*)::int as n from activity";
+    let first = scene.sql(query);
+    let gets = fetched();
+    assert!(!gets.is_empty() && gets.iter().all(|line| line.contains("/activity/")), "{gets:?}");
+    assert_eq!(scene.sql(query), first);
+    assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
+    // A report for people also needs the names of the teams.
+    let report = ["report", "run", "R01", "--from", "2026-11-10", "--to", "2026-11-14", "--format", "table"];
+    scene.run(&report).ended(0);
+    assert!(!fetched().is_empty());
+    scene.run(&report).ended(0);
+    assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
+    scene.program.configure("[cache]\ndirectory = \"cache\"\nsize = \"1 MB\"\n");
+    assert_eq!(scene.sql(query), first);
+    // A file that was altered in the bucket does not come in.
+    scene.run(&["cache", "clear"]).ended(0);
+    let live = scene.run(&["files", "activity"]).ended(0);
+    let key = live.stdout.lines().next().and_then(|line| line.strip_prefix(&format!("s3://{BUCKET}/"))).unwrap();
+    let mut bytes = scene.server.object(key).unwrap().to_vec();
+    bytes[100] ^= 1;
+    scene.server.tamper(key, Some(bytes.into()));
+    let refused = scene.run(&["sql", query]).ended(1);
+    assert!(refused.stderr.contains("the ledger says"), "{refused:?}");
+    scene.run(&["verify"]).ended(1).says(&["FILE_HASH"]);
+}
+
+/// A bucket with versions remembers what was done to a ledger behind everybody's back.
+#[test]
+fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions() {
+    let scene = Scene::new();
+    scene.server.keep_versions();
+    scene.service.world().fill(DAY, 0..2);
+    scene.sync().ended(0);
+    scene.run(&["vacuum"]).ended(0);
+    scene.holds();
+    let line = scene.server.keys().into_iter().find(|key| key.contains("/line/")).unwrap();
+    let same = scene.server.object(&line).unwrap();
+    scene.server.tamper(&line, None);
+    scene.server.tamper(&line, Some(same));
+    scene.run(&["verify"]).ended(1).says(&["REWRITTEN", "line/000000000001.jsonl", "was deleted at"]);
+}
+
+/// Killed anywhere, and with answers that are lost after the write was done: nothing is lost, nothing doubled.
+#[test]
+fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
+    let scene = Scene::new();
+    let mut chance = Chance::of(41);
+    busy(&mut scene.service.world());
+    let mut clock = FIRST;
+    let mut killed = 0;
+    for round in 0..10 {
+        scene.server.heal();
+        match round % 3 {
+            0 => scene.server.fail(Rule::new(Effect::AnswerLost).on(object_server::Kind::Put).chance(20, round)),
+            1 => scene.server.fail(Rule::new(Effect::Refused(503, None)).chance(10, round)),
+            _ => {}
+        }
+        let running = scene.program.start_sync(&SINCE);
+        let run = running.kill_after(Duration::from_millis(50 + chance.below(900)));
+        killed += usize::from(run.code.is_none());
+        for n in 0..10 {
+            scene.service.world().connection(clock + n * 60, n);
+            scene.service.world().activity(clock + n * 60, n);
+        }
+        clock += HOUR;
+        scene.service.set_clock(clock);
+    }
+    assert!(killed >= 3, "only {killed} kills fell within a run");
+    scene.server.heal();
+    scene.sync().ended(0);
+    scene.holds();
+}
+
+/// S2: two programs write one team at the same time; a bucket has no lock to keep them apart.
+#[test]
+fn of_two_writers_at_once_each_line_is_one_writers() {
+    let scene = Scene::new();
+    busy(&mut scene.service.world());
+    scene.service.on_request(|_, _, _| Action::Slow(Duration::from_millis(5)));
+    for _ in 0..3 {
+        let all: Vec<_> = (0..3).map(|_| scene.program.start_sync(&SINCE)).collect();
+        let codes: Vec<Option<i32>> = all.into_iter().map(|running| running.wait().code).collect();
+        assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
+    }
+    scene.service.calm();
+    scene.sync().ended(0);
+    scene.holds();
+}
+
+fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = awkward::program::files_below(root).into_iter();
+    let named = files.map(|path| (path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), path));
+    let kept = named
+        .filter(|(name, _)| ["archive.json", "ledger/", "salts/", "tables/"].iter().any(|of| name.starts_with(of)));
+    kept.map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
+    let scene = Scene::new();
+    busy(&mut scene.service.world());
+    let local = scene.program.archive();
+    let local = local.to_str().unwrap();
+    let sync_local = || scene.program.sync(&[&SINCE[..], &["--archive", local]].concat()).ended(0);
+    sync_local();
+    // Cut off in the middle, and gone on with.
+    let arguments = ["copy", local, &scene.location];
+    let running = scene.program.start(&arguments);
+    running.kill_after(Duration::from_millis(150));
+    scene.program.run(&arguments).ended(0).says(&["SELF-CONSISTENT"]);
+    let again = scene.program.run(&arguments).ended(0);
+    assert!(again.stderr.contains("0 files of 0 bytes and 0 ledger lines are copied"), "{again:?}");
+    let back = scene.program.home().join("back");
+    scene.program.run(&["copy", &scene.location, back.to_str().unwrap()]).ended(0).says(&["SELF-CONSISTENT"]);
+    let (here, there) = (contents(&scene.program.archive()), contents(&back));
+    let live: Vec<&String> = there.keys().collect();
+    assert!(live.len() > 5, "{live:?}");
+    for (name, bytes) in &there {
+        assert!(here.get(name) == Some(bytes), "{name} is another file");
+    }
+    let left_out: Vec<&String> = here.keys().filter(|name| !there.contains_key(*name)).collect();
+    assert!(
+        left_out.iter().all(|name| name.starts_with("tables/")),
+        "only what no ledger names any more: {left_out:?}"
+    );
+    // The copy is the archive now, and goes on.
+    scene.service.world().connection(FIRST + 60, 1);
+    scene.service.set_clock(FIRST + HOUR);
+    scene.sync().ended(0);
+    scene.holds();
+    scene.program.run(&["copy", local, &format!("s3://{BUCKET}/another")]).ended(0);
+    // Another history is refused.
+    sync_local();
+    scene.program.run(&arguments).ended(1).says(&["is no beginning of the one to be copied"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_bucket_is_said_in_a_line() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..1);
+    let said = |location: &str, code: i32, words: &[&str]| {
+        let run = scene.program.run(&["status", "--archive", location]).ended(code);
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        assert!(lines.len() == 1 && words.iter().all(|word| lines[0].contains(word)), "{location}: {run:?}");
+    };
+    said(&format!("s3://{BUCKET}/nothing"), 2, &["no archive is here"]);
+    said("s3://another-bucket/x", 1, &["another-bucket"]);
+    said("s3:/bucket/x", 2, &["looks like an address"]);
+    said("ftp://bucket/x", 2, &["ftp://"]);
+    said("s3://key:secret@bucket/x", 2, &["credentials"]);
+    // A bucket that lets two writers win is refused before anything is written.
+    scene.server.fail(Rule::new(Effect::ConditionIgnored).on(object_server::Kind::Put));
+    let run = scene.sync().ended(1);
+    assert!(run.stderr.contains("where one may"), "{run:?}");
+    assert_eq!(scene.server.keys(), Vec::<String>::new());
+}

@@ -1,0 +1,14 @@
+//! The command line: help, doctor, the SQL shell, and the scripts beside the program.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod asking;
+mod command_line;
+mod connect_python;
+mod doctor;
+mod sql_limits;
+mod sql_script;
+mod sql_shell;
+mod supply_chain;

@@ -1,0 +1,191 @@
+//! What a look at an archive costs, counted, and how long its pages get: bounded, however old the archive is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use annals::archive::{
+    Archive, Cache, Draft, Fault, FaultyStore, Finding, FindingKind, MemoryStore, WindowRecord, WindowState,
+};
+use annals::clock::Clock;
+use annals::model::{Instant, Location, Range, Stream, TeamId};
+use annals::pipeline::Live;
+use annals::report::{Limits, Place};
+use annals::web::{Asking, EngineLimits};
+use futures::future::BoxFuture;
+
+use super::world::Lonely;
+use crate::program::wait_for;
+use crate::reporting::{self, DAY, HOUR};
+
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+/// A place where no engine ever reads a file.
+fn nowhere(archive: &Archive) -> Place {
+    Place::new(archive.clone(), Location::Local("/nowhere".into()), Cache::new("/nowhere", 1)).unwrap()
+}
+
+/// Stands still until it is set.
+#[derive(Default)]
+struct Still(AtomicU64);
+
+impl Still {
+    fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Still {
+    fn now(&self) -> Instant {
+        reporting::at(NOW).plus(self.monotonic())
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn random(&self) -> u64 {
+        7
+    }
+}
+
+fn window(day: u32) -> WindowRecord {
+    let start = reporting::at("2019-11-20").plus(DAY * day);
+    WindowRecord {
+        stream: Stream::Connections,
+        range: Range { start, end: start.plus(DAY) },
+        state: WindowState::Sealed,
+        reads: 2,
+        requests: 4,
+        events: 0,
+        late: 0,
+        settled_at: Some(start.plus(DAY + HOUR)),
+        confirmed_at: None,
+        rescans: 3,
+        confirmed: Vec::new(),
+        unstable: Vec::new(),
+        walk: None,
+    }
+}
+
+fn gap(day: u32) -> Finding {
+    let start = reporting::at("2019-11-20").plus(DAY * day);
+    Finding {
+        stream: Some(Stream::Connections),
+        kind: FindingKind::Gap,
+        subject: format!("computer-{day}"),
+        from: Some(start),
+        to: Some(start.plus(HOUR)),
+        reason: "computer removed".into(),
+        count: 0,
+        found_at: start.plus(HOUR),
+    }
+}
+
+/// Each day's commits stand in a ledger file of their own.
+fn commit(archive: &Archive, day: u32, draft: Draft) {
+    let now = reporting::at("2019-11-21").plus(DAY * day);
+    let _ = archive.writer(&TeamId::from("t")).unwrap().commit(draft, now).unwrap();
+}
+
+fn limits() -> EngineLimits {
+    EngineLimits { limits: Limits { memory_mib: 64, threads: 1 }, spill_parent: PathBuf::from("/nowhere") }
+}
+
+/// What the store was asked for at the first look, at a look within moments, at a later one, and at the first after a commit.
+fn counted(days: u32) -> [u64; 4] {
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
+    let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap();
+    let mut writer = archive.writer(&TeamId::from("t")).unwrap();
+    for day in 0..days {
+        let draft = Draft { windows: vec![window(day)], ..Draft::default() };
+        let _ = writer.commit(draft, reporting::at("2019-11-21").plus(DAY * day)).unwrap();
+    }
+    drop(writer);
+    let clock = Arc::new(Still::default());
+    let place = nowhere(&archive);
+    let asking = Asking::new(place, limits(), Arc::new(Live::default()), clock.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let look = |windows: u32| {
+        let before = store.verbs();
+        let teams = runtime.block_on(asking.teams()).unwrap();
+        let data = runtime.block_on(asking.look(teams)).unwrap();
+        assert_eq!(data.coverage.len(), windows as usize);
+        store.verbs() - before
+    };
+    let first = look(days);
+    let again = look(days);
+    clock.pass(3_600);
+    let later = look(days);
+    commit(&archive, days, Draft { windows: vec![window(days)], ..Draft::default() });
+    clock.pass(3_600);
+    [first, again, later, look(days + 1)]
+}
+
+#[test]
+fn a_look_is_kept_as_long_as_nothing_is_committed_however_old_the_archive() {
+    for days in [3, 500] {
+        let [first, again, later, after] = counted(days);
+        assert!(first <= u64::from(days) + 8, "each file of the ledger once: {first} for {days} days");
+        assert_eq!(again, 0, "what was just looked at is not looked at again");
+        assert_eq!(later, 1, "an hour later the list of the ledger's files says that nothing was committed");
+        assert!(after <= u64::from(days) + 8, "{after} for {days} days");
+    }
+}
+
+#[test]
+fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() {
+    for (shard, is_seen) in [("2/8", true), ("1/1", false)] {
+        let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
+        let clock = Arc::new(Still::default());
+        let place = nowhere(&archive);
+        let live = Live::default().of_shard(shard.parse().unwrap());
+        let asking = Asking::new(place, limits(), Arc::new(live), clock.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let teams = || runtime.block_on(asking.teams()).unwrap().len();
+        assert_eq!(teams(), 0);
+        commit(&archive, 1, Draft { windows: vec![window(1)], ..Draft::default() });
+        clock.pass(29);
+        assert_eq!(teams(), 0);
+        clock.pass(1);
+        assert_eq!(teams(), usize::from(is_seen), "{shard}: to an undivided fleet, teams come through its one daemon");
+    }
+}
+
+#[test]
+fn a_page_about_a_team_that_the_daemon_has_open_reads_no_ledger() {
+    let world = Lonely::new("");
+    wait_for("the first visit", || world.page("/").contains("Ledger line 1").then_some(()));
+    // What was looked at before is forgotten.
+    world.daemon.signal("HUP");
+    world.daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
+    let ledger = world.place.archive().join("ledger");
+    std::fs::rename(&ledger, world.place.path().join("aside")).unwrap();
+    assert!(world.page("/coverage?stream=connections").contains("1 day with a gap"));
+    std::fs::rename(world.place.path().join("aside"), &ledger).unwrap();
+    world.daemon.stop();
+}
+
+#[test]
+fn a_calendar_of_ten_years_with_thousands_of_gaps_is_a_page_of_bounded_length() {
+    let place = reporting::Place::empty();
+    let days = 2_557;
+    let draft = Draft {
+        windows: (0..days).map(window).collect(),
+        findings: (0..days).step_by(2).map(gap).chain((0..days).map(gap)).collect(),
+        ..Draft::default()
+    };
+    commit(&place.opened(), 2_557, draft);
+    let world = Lonely::over(place, "");
+    let page = world.page("/coverage?stream=connections");
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!(count("<section class=\"year\">"), 8, "a block a year");
+    assert!(count("<a ") < 2_557 + 300, "{}: a link a day with a gap, and so many gaps named", count("<a "));
+    assert!(page.contains("2019") && page.contains("2026") && page.len() < 2_000_000, "{}", page.len());
+    world.daemon.stop();
+}

@@ -1,0 +1,124 @@
+//! SQL of visitors that asks for too much: each query's process is bounded, and nothing else is harmed.
+
+use std::collections::BTreeSet;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::sql::{ENDLESS, begin, sql};
+use super::world::Lonely;
+use crate::program::{now, wait_for};
+
+/// Each asks for gigabytes: of one value, of values together, of what is sorted, of a page's cells.
+const LARGE: [&str; 5] = [
+    "SELECT repeat('x', 3000000000) AS x",
+    "SELECT length(repeat('x', 2000000000)) AS n FROM range(8)",
+    "SELECT len(list(repeat('x', 1000000) || i)) AS n FROM range(1000000) t(i)",
+    "SELECT length(string_agg(repeat('x', 1000000), '')) AS n FROM range(3000)",
+    "SELECT map_from_entries(list((i, repeat('y', 100000)))) AS m FROM range(100000) t(i)",
+];
+
+fn status_line(world: &Lonely, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", world.daemon.child.id())).unwrap();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// The processes that the daemon has started and not ended.
+fn children(world: &Lonely) -> BTreeSet<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", world.daemon.child.id())).unwrap();
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let texts: Vec<String> = tasks.filter_map(Result::ok).map(of).collect();
+    texts.iter().flat_map(|text| text.split_whitespace()).map(|id| id.parse().unwrap()).collect()
+}
+
+fn cmdline(process: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default()
+}
+
+/// A query that never ends, and its process. Asked again while the one before it is not let go yet.
+fn begin_endless(world: &Lonely) -> (TcpStream, u32) {
+    wait_for("a query at work", || {
+        let stream = begin(world, ENDLESS);
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let at_work = wait_for("its process, or a refusal", || match stream.peek(&mut [0]) {
+            Ok(_) => Some(None),
+            Err(_) => children(world).into_iter().find(|child| !cmdline(*child).is_empty()).map(Some),
+        });
+        at_work.map(|child| (stream, child))
+    })
+}
+
+/// On a machine that is busy with other things an answer may take longer than a query may, and the query before may not be
+/// let go yet: then it is asked again.
+fn still_answers(world: &Lonely) {
+    wait_for("an answer", || {
+        let answer = sql(world, "SELECT count(*) AS n FROM ledger");
+        let is_slow = answer.status == 429 || answer.status == 503 && answer.refusal() == "too_long";
+        assert!(is_slow || answer.status == 200, "{}", answer.body);
+        (answer.status == 200).then(|| assert_eq!(answer.json()["rows"][0]["n"], 1))
+    });
+}
+
+#[test]
+fn a_query_that_needs_too_much_memory_harms_nobody() {
+    let world = Lonely::new("sql = true\n[sql]\nmemory = \"128MiB\"\nthreads = 2\n");
+    still_answers(&world);
+    let before = status_line(&world, "VmHWM:");
+    for query in LARGE {
+        let answer = sql(&world, query);
+        assert_eq!((answer.status, answer.refusal().as_str()), (422, "too_large"), "{query}: {}", answer.body);
+        assert!(answer.body.contains("memory") && answer.body.contains("128 MiB"), "{query}: {}", answer.body);
+        let page = world.post("/sql", &[("query", query)]);
+        assert!(page.status == 422 && page.body.contains("more memory than it may use"), "{query}: {}", page.body);
+        still_answers(&world);
+    }
+    let grown = status_line(&world, "VmHWM:") - before;
+    assert!(grown < 64 << 10, "the daemon grew by {grown} KiB");
+    assert_eq!(world.get("/healthz").status, 200);
+    wait_for("the end of its processes", || children(&world).is_empty().then_some(()));
+    world.daemon.stop();
+}
+
+#[test]
+fn a_query_that_never_ends_is_ended_at_its_time() {
+    let world = Lonely::new("sql = true\nsql_time = \"2s\"\n");
+    let answer = sql(&world, ENDLESS);
+    assert_eq!((answer.status, answer.refusal().as_str()), (503, "too_long"), "{}", answer.body);
+    assert!(answer.body.contains("2 seconds"), "{}", answer.body);
+    still_answers(&world);
+    wait_for("the end of its processes", || children(&world).is_empty().then_some(()));
+    world.daemon.stop();
+}
+
+#[test]
+fn a_querys_process_has_no_environment_is_bounded_and_ends_with_whoever_asked() {
+    let world = Lonely::new("sql = true\n");
+    let (asker, child) = begin_endless(&world);
+    let of = |name: &str| std::fs::read_to_string(format!("/proc/{child}/{name}")).unwrap_or_default();
+    let limit = |name: &str| {
+        let limits = of("limits");
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        line.trim_start_matches(name).split_whitespace().next().map(str::to_owned)
+    };
+    wait_for("its bounds", || limit("Max address space").is_some_and(|limit| limit != "unlimited").then_some(()));
+    wait_for("its bounds", || (limit("Max core file size").as_deref() == Some("0")).then_some(()));
+    assert!(limit("Max cpu time").is_some_and(|seconds| seconds.parse::<u64>().is_ok()), "{}", of("limits"));
+    assert_eq!(of("environ"), "");
+    assert!(!cmdline(child).contains("SELECT"), "who lists the processes of this machine sees no query");
+    drop(asker);
+    wait_for("its end", || cmdline(child).is_empty().then_some(()));
+    // One that is killed is told of, and the next is answered.
+    let (stream, child) = begin_endless(&world);
+    assert!(std::process::Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap().success());
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut answer = [0; 200];
+    let length = stream.peek(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer[..length]).starts_with("HTTP/1.1 422"), "{answer:?}");
+    still_answers(&world);
+    // And none outlives the daemon.
+    let (_stream, child) = begin_endless(&world);
+    let killed = now();
+    world.daemon.signal("KILL");
+    wait_for("its end", || cmdline(child).is_empty().then_some(()));
+    assert!(now() - killed < Duration::from_secs(20), "it was ended, and did not come to its own end");
+}

@@ -1,0 +1,227 @@
+//! The pages as documents: what they say, and that strangers' text is text.
+
+use annals::sandbox::Fault;
+
+use super::world::{HOSTILE, Lonely, with_strangers};
+use crate::program::wait_for;
+use crate::reporting::Place;
+
+const OCTOBER: &str = "from=2026-10-01&to=2026-11-01";
+
+/// The targets of all links of a page that lead to pages.
+fn links(page: &str) -> Vec<String> {
+    let targets = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let own = targets.filter(|target| target.starts_with('/') && !target.starts_with("/assets/"));
+    own.map(|target| target.replace("&#38;", "&").replace("&amp;", "&").replace("&#39;", "'")).collect()
+}
+
+/// The page without its tags.
+fn words(page: &str) -> String {
+    page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect()
+}
+
+#[test]
+fn the_service_being_away_is_told_in_words() {
+    let world = Lonely::new("");
+    // Until the archive was looked at, nothing is said of what it holds.
+    let has_counted = |page: &str| page.contains("nothing is known to be lost");
+    wait_for("the words", || {
+        let page = world.page("/");
+        assert!(!has_counted(&page), "there is a gap: {page}");
+        page.contains("Annals goes on trying by itself").then_some(())
+    });
+    wait_for("the gap", || {
+        world
+            .page("/")
+            .contains("<dd class=\"value\">1</dd><dd class=\"detail\"><a href=\"/findings?kind=gap\">")
+            .then_some(())
+    });
+    let page = world.page("/");
+    assert!(page.contains("O&#39;Brien &#38; söhne"), "{page}");
+    assert!(page.contains("127.0.0.1:1") || page.contains("connect"), "the reason: {page}");
+    assert!(page.contains("kind=gap"), "the gap leads to its record: {page}");
+    world.daemon.stop();
+}
+
+#[test]
+fn an_empty_archive_says_so_on_every_page() {
+    let world = Lonely::over(Place::empty(), "sql = true\n");
+    for (path, words) in [
+        ("/", "The service does not answer"),
+        ("/coverage", "The archive is empty"),
+        ("/sessions", "The archive holds no sessions yet"),
+        ("/day", "No session was going on"),
+        ("/findings", "Nothing of this kind was found"),
+        ("/quarantine", "The quarantine is empty"),
+        ("/reports/r01", "No rows."),
+    ] {
+        wait_for(path, || world.page(path).contains(words).then_some(()));
+    }
+    world.daemon.stop();
+}
+
+#[test]
+fn a_calendar_names_its_days_and_leads_to_the_gap_s_record() {
+    let world = Lonely::new("");
+    let page = world.page("/coverage?stream=connections&until=2026");
+    assert!(page.contains("28 days complete, 1 day provisional, 1 day with a gap"), "{page}");
+    assert!(page.contains("Oct 2026: 28 days complete"), "{page}");
+    assert!(page.contains("aria-label=\"2026-10-14: a gap is recorded\""), "{page}");
+    assert!(words(&page).contains("2026-10-20 00:00 to 2026-10-21 00:00"), "the day that was never read: {page}");
+    let record = links(&page).into_iter().find(|link| link.contains("seq=1")).expect("a link to the record");
+    let record = world.page(&record);
+    assert!(
+        record.contains("computer removed") && words(&record).contains("2026-10-14 10:00 to 2026-10-14 12:30"),
+        "{record}"
+    );
+    assert!(world.page("/coverage?stream=activity").contains("None is recorded"));
+    world.daemon.stop();
+}
+
+#[test]
+fn every_link_of_every_page_leads_somewhere() {
+    let world = Lonely::new("sql = true\n");
+    let mut open = vec!["/".to_owned(), format!("/sessions?{OCTOBER}"), "/day?day=2026-10-15&by=user".to_owned()];
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(path) = open.pop() {
+        // The days before and after have no end, and one session is like another.
+        let is_far = path.starts_with("/day") && !path.contains("2026-10-15");
+        let is_one_more = path.contains("/session?") && !path.contains("2026-10-15T06");
+        if is_far || is_one_more || path.contains("/file?") || !seen.insert(path.clone()) {
+            continue;
+        }
+        assert!(seen.len() < 300, "the pages have no end: {seen:?}");
+        let answer = world.get(&path);
+        assert!(matches!(answer.status, 200 | 303), "{path}: {} {}", answer.status, answer.body);
+        if answer.header("content-type").starts_with("text/html") {
+            open.extend(links(&answer.body));
+        }
+    }
+    for needed in ["/coverage", "/reports/session-register", "/session?", "/api/", "/sql"] {
+        assert!(seen.iter().any(|path| path.starts_with(needed)), "{needed} was not reached: {seen:?}");
+    }
+    world.daemon.stop();
+}
+
+#[test]
+fn what_is_asked_wrongly_is_told_beside_the_form() {
+    let world = Lonely::new("");
+    for (path, named) in [
+        ("/sessions?from=2026-10-02&to=2026-10-01", "the period is empty"),
+        ("/sessions?outcome=good", "outcome"),
+        ("/sessions?from=1800-01-01", "lies outside the years 2000 to 2099"),
+        ("/sessions?usr=ada", "unknown parameter"),
+        ("/sessions?after=x", "begin without it"),
+        ("/findings?stream=x", "stream"),
+        ("/findings?seq=first", "seq: &#34;first&#34; is not a whole number"),
+        ("/quarantine?stream=x", "stream"),
+        ("/reports/r02?run=1&param.burst_count=many", "burst_count"),
+        ("/reports/r18?run=1&param.percentile=1.5", "outside its range: from 0 to 1"),
+        ("/reports/r21?run=1", "subject must be given"),
+        ("/day?day=tomorrow", "2026-11-20"),
+        ("/day?by=colour", "it may be computer, user"),
+        ("/day?usr=ada", "unknown parameter"),
+    ] {
+        let answer = world.get(path);
+        let page = &answer.body;
+        assert_eq!(answer.status, 400, "{path}: {page}");
+        assert!(page.contains("role=\"alert\"") && page.contains(named) && page.contains("<form"), "{path}: {page}");
+    }
+    for (path, named) in [
+        ("/?page=x", "page: &#34;x&#34; is not a whole number"),
+        ("/?pgae=1", "unknown parameter"),
+        ("/coverage?stream=x", "activity, connections or billing"),
+        ("/coverage?until=-5", "until: &#34;-5&#34; is not a whole number"),
+        ("/coverage?steram=x", "unknown parameter"),
+    ] {
+        let answer = world.get(path);
+        assert!(answer.status == 400 && answer.body.contains(named), "{path}: {}", answer.body);
+        assert!(answer.body.contains("aria-label=\"Places\""), "{path}: and the way on: {}", answer.body);
+    }
+    for path in ["/?page=99999999999999999999999", "/coverage?until=99999", "/findings?seq=99999999999999999999999"] {
+        world.page(path);
+    }
+    for path in ["/sessions?team=other", "/session?id=none", "/reports/none", "/nowhere"] {
+        let answer = world.get(path);
+        assert!(answer.status == 404 && answer.body.contains("<nav"), "{path}: {}", answer.body);
+    }
+    world.daemon.stop();
+}
+
+#[test]
+fn a_report_stands_on_its_page_with_its_chart_and_its_files() {
+    let world = Lonely::new("");
+    let page = world.page(&format!("/reports/r02?{OCTOBER}&run=1&param.burst_count=2"));
+    assert!(page.contains("A gap is recorded inside the period"), "{page}");
+    assert!(page.contains("<svg class=\"chart\"") && page.contains("name=\"param.burst_count\" value=\"2\""), "{page}");
+    let file = links(&page).into_iter().find(|link| link.contains("format=csv")).expect("a file");
+    assert!(file.contains("param.burst_count=2") && file.contains("from=2026-10-01"), "{file}");
+    assert_eq!(world.get(&file).status, 200);
+    let verify = world.page("/reports/r24");
+    assert!(verify.contains("This report is run when you ask for it") && !verify.contains("<svg class=\"chart\""));
+    assert!(world.page("/reports/r24?run=1").contains("As of ledger line 1"));
+    let dossier = world.page("/reports/r21");
+    assert!(dossier.contains("It needs to be told: subject.") && !dossier.contains("No rows"), "{dossier}");
+    assert!(world.page("/reports/r21?param.subject=d1").contains("As of ledger line 1"));
+    assert!(world.page("/reports/r18").contains("(from 0 to 1)"), "what a threshold takes is said");
+    world.daemon.stop();
+}
+
+#[test]
+fn times_are_shown_in_the_zone_that_was_chosen() {
+    let world = Lonely::new("");
+    let chosen = world.post("/zone", &[("tz", "Asia/Kathmandu"), ("back", "/sessions")]);
+    assert_eq!((chosen.status, chosen.header("location")), (303, "/sessions"));
+    let cookie = chosen.header("set-cookie").split(';').next().unwrap().to_owned();
+    let asked = |cookie: &str| {
+        let path = format!("/sessions?{OCTOBER}");
+        super::http::ask(&world.daemon.address, "GET", &path, &[("Cookie", cookie)], "").body
+    };
+    assert!(asked("a=b").contains("2026-10-31 05:00"));
+    let local = asked(&cookie);
+    assert!(local.contains("2026-10-31 10:45") && local.contains("Asia/Kathmandu"), "{local}");
+    assert_eq!(world.post("/zone", &[("tz", "Mars/Base")]).status, 400);
+    world.daemon.stop();
+}
+
+#[test]
+fn strangers_text_is_text_on_every_page() {
+    let (scene, daemon) = with_strangers();
+    let team = scene.team(0);
+    let day = scene.sandbox.handle.now().minus(std::time::Duration::from_secs(3_600)).day();
+    let get = |path: &str| super::http::get(&daemon.address, path);
+    for path in [
+        format!("/sessions?team={team}&user=onerror"),
+        format!("/session?team={team}&id=hostile-1"),
+        format!("/day?team={team}&day={day}"),
+        format!("/day?team={team}&day={day}&by=user"),
+        format!("/quarantine?team={team}"),
+        format!("/findings?team={team}"),
+        format!("/reports/r01?team={team}"),
+        format!("/reports/r15?team={team}"),
+        format!("/sessions?team={team}&user=%3Cscript%3E"),
+    ] {
+        let answer = get(&path);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(!answer.body.contains("<script>") && !answer.body.contains("<img"), "{path}: {}", answer.body);
+        assert!(!answer.body.contains(['\u{202e}', '\u{1b}']), "{path}");
+        assert!(!answer.body.contains(HOSTILE), "{path}");
+    }
+    let one = get(&format!("/session?team={team}&id=hostile-1")).body;
+    assert!(one.contains("&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;"), "it is shown: {one}");
+    assert!(one.contains("&#34;id&#34;: &#34;h1&#34;"), "with all its raw events: {one}");
+    assert!(get(&format!("/quarantine?team={team}")).body.contains("broken"));
+    daemon.stop();
+}
+
+#[test]
+fn an_overview_is_not_green_while_reading_fails() {
+    let (scene, daemon) = with_strangers();
+    let overview = || super::http::get(&daemon.address, "/").body;
+    wait_for("a green page", || overview().contains("Everything is up to date").then_some(()));
+    let refused = Fault::Status { status: 401, retry_after: None };
+    scene.sandbox.handle.set_faults(Some(std::sync::Arc::new(move |_| Some(refused.clone()))));
+    wait_for("a refused token on the page", || overview().contains("refused the token").then_some(()));
+    assert!(!overview().contains("Everything is up to date"), "{}", overview());
+    daemon.stop();
+}

@@ -1,0 +1,332 @@
+//! Rounds over a small team in virtual time: a gap where something was lost, none where nothing was.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{Finding, FindingKind};
+use annals::model::{Instant, RawEvent, ServedTime, Stream};
+use annals::pipeline::Settings;
+use common::team_world::{Ask, World, activity, at, connection, entry, unavailable};
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+/// Where events could still appear at noon.
+const LAG_BEFORE_NOON: &str = "2026-11-20T11:45:00Z";
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn settings() -> Settings {
+    Settings { since: Some(at("2026-11-18T00:00:00Z")), ..Settings::default() }
+}
+
+fn gaps(world: &World) -> Vec<Finding> {
+    world.state().gaps().cloned().collect()
+}
+
+async fn read_once() -> Arc<World> {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+    world.sync(&settings()).await;
+    assert!(gaps(&world).is_empty());
+    world
+}
+
+/// Removes d1 at 12:10, as activity tells.
+fn remove(world: &World, is_listed_again: bool) {
+    let mut team = world.team();
+    team.connections.clear();
+    team.activity.push(activity("teamDeviceRemovedEvent", "d1", "2026-11-20T12:10:00Z"));
+    if !is_listed_again {
+        team.devices.retain(|id| *id != "d1");
+    }
+}
+
+#[tokio::test]
+async fn a_removal_is_told_though_the_round_that_read_of_it_broke_off() {
+    for is_listed_again in [false, true] {
+        let world = read_once().await;
+        remove(&world, is_listed_again);
+        world.set_now("2026-11-20T12:30:00Z");
+        world.on_ask(|ask, _| matches!(ask, Ask::Devices).then(unavailable));
+        assert!(!world.round(&settings()).await.failures.is_empty());
+        world.calm();
+        world.set_now("2026-11-20T12:50:00Z");
+        world.sync(&settings()).await;
+        let gaps = gaps(&world);
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+        let interval = (gaps[0].subject.as_str(), gaps[0].from, gaps[0].to);
+        assert_eq!(interval, ("d1", Some(at(LAG_BEFORE_NOON)), Some(at("2026-11-20T12:10:00Z"))));
+        world.set_now("2026-11-20T12:51:00Z");
+        world.sync(&settings()).await;
+        assert_eq!(world.state().gaps().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn only_the_removal_of_a_computer_is_one() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T12:30:00Z");
+    for name in ["teamGroupDeviceRemovedEvent", "teamDeviceUserRemovedEvent"] {
+        world.team().activity.push(activity(name, "d1", "2026-11-20T12:10:00Z"));
+    }
+    world.sync(&settings()).await;
+    assert!(gaps(&world).is_empty());
+}
+
+#[tokio::test]
+async fn a_list_of_computers_that_is_empty_for_once_is_no_removal() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T12:30:00Z");
+    let mut number = 0;
+    world.on_ask(move |ask, team| {
+        if matches!(ask, Ask::Devices) {
+            number += 1;
+            team.devices = if number == 1 { Vec::new() } else { vec!["d1", "d2"] };
+        }
+        None
+    });
+    world.sync(&settings()).await;
+    assert!(gaps(&world).is_empty());
+    assert_eq!(world.state().devices.len(), 2);
+}
+
+#[tokio::test]
+async fn a_first_reading_that_breaks_off_has_not_fallen_behind() {
+    let world = World::new(NOON);
+    world.team().plan_span = Some(10 * DAY);
+    let since = Settings { since: Some(at("2026-08-01T00:00:00Z")), ..Settings::default() };
+    world.on_ask(|ask, _| matches!(ask, Ask::Page(query) if query.stream == Stream::Connections).then(unavailable));
+    assert!(!world.round(&since).await.failures.is_empty());
+    world.calm();
+    world.set_now("2026-11-20T12:20:00Z");
+    world.sync(&since).await;
+    assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
+}
+
+#[tokio::test]
+async fn a_team_that_is_quiet_for_longer_than_the_plans_span_has_not_fallen_behind() {
+    let world = World::new("2026-11-20T00:30:00Z");
+    world.team().plan_span = Some(Duration::from_secs(6 * 3600));
+    for minutes in (0..40 * 60).step_by(50) {
+        world.team().now = at("2026-11-20T00:30:00Z").plus(Duration::from_secs(minutes * 60));
+        world.sync(&Settings::default()).await;
+        assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
+    }
+}
+
+#[tokio::test]
+async fn falling_behind_is_said_once_and_by_who_reads_connections() {
+    let world = read_once().await;
+    world.team().plan_span = Some(2 * DAY);
+    world.set_now("2026-11-25T12:00:00Z");
+    let activity_alone = Settings { streams: vec![Stream::Activity], ..settings() };
+    world.sync(&activity_alone).await;
+    let until = Settings { until: Some(at("2026-11-20T00:00:00Z")), ..settings() };
+    world.sync(&until).await;
+    assert!(gaps(&world).is_empty());
+    for _ in 0..2 {
+        world.sync(&settings()).await;
+        let gaps = gaps(&world);
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+        assert_eq!((gaps[0].from, gaps[0].to), (Some(at(NOON)), Some(at("2026-11-23T12:00:00Z"))));
+    }
+}
+
+/// What such a round read came too late to have been read in time: the next one must not take it for read.
+#[tokio::test]
+async fn falling_behind_is_said_by_the_round_that_breaks_off_too() {
+    let world = read_once().await;
+    world.team().plan_span = Some(2 * DAY);
+    world.set_now("2026-11-25T12:00:00Z");
+    let unanswered = at("2026-11-21T23:00:00Z").seconds()..at("2026-11-24T22:00:00Z").seconds();
+    world.on_ask(move |ask, _| match ask {
+        Ask::Page(query) if query.stream == Stream::Connections && unanswered.contains(&query.start) => {
+            Some(unavailable())
+        }
+        _ => None,
+    });
+    assert!(!world.round(&settings()).await.failures.is_empty());
+    world.calm();
+    world.set_now("2026-11-25T12:10:00Z");
+    world.sync(&settings()).await;
+    world.sync(&settings()).await;
+    let told: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
+    let [whole, rest] = told[..] else { panic!("{told:?}") };
+    assert_eq!(whole, (at(NOON), at("2026-11-23T12:00:00Z")));
+    assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "what that round left came later still");
+}
+
+#[tokio::test]
+async fn billing_that_shows_less_for_once_loses_nothing() {
+    let world = World::new(NOON);
+    let ledger: Vec<_> = (10..26).rev().map(|n| entry(&format!("b{n}"), "2026-11-20T11:00:00Z")).collect();
+    world.team().billing = ledger[6..].to_vec();
+    world.sync(&settings()).await;
+    for shown in [&[][..], &ledger[6..], &ledger[4..7], &ledger[2..12]] {
+        world.team().billing = shown.to_vec();
+        world.sync(&settings()).await;
+        assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
+    }
+    assert_eq!(world.held(Stream::Billing).len(), 14);
+}
+
+#[tokio::test]
+async fn a_computer_that_vanishes_in_the_middle_of_the_first_reading_leaves_a_gap() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d1", "2026-11-19T10:00:00Z"));
+    let mut number = 0;
+    world.on_ask(move |ask, team| {
+        number += u32::from(matches!(ask, Ask::Page(query) if query.stream == Stream::Connections));
+        if number == 2 {
+            team.now = at("2026-11-20T12:00:02Z");
+            team.connections.clear();
+            team.devices.retain(|id| *id != "d1");
+        }
+        None
+    });
+    world.sync(&settings()).await;
+    let gaps = gaps(&world);
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert_eq!((gaps[0].subject.as_str(), gaps[0].from), ("d1", Some(at("2026-11-18T00:00:00Z"))));
+    assert_eq!(world.state().devices.len(), 1);
+}
+
+/// Activity says that a computer came or went, in whatever shape.
+fn told(event_type: &str, payload: &str, time: &str) -> RawEvent {
+    let text = format!(r#"{{"header":{{"at":"{time}"}},"{event_type}":{payload}}}"#);
+    RawEvent::new(text.into(), false, None, ServedTime::At(at(time)))
+}
+
+fn intervals(world: &World) -> Vec<(String, Instant, Instant)> {
+    gaps(world).into_iter().map(|gap| (gap.subject, gap.from.unwrap(), gap.to.unwrap())).collect()
+}
+
+/// It is added, used and removed between two rounds, each of which is a process of its own.
+#[tokio::test]
+async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
+    let added = r#"{"deviceID":"d9","name":"Render 9"}"#;
+    for (payload, is_added, subject) in [
+        (r#"{"deviceID":"d9"}"#, false, "d9"),
+        (r#"{"device":{"id":"d9"},"userID":"u1"}"#, false, "d9"),
+        (r#"{"what":{"subject":"d9"}}"#, true, "d9"),
+        (r#"{"name":"Render 9"}"#, true, "d9"),
+        (r#"{"name":"Render 9"}"#, false, "unknown_computer"),
+        ("{}", true, "unknown_computer"),
+    ] {
+        let world = read_once().await;
+        world.set_now("2026-11-20T12:30:00Z");
+        if is_added {
+            world.team().activity.push(told("teamDeviceAddedEvent", added, "2026-11-20T12:05:00Z"));
+        }
+        world.team().activity.push(told("teamDeviceRemovedEvent", payload, "2026-11-20T12:10:00Z"));
+        world.sync(&settings()).await;
+        // Of a computer that was added after the last reading nothing can appear from before it.
+        let from = if is_added && subject == "d9" { NOON } else { LAG_BEFORE_NOON };
+        let expected = [(subject.to_owned(), at(from), at("2026-11-20T12:10:00Z"))];
+        assert_eq!(intervals(&world), expected, "{payload}, added: {is_added}");
+        world.set_now("2026-11-20T12:40:00Z");
+        world.sync(&settings()).await;
+        assert_eq!(intervals(&world), expected, "said again: {payload}");
+    }
+}
+
+#[tokio::test]
+async fn a_computer_that_an_event_named_is_known() {
+    let world = read_once().await;
+    world.team().connections.push(connection("two", "d9", "2026-11-20T12:01:00Z"));
+    world.set_now("2026-11-20T12:05:00Z");
+    world.sync(&settings()).await;
+    world.set_now("2026-11-20T12:30:00Z");
+    world.team().connections.retain(|event| event.device != Some("d9".into()));
+    world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"gone":["d9"]}"#, "2026-11-20T12:10:00Z"));
+    world.sync(&settings()).await;
+    assert_eq!(intervals(&world), [("d9".to_owned(), at("2026-11-20T11:50:00Z"), at("2026-11-20T12:10:00Z"))]);
+}
+
+/// The part that was not read at all is told from the part in which events may have appeared late.
+#[tokio::test]
+async fn a_gap_says_which_part_is_certain_and_which_is_possible() {
+    let world = read_once().await;
+    remove(&world, false);
+    world.set_now("2026-11-20T12:30:00Z");
+    world.sync(&settings()).await;
+    let reason = &gaps(&world)[0].reason;
+    assert!(reason.contains(&format!("from {} on were not read", at(NOON))), "{reason}");
+    assert!(reason.contains("only if they appeared late"), "{reason}");
+}
+
+/// The first reading breaks off after a day, and the computer was removed by then, as activity tells in the next round.
+#[tokio::test]
+async fn what_the_first_reading_had_confirmed_before_a_removal_is_no_gap() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d1", "2026-11-18T10:00:00Z"));
+    let second_day = at("2026-11-18T23:00:00Z").seconds()..at("2026-11-20T00:00:02Z").seconds();
+    world.on_ask(move |ask, team| {
+        let Ask::Page(query) = ask else { return None };
+        if query.stream != Stream::Connections {
+            return None;
+        }
+        team.now = team.now.plus(Duration::from_secs(10));
+        (second_day.contains(&query.start) && second_day.contains(&query.stop)).then(unavailable)
+    });
+    assert!(!world.round(&settings()).await.failures.is_empty());
+    world.calm();
+    let confirmed = world.window(Stream::Connections, "2026-11-18T00:00:00Z").confirmed_at.unwrap();
+    let removed = confirmed.plus(Duration::from_secs(2));
+    for (device, seconds) in [("d8", 2), ("d9", 0)] {
+        let time = removed.minus(Duration::from_secs(seconds)).to_string();
+        world.team().activity.push(told("teamDeviceRemovedEvent", &format!(r#"{{"deviceID":"{device}"}}"#), &time));
+    }
+    world.set_now("2026-11-20T12:30:00Z");
+    world.sync(&settings()).await;
+    let begins = |device: &str| intervals(&world).into_iter().find(|(id, ..)| id == device).map(|(_, from, _)| from);
+    assert_eq!(begins("d9"), Some(at("2026-11-19T00:00:00Z")), "a day was confirmed by then");
+    assert_eq!(begins("d8"), Some(at("2026-11-18T00:00:00Z")), "within a second of a removal nothing is sure");
+}
+
+/// The first process reads, commits nothing of it and ends; the computer is removed while none runs.
+#[tokio::test]
+async fn a_first_reading_that_is_killed_leaves_the_gap_of_a_computer_removed_since() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d9", "2026-11-20T11:59:00Z"));
+    world.on_ask(|ask, _| matches!(ask, Ask::Page(query) if query.stream == Stream::Connections).then(unavailable));
+    assert!(!world.round(&settings()).await.failures.is_empty());
+    world.calm();
+    world.team().connections.clear();
+    world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d9"}"#, "2026-11-20T12:10:00Z"));
+    world.set_now("2026-11-20T12:30:00Z");
+    world.sync(&settings()).await;
+    let expected = ("d9".to_owned(), at("2026-11-18T00:00:00Z"), at("2026-11-20T12:10:00Z"));
+    assert_eq!(intervals(&world), [expected]);
+}
+
+#[tokio::test]
+async fn a_removal_before_the_first_reading_is_a_finding_and_no_gap() {
+    for is_activity_first in [false, true] {
+        let world = World::new(NOON);
+        world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d9"}"#, "2026-11-19T08:00:00Z"));
+        world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d8"}"#, "2026-11-17T08:00:00Z"));
+        if is_activity_first {
+            world.sync(&Settings { streams: vec![Stream::Activity], ..settings() }).await;
+            assert!(world.findings(FindingKind::RemovedBefore).is_empty(), "no connections were asked for");
+        }
+        world.sync(&settings()).await;
+        assert!(gaps(&world).is_empty());
+        let before = || -> Vec<_> {
+            let found = world.findings(FindingKind::RemovedBefore).into_iter();
+            found.map(|finding| (finding.subject, finding.from.unwrap(), finding.to.unwrap())).collect()
+        };
+        let of_d9 = ("d9".to_owned(), at("2026-11-18T00:00:00Z"), at("2026-11-19T08:00:00Z"));
+        assert_eq!(before(), std::slice::from_ref(&of_d9), "activity first: {is_activity_first}");
+        // The archive is extended: of what it gains, both are missing.
+        let since = Settings { since: Some(at("2026-11-16T00:00:00Z")), ..settings() };
+        world.set_now("2026-11-20T12:30:00Z");
+        world.sync(&since).await;
+        let (extended, start) = (before(), at("2026-11-16T00:00:00Z"));
+        assert_eq!(extended.len(), 3, "{extended:?}");
+        assert!(extended.contains(&of_d9) && gaps(&world).is_empty());
+        assert!(extended.contains(&("d9".to_owned(), start, at("2026-11-18T00:00:00Z"))));
+        assert!(extended.contains(&("d8".to_owned(), start, at("2026-11-17T08:00:00Z"))));
+    }
+}

@@ -1,0 +1,376 @@
+//! Looks at people and computers in virtual time: what is asked when, and what the archive says afterwards.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::common;
+
+use std::sync::{Arc, Mutex};
+
+use annals::api::ApiError;
+use annals::archive::{Archive, FindingKind, InventoryRead};
+use annals::inventory::Standing;
+use annals::model::{InventoryPart, InventoryValue, Stream, TeamId};
+use annals::pipeline::{InventorySettings, Looks, Settings};
+use common::team_world::{Ask, Roster, World, activity, at, connection, unavailable};
+
+const TEAM: &str =
+    r#"{"id":"t","name":"Team","users":{"u1":{}},"groups":{"g1":{"name":"Lab","users":["u1"],"devices":["d1"]}}}"#;
+
+fn user(id: &str, role: &str) -> String {
+    format!(r#"{{"id":"{id}","email":"{id}@example.com","role":"{role}"}}"#)
+}
+
+fn users(all: &[(&str, &str)]) -> String {
+    let all: Vec<String> = all.iter().map(|(id, role)| user(id, role)).collect();
+    format!(r#"{{"users":[{}]}}"#, all.join(","))
+}
+
+fn info(title: &str) -> String {
+    format!(
+        r#"{{"totp":{{"enabled":true}},"authProviders":[{{"provider":"saml"}}],"tokenLog":[{{"title":"{title}"}}]}}"#
+    )
+}
+
+fn roster() -> Roster {
+    Roster {
+        team: TEAM.to_owned(),
+        computers: r#"{"devices":[{"id":"d1","name":"one","users":["u1"]},{"id":"d2","groups":["g1"]}]}"#.to_owned(),
+        users: users(&[("u1", "admin"), ("u2", "user")]),
+        sso_users: "[]".to_owned(),
+        info: ["u1", "u2"].map(|id| (id.to_owned(), info("web"))).into(),
+    }
+}
+
+fn world() -> Arc<World> {
+    let world = World::new("2026-10-30T08:00:00Z");
+    world.team().roster = roster();
+    world.team().connections.push(connection("c1", "d1", "2026-10-30T07:00:00Z"));
+    world
+}
+
+fn settings() -> Settings {
+    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
+    Settings { inventory, ..Settings::default() }
+}
+
+/// What is asked for beside the streams, in order.
+fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = asked.clone();
+    world.on_ask(move |ask, _| {
+        let name = match ask {
+            Ask::Team => "team".to_owned(),
+            Ask::Devices => "computers".to_owned(),
+            Ask::Users => "users".to_owned(),
+            Ask::SsoUsers => "sso_users".to_owned(),
+            Ask::UserInfo(user) => format!("info {user}"),
+            Ask::Page(_) | Ask::Billing => return None,
+        };
+        seen.lock().unwrap().push(name);
+        None
+    });
+    asked
+}
+
+fn taken(asked: &Mutex<Vec<String>>) -> String {
+    std::mem::take(&mut *asked.lock().unwrap()).join(", ")
+}
+
+fn standing(world: &World, part: InventoryPart) -> Standing {
+    let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
+    Standing::of(archive.read(&TeamId::from("t")).unwrap().inventory(part).unwrap())
+}
+
+/// The keys in force, joined.
+fn keys(world: &World, part: InventoryPart) -> Vec<String> {
+    standing(world, part).keys().map(|key| key.join(" ")).collect()
+}
+
+fn look(world: &World, part: InventoryPart) -> InventoryRead {
+    *world.state().last_look(part).unwrap()
+}
+
+#[tokio::test]
+async fn the_first_round_sees_everything_and_a_quiet_one_asks_for_nothing_more() {
+    let world = world();
+    let asked = asked(&world);
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked), "team, computers, computers, team, users, sso_users, info u1, info u2");
+    for (part, expected) in [
+        (InventoryPart::Team, vec![""]),
+        (InventoryPart::Users, vec!["u1", "u2"]),
+        (InventoryPart::SsoUsers, vec![]),
+        (InventoryPart::Computers, vec!["d1", "d2"]),
+        (InventoryPart::Groups, vec!["g1"]),
+        (InventoryPart::Memberships, vec!["g1 computer d1", "g1 user u1"]),
+        (InventoryPart::Grants, vec!["d1 user u1", "d2 group g1"]),
+        (InventoryPart::SignIn, vec!["u1", "u2"]),
+        (InventoryPart::Tokens, vec!["u1 web #1", "u2 web #1"]),
+    ] {
+        assert_eq!(keys(&world, part), expected, "{part}");
+        assert_eq!((look(&world, part).visible, look(&world, part).entities), (true, expected.len() as u64), "{part}");
+    }
+    let before = world.state();
+    for now in ["2026-10-30T08:05:00Z", "2026-10-30T20:00:00Z", "2026-10-31T06:59:00Z"] {
+        world.set_now(now);
+        world.sync(&settings()).await;
+        assert_eq!(taken(&asked), "team, computers", "{now}");
+    }
+    assert_eq!(world.state().inventory, before.inventory);
+}
+
+#[tokio::test]
+async fn days_become_versions_and_months_one_file_each() {
+    let world = world();
+    world.sync(&settings()).await;
+    let days = [
+        ("2026-10-31T08:00:00Z", users(&[("u1", "admin"), ("u2", "admin")]), vec!["u1", "u2"]),
+        ("2026-11-01T08:00:00Z", users(&[("u1", "admin")]), vec!["u1"]),
+        ("2026-11-02T08:00:00Z", users(&[("u1", "admin"), ("u3", "user")]), vec!["u1", "u3"]),
+        ("2027-01-02T08:00:00Z", users(&[("u3", "user")]), vec!["u3"]),
+    ];
+    for (now, listed, expected) in days {
+        world.set_now(now);
+        world.team().roster.users = listed;
+        world.sync(&settings()).await;
+        assert_eq!(keys(&world, InventoryPart::Users), expected, "{now}");
+        assert_eq!(look(&world, InventoryPart::Users).read_at, at(now));
+    }
+    let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
+    let rows = archive.read(&TeamId::from("t")).unwrap().inventory(InventoryPart::Users).unwrap();
+    let told = |row: &annals::model::InventoryRow| {
+        let sign = if row.repeats {
+            '='
+        } else if row.present {
+            '+'
+        } else {
+            '-'
+        };
+        let role = match &row.values[3] {
+            InventoryValue::Text(role) => role.clone(),
+            other => panic!("{other:?}"),
+        };
+        format!("{}{sign}{role}", row.key[0])
+    };
+    // The newest two months: November begins with all that was there, and so does January.
+    let told: Vec<String> = rows.iter().map(told).collect();
+    assert_eq!(told, ["u1=admin", "u2-admin", "u3+user", "u1-admin", "u3=user"]);
+    let places: Vec<String> = world
+        .state()
+        .files
+        .keys()
+        .filter_map(|path| {
+            let name = path.split("inventory_users/team=t/").nth(1)?.split_once('/')?.1;
+            Some(name.rsplit_once('-')?.0.to_owned())
+        })
+        .collect();
+    assert_eq!(places, ["20261001t000000z-month", "20261101t000000z-month", "20270102t000000z-part"]);
+    // A user who left keeps what was last known of tokens: the service does not tell any more.
+    assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1", "u2 web #1"]);
+}
+
+#[tokio::test]
+async fn activity_that_tells_of_a_change_brings_a_look_and_a_sign_in_does_not() {
+    let world = world();
+    world.sync(&settings()).await;
+    let asked = asked(&world);
+    for (now, event, time, expected) in [
+        ("2026-10-30T09:00:00Z", "teamUserLoggedInEvent", "2026-10-30T08:59:00Z", "team, computers"),
+        (
+            "2026-10-30T10:00:00Z",
+            "teamUserAddedEvent",
+            "2026-10-30T09:59:00Z",
+            "team, computers, team, users, sso_users, info u4",
+        ),
+        ("2026-10-30T11:00:00Z", "teamUserLoggedInEvent", "2026-10-30T10:59:00Z", "team, computers"),
+        ("2026-10-30T12:00:00Z", "teamPolicyEvent", "2026-10-30T13:30:00Z", "team, computers"),
+        ("2026-10-30T13:00:00Z", "teamUserLoggedInEvent", "2026-10-30T12:59:00Z", "team, computers"),
+        (
+            "2026-10-30T14:00:00Z",
+            "teamUserLoggedInEvent",
+            "2026-10-30T13:59:00Z",
+            "team, computers, team, users, sso_users",
+        ),
+        // Told late of what the last look has seen already.
+        ("2026-10-30T15:00:00Z", "teamUserAddedEvent", "2026-10-30T13:00:00Z", "team, computers"),
+    ] {
+        world.set_now(now);
+        world.team().activity.push(activity(event, "u4", time));
+        if now == "2026-10-30T10:00:00Z" {
+            world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u4", "user")]);
+            world.team().roster.info.insert("u4".to_owned(), info("web"));
+        }
+        world.sync(&settings()).await;
+        assert_eq!(taken(&asked), expected, "{now}");
+    }
+    assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1", "u2 web #1", "u4 web #1"]);
+}
+
+#[tokio::test]
+async fn what_the_token_may_not_see_is_recorded_and_removes_nothing() {
+    let world = world();
+    world.sync(&settings()).await;
+    let held = |part| keys(&world, part);
+    let before: Vec<_> = InventoryPart::ALL.map(held).into();
+    world.set_now("2026-10-31T08:00:00Z");
+    world.team().roster = Roster {
+        team: r#"{"id":"t","name":"Team"}"#.to_owned(),
+        computers: r#"{"devices":[{"id":"d1","name":"one"},{"id":"d2"}]}"#.to_owned(),
+        ..Roster::default()
+    };
+    let round = world.sync(&settings()).await;
+    assert!(round.is_done());
+    let after: Vec<_> = InventoryPart::ALL.map(held).into();
+    assert_eq!(after, before);
+    for part in InventoryPart::ALL {
+        let is_shown = matches!(part, InventoryPart::Team | InventoryPart::Computers);
+        assert_eq!(look(&world, part).visible, is_shown, "{part}");
+        assert_eq!(look(&world, part).read_at, at("2026-10-31T08:00:00Z"), "{part}");
+    }
+    // Asked again a day later, not at the next poll.
+    let asked = asked(&world);
+    world.set_now("2026-10-31T09:00:00Z");
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked), "team, computers");
+    world.set_now("2026-11-01T08:00:00Z");
+    world.team().roster = roster();
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked), "team, computers, team, users, sso_users, info u1, info u2");
+    assert!(InventoryPart::ALL.iter().all(|part| look(&world, *part).visible));
+}
+
+#[tokio::test]
+async fn a_failure_leaves_the_streams_alone_and_is_tried_again() {
+    let world = world();
+    world.on_ask(|ask, _| matches!(ask, Ask::Users).then(unavailable));
+    let round = world.round(&settings()).await;
+    assert!(round.failures.is_empty() && !round.is_done());
+    assert_eq!(world.held(Stream::Connections).len(), 1);
+    assert!(world.state().last_look(InventoryPart::Users).is_none());
+    assert_eq!(keys(&world, InventoryPart::Computers), ["d1", "d2"]);
+    world.set_now("2026-10-30T08:01:00Z");
+    let asked = asked(&world);
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked), "team, computers, team, users, info u1, info u2");
+    assert_eq!(keys(&world, InventoryPart::Users), ["u1", "u2"]);
+    // An answer of another shape is a failure too, and removes nobody.
+    world.calm();
+    for listed in [r#"{"users":{}}"#, r#"{"users":[{"id":"u1"},{"id":"u1"}]}"#, "<html>", r#"{"users":[{"id":""}]}"#] {
+        world.set_now("2026-10-31T08:00:00Z");
+        world.team().roster.users = listed.to_owned();
+        let round = world.round(&settings()).await;
+        assert!(!round.is_done() && round.failures.is_empty(), "{listed}");
+        assert_eq!(keys(&world, InventoryPart::Users), ["u1", "u2"], "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn asking_about_users_goes_on_where_it_was_cut() {
+    let world = world();
+    let ids: Vec<String> = (0..120).map(|n| format!("u{n:03}")).collect();
+    let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
+    world.team().roster.users = users(&listed);
+    world.team().roster.info = ids.iter().map(|id| (id.clone(), info("web"))).collect();
+    let cut = |ask: &Ask<'_>| matches!(ask, Ask::UserInfo(user) if *user >= "u070");
+    world.on_ask(move |ask, _| cut(ask).then(unavailable));
+    let round = world.round(&settings()).await;
+    assert_eq!(round.looks.failures.len(), 3, "after three failures the service is left alone");
+    assert_eq!(keys(&world, InventoryPart::SignIn).len(), 70);
+    assert!(world.state().last_look(InventoryPart::SignIn).is_none());
+    world.set_now("2026-10-30T08:01:00Z");
+    let asked = asked(&world);
+    world.sync(&settings()).await;
+    let asked = taken(&asked);
+    assert_eq!(asked.matches("info ").count(), 50, "{asked}");
+    assert!(asked.contains("info u070") && !asked.contains("info u069"), "{asked}");
+    assert_eq!(look(&world, InventoryPart::SignIn).entities, 120);
+    assert_eq!(keys(&world, InventoryPart::Tokens).len(), 120);
+}
+
+#[tokio::test]
+async fn users_who_cannot_be_asked_about_are_passed_over() {
+    let world = world();
+    world.team().roster.info.remove("u1");
+    world.sync(&settings()).await;
+    assert_eq!(keys(&world, InventoryPart::SignIn), ["u2"]);
+    assert!(look(&world, InventoryPart::SignIn).visible);
+    // Nor does a newcomer's refusal hide what is known of the others.
+    world.set_now("2026-10-30T09:00:00Z");
+    world.team().activity.push(activity("teamUserAddedEvent", "u3", "2026-10-30T08:30:00Z"));
+    world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u3", "user")]);
+    world.sync(&settings()).await;
+    assert!(look(&world, InventoryPart::SignIn).visible);
+    // Where nobody can be asked about, three refusals say so.
+    let world = self::world();
+    let ids: Vec<String> = (0..9).map(|n| format!("u{n}")).collect();
+    let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
+    world.team().roster.users = users(&listed);
+    world.team().roster.info.clear();
+    let asked = asked(&world);
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked).matches("info ").count(), 3);
+    assert!(!look(&world, InventoryPart::SignIn).visible && !look(&world, InventoryPart::Tokens).visible);
+    world.set_now("2026-10-30T09:00:00Z");
+    world.sync(&settings()).await;
+    assert_eq!(taken(&asked), "team, computers");
+}
+
+#[tokio::test]
+async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
+    let world = world();
+    let asked = asked(&world);
+    for (looks, user_info, expected) in [
+        (Looks::Never, true, "team, computers, computers"),
+        (Looks::WhenDue, false, "team, computers, team, users, sso_users"),
+        (Looks::WhenDue, false, "team, computers"),
+        (Looks::Now, false, "team, computers, team, users, sso_users"),
+        (Looks::Now, true, "team, computers, team, users, sso_users, info u1, info u2"),
+        (Looks::Now, true, "team, computers, team, users, sso_users"),
+    ] {
+        let inventory = InventorySettings { looks, user_info };
+        world.sync(&Settings { inventory, ..Settings::default() }).await;
+        assert_eq!(taken(&asked), expected, "{looks:?} {user_info}");
+    }
+    // Without the streams the computers are asked for by the look itself.
+    let inventory = InventorySettings { looks: Looks::Now, user_info: false };
+    world.sync(&Settings { inventory, streams: Vec::new(), ..Settings::default() }).await;
+    assert_eq!(taken(&asked), "team, team, computers, users, sso_users");
+}
+
+#[tokio::test]
+async fn a_clock_that_ran_ahead_neither_stops_the_looks_nor_turns_them_back() {
+    let world = world();
+    world.set_now("2030-01-01T00:00:00Z");
+    world.sync(&settings()).await;
+    world.set_now("2026-10-30T08:00:00Z");
+    world.team().roster.users = users(&[("u1", "user")]);
+    world.sync(&settings()).await;
+    assert_eq!(keys(&world, InventoryPart::Users), ["u1"]);
+    assert!(look(&world, InventoryPart::Users).read_at > at("2030-01-01T00:00:00Z"));
+}
+
+#[tokio::test]
+async fn undocumented_fields_are_announced_once_by_path_and_kind() {
+    let world = world();
+    world.team().roster.users =
+        r#"{"users":[{"id":"u1","mood":"planted"},{"id":"u2","mood":"planted","age":7}]}"#.to_owned();
+    for now in ["2026-10-30T08:00:00Z", "2026-10-31T08:00:00Z"] {
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    let told: Vec<String> =
+        world.findings(FindingKind::UnknownField).into_iter().map(|f| format!("{} {}", f.subject, f.count)).collect();
+    assert_eq!(told, ["users.age: number 1", "users.mood: string 2"]);
+}
+
+#[tokio::test]
+async fn a_refused_token_list_is_no_failure() {
+    let world = world();
+    world.on_ask(|ask, _| match ask {
+        Ask::Users | Ask::SsoUsers => Some(ApiError::Refused { what: "a request".into(), status: 403 }),
+        _ => None,
+    });
+    let round = world.sync(&settings()).await;
+    assert!(round.is_done());
+    assert!(!look(&world, InventoryPart::Users).visible);
+    assert!(world.state().last_look(InventoryPart::SignIn).is_none(), "nobody is known to ask about");
+}

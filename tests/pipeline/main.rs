@@ -1,0 +1,15 @@
+//! The pipeline through the library: windows, rounds, gaps, sessions and inventory.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod gaps;
+mod inventory_versions;
+mod looks;
+mod many_busy_teams;
+mod normalize;
+mod round_sessions;
+mod rounds;
+mod sessions;
+mod windows;

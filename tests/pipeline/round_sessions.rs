@@ -1,0 +1,325 @@
+//! Sessions as commits come: any history in any number of commits, archives from before there were sessions, and a rebuild
+//! that is interrupted.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::common;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::archive::{
+    Archive, Dataset, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
+};
+use annals::correlate::{connection_of, session_of};
+use annals::model::{
+    ConnectionDetail, ConnectionId, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime, SessionRow,
+    Stream, TeamId, WindowGrid,
+};
+use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, put_off};
+use bytes::Bytes;
+use common::team_world::{World, at};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const KINDS: [&str; 6] = [
+    "incomingConnectionRequest",
+    "incomingConnectionEvent",
+    "authSucceededEvent",
+    "authFailedEvent",
+    "connectionClosedEvent",
+    "somethingNewEvent",
+];
+const DAY: Duration = Duration::from_secs(86_400);
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
+    let detail = ConnectionDetail {
+        connection_id: (connection > 0).then(|| format!("c{connection}").as_str().into()),
+        computer_host_name: Some(format!("host-{}", connection % 7).into()),
+        peer_email: (kind != 2).then(|| format!("p{}@x", id.len() % 3).into()),
+        failure_reason: (kind == 3).then(|| format!("reason {}", id.len() % 2).into()),
+        ..ConnectionDetail::default()
+    };
+    EventRow {
+        team_id: "t".into(),
+        event_id: id.into(),
+        time,
+        event_type: KINDS[kind].into(),
+        revision: 1,
+        first_seen_at: at(NOW),
+        redacted: false,
+        raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
+        detail: Detail::Connections(detail.into()),
+    }
+}
+
+fn open(store: &Arc<dyn Store>) -> (Archive, TeamWriter) {
+    let archive = Archive::open_or_create(Arc::clone(store), || "test".into()).unwrap();
+    let writer = archive.writer(&TeamId::from("t")).unwrap();
+    (archive, writer)
+}
+
+/// By the windows that own them.
+fn draft(rows: &[EventRow], compact: bool) -> Draft {
+    let mut windows: BTreeMap<Range, Vec<EventRow>> = BTreeMap::new();
+    for row in rows {
+        windows.entry(WindowGrid::new(DAY).window_of(row.time)).or_default().push(row.clone());
+    }
+    let window = |(window, rows)| WindowRows::new(Stream::Connections, window, rows, compact);
+    Draft { rows: windows.into_iter().map(window).collect(), ..Draft::default() }
+}
+
+/// What is archived of sessions, by connection.
+fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
+    let ids: Vec<ConnectionId> = rows.iter().filter_map(connection_of).map(ConnectionId::from).collect();
+    let ids: Vec<&ConnectionId> = ids.iter().collect();
+    let found = [writer.sessions().open().unwrap(), writer.sessions().resting(&ids).unwrap()].concat();
+    let count = found.len();
+    let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
+    assert_eq!(found.len(), count, "a session stands twice");
+    found
+}
+
+fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
+    let mut events: HashMap<&str, Vec<&EventRow>> = HashMap::new();
+    for row in rows {
+        if let Some(id) = connection_of(row) {
+            events.entry(id).or_default().push(row);
+        }
+    }
+    events.into_iter().map(|(id, events)| (id.to_owned(), session_of(&events).unwrap())).collect()
+}
+
+/// Connection, kind, hours since September, whether it changes an earlier event, and in which commit it comes.
+type Told = (u64, usize, u64, bool, usize);
+
+/// Of a commit: whether another process makes it, whether its windows become one file each, whether it puts its sessions
+/// off, and how many events' sessions are made beside it, to go with the one after it, and made up for after it.
+type Ways = (bool, bool, bool, [Option<u64>; 2]);
+
+fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
+    let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
+    let made_up = || proptest::option::of(1..20u64);
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), [made_up(), made_up()]), 6))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say: at once, or,
+    /// where they were put off, when they have caught up.
+    #[test]
+    fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let start = at("2026-09-01T00:00:00Z");
+        let mut archived: Vec<EventRow> = Vec::new();
+        let (archive, mut writer) = open(&store);
+        let mut remembered = Remembered::default();
+        let mut made: Option<Made> = None;
+        let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
+        for (number, (forget, compact, is_put_off, [beside, after])) in commits.into_iter().enumerate() {
+            let mut rows = Vec::new();
+            for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
+                if *commit != number {
+                    continue;
+                }
+                let time = start.plus(Duration::from_secs(hours * 3_600 + place as u64));
+                let earlier = archived.iter().find(|row| *changes && row.time < time && row.revision == 1);
+                let known = earlier.map(|row| row.event_id.to_string());
+                let row = event(&known.clone().unwrap_or(format!("e{place}")), *connection, *kind, time);
+                rows.push(EventRow { revision: 1 + u32::from(known.is_some()), ..row });
+            }
+            if forget {
+                drop(writer);
+                writer = archive.writer(&TeamId::from("t")).unwrap();
+                remembered = Remembered::default();
+            }
+            let mut draft = draft(&rows, compact);
+            let begun = beside.filter(|_| !is_whole(&writer));
+            let making = begun.map(|events| Making::next(&mut writer, &mut remembered, events, at(NOW)));
+            let _ = match made.take() {
+                None => {
+                    match is_put_off {
+                        true => put_off(&mut draft, &writer),
+                        false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
+                    }
+                    writer.commit(draft, at(NOW)).unwrap()
+                }
+                Some(made) => made.commit_with(draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
+            };
+            made = making.map(Making::end);
+            archived.extend(rows);
+            if let Some(events) = after.filter(|_| !is_whole(&writer)) {
+                let _ = catch_up_by(&mut writer, &mut remembered, events, at(NOW), at(NOW)).unwrap();
+            }
+            if is_whole(&writer) {
+                prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
+            }
+        }
+        while !is_whole(&writer) {
+            let _ = catch_up_by(&mut writer, &mut remembered, 7, at(NOW), at(NOW)).unwrap();
+        }
+        prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
+        let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
+        prop_assert!(report.is_clean(), "{:?}", report.faults);
+    }
+}
+
+/// 120,000 events of forty days, archived by a program that made no sessions.
+fn old_archive(store: &Arc<dyn Store>) -> Vec<EventRow> {
+    let start = at("2026-10-01T00:00:00Z");
+    let one = |n: u64| {
+        // Some connections live for weeks, one event in a hundred belongs to none.
+        let connection = if n.is_multiple_of(100) {
+            0
+        } else if n % 50 == 1 {
+            1 + n % 97
+        } else {
+            1_000 + n / 4
+        };
+        event(
+            &format!("e{n}"),
+            connection,
+            usize::try_from(n % 5).unwrap(),
+            start.plus(Duration::from_millis(n * 28_800)),
+        )
+    };
+    let rows: Vec<EventRow> = (0..120_000).map(one).collect();
+    let (_, mut writer) = open(store);
+    let _ = writer.commit(draft(&rows, true), at(NOW)).unwrap();
+    assert_eq!(writer.state().sessions, None);
+    rows
+}
+
+#[tokio::test]
+async fn an_archive_from_before_there_were_sessions_gets_them_with_the_next_round() {
+    let world = World::new(NOW);
+    let rows = old_archive(&world.store);
+    let settings = settings_of();
+    world.sync(&settings).await;
+    let (_, mut writer) = open(&world.store);
+    let made = held(&mut writer, &rows);
+    assert_eq!(made.len(), expected(&rows).len());
+    assert!(made == expected(&rows), "sessions made at once differ from those made event by event");
+    let mark = writer.state().sessions.unwrap();
+    assert_eq!(mark.through, None);
+    let finding = |finding: &&annals::archive::Finding| finding.kind == annals::archive::FindingKind::NoConnectionId;
+    let counted: u64 = writer.state().findings.iter().map(|(_, f)| f).filter(finding).map(|f| f.count).sum();
+    assert_eq!(counted, 1_200);
+    drop(writer);
+    let seq = world.state().seq;
+    world.sync(&settings).await;
+    assert_eq!(world.state().seq, seq, "what is made is not made again");
+}
+
+#[tokio::test]
+async fn a_rebuild_that_is_interrupted_goes_on_where_it_stood() {
+    let disk = MemoryStore::new();
+    let rows = old_archive(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let settings = settings_of();
+    let mut stood = Vec::new();
+    for verb in (0..600).step_by(60) {
+        let mut world = World::new(NOW);
+        let faulty = FaultyStore::new(Arc::new(disk.clone()), verb, true, Fault::Failed);
+        Arc::get_mut(&mut world).unwrap().store = Arc::new(faulty);
+        let attempt = world.clone();
+        let _ = tokio::spawn(async move { attempt.round(&settings_of()).await }).await;
+        let archive = Archive::open(Arc::new(disk.snapshot())).unwrap();
+        stood.push(archive.read(&TeamId::from("t")).unwrap().state().sessions);
+    }
+    assert!(stood.iter().any(|mark| mark.is_some_and(|mark| mark.through.is_some())), "never in the middle: {stood:?}");
+    let mut world = World::new(NOW);
+    Arc::get_mut(&mut world).unwrap().store = Arc::new(disk.clone());
+    world.sync(&settings).await;
+    let (_, mut writer) = open(&world.store);
+    assert!(held(&mut writer, &rows) == expected(&rows));
+    assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// A team whose events of three months are read at once.
+fn backfilled() -> (Arc<World>, Settings) {
+    let world = World::new(NOW);
+    let start = at("2026-08-25T00:00:00Z");
+    let events = (0..150_000u64).map(|n| {
+        let (id, connection, kind) = (format!("e{n}"), n / 4, KINDS[usize::try_from(n % 5).unwrap()]);
+        let text = format!(r#"{{"id":"{id}","deviceID":"d1","{kind}":{{"connectionID":"c{connection}"}}}}"#);
+        let time = ServedTime::At(start.plus(Duration::from_millis(n * 48_000)));
+        RawEvent::new(text.into(), false, Some(EventId::from(id.as_str())), time)
+    });
+    world.team().connections.extend(events);
+    (world, Settings { since: Some(start), ..Settings::default() })
+}
+
+fn archived(store: &Arc<dyn Store>) -> Vec<EventRow> {
+    let (archive, writer) = open(store);
+    drop(writer);
+    let mut rows = Vec::new();
+    let mut take = |row: EventRow| {
+        rows.push(row);
+        Ok(())
+    };
+    let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+    archive.read(&TeamId::from("t")).unwrap().rows_in(Stream::Connections, all, &mut take).unwrap();
+    rows
+}
+
+/// What the ledger's lines say, in order.
+fn bodies(store: &dyn Store) -> Vec<serde_json::Value> {
+    let days = store.list("ledger/team=t").unwrap();
+    let texts = days.iter().filter(|day| day.path.ends_with(".jsonl")).map(|day| store.read(&day.path).unwrap());
+    let texts: Vec<_> = texts.map(|text| text.to_bytes().unwrap()).collect();
+    let lines = texts.iter().flat_map(|text| std::str::from_utf8(text).unwrap().lines());
+    lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["body"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_backfill_seals_months_while_it_goes_on_and_loses_no_session() {
+    let (world, settings) = backfilled();
+    world.sync(&settings).await;
+    let bodies = bodies(world.store.as_ref());
+    let first_sealed = bodies.iter().position(|body| body["sealed_months"].is_array()).unwrap();
+    let last_read = bodies.iter().rposition(|body| body["windows"].is_array()).unwrap();
+    assert!(first_sealed < last_read, "{first_sealed} {last_read}");
+    let sealed = world.state().sealed_months;
+    assert_eq!(sealed.iter().filter(|(stream, _)| *stream == Stream::Connections).count(), 3, "{sealed:?}");
+    let rows = archived(&world.store);
+    assert_eq!(rows.len(), 150_000);
+    let (_, mut writer) = open(&world.store);
+    assert!(held(&mut writer, &rows) == expected(&rows));
+    drop(writer);
+    assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
+    let (world, settings) = backfilled();
+    let store = world.store.clone();
+    let mut is_whole = true;
+    world.on_ask(move |_, _| {
+        let listed = store.list("tables/connections/team=t/month=2026-08").unwrap();
+        if let Some(file) = listed.first().filter(|_| is_whole) {
+            is_whole = false;
+            // In the middle of the file stands the events' text, which sessions are not made of.
+            let mut bytes = store.read(&file.path).unwrap().to_bytes().unwrap().to_vec();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            store.remove(&file.path).unwrap();
+            let mut damaged = store.create().unwrap();
+            damaged.write_all(&bytes).unwrap();
+            damaged.finish(&file.path).unwrap();
+        }
+        None
+    });
+    let failures = format!("{:?}", world.round(&settings).await.failures);
+    assert!(failures.contains("ReadBack"), "{failures}");
+    let state = world.state();
+    let rows: u64 = state.files_of(Dataset::Connections).map(|file| file.rows).sum();
+    assert_eq!(
+        (rows, state.sealed_months.contains(&(Stream::Connections, at("2026-08-01T00:00:00Z")))),
+        (150_000, false)
+    );
+}
+
+fn settings_of() -> Settings {
+    Settings { since: Some(at("2026-11-18T00:00:00Z")), ..Settings::default() }
+}

@@ -1,0 +1,15 @@
+//! Reports and evidence packs: formats, goldens, periods, wrong use.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../reporting/mod.rs"]
+mod reporting;
+
+mod formats;
+mod golden;
+mod goldens;
+mod pack;
+mod pack_browser;
+mod pack_review;
+mod pages;
+mod periods;
+mod wrong_use;

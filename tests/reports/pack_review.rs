@@ -1,0 +1,92 @@
+//! Reviews of evidence packs, from outside: recorded for good, and only of packs that are as they were written.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::reporting;
+
+use std::fs;
+
+use reporting::{Outcome, Place};
+
+fn pack(place: &Place, output: &str) -> Outcome {
+    place.run(&[
+        "report",
+        "pack",
+        "-o",
+        output,
+        "--from",
+        "2026-10-01",
+        "--to",
+        "2026-11-01",
+        "--made-at",
+        "2026-11-20T12:00:00Z",
+    ])
+}
+
+#[test]
+fn a_review_is_recorded_for_good_and_the_archive_still_checks() {
+    let place = Place::month_with_a_gap();
+    assert_eq!(pack(&place, "out").code, 3);
+    assert_eq!(pack(&place, "out.zip").code, 3);
+    let sign = |pack: &str, more: &[&str]| {
+        place.run(&[&["review", "sign", "--pack", pack, "--reviewer", "R. Viewer", "--outcome"], more].concat())
+    };
+    let first = sign("out", &["followed-up", "--ticket", "SEC-7"]);
+    assert_eq!(first.code, 0, "{first:?}");
+    let second = sign("out.zip", &["accepted"]);
+    assert_eq!(second.code, 0, "{second:?}");
+    let sums = annals::model::Digest::of(&fs::read(place.path().join("out/SHA256SUMS")).unwrap()).to_string();
+    assert!(first.text().contains(&sums) && second.text().contains(&sums), "{first:?} {second:?}");
+    let sql = "SELECT team_id, reviewer, pack_sha256, period_from, outcome, ticket, ledger_seq, findings > 0 AS found, \
+               json_array_length(reports) > 0 AS named FROM reviews ORDER BY ledger_seq";
+    let shown = place.run(&["sql", sql, "--format", "csv"]);
+    let row = |rest: &str| format!("O'Brien & söhne,R. Viewer,{sums},2026-10-01T00:00:00,{rest}");
+    let expected = [row("followed-up,SEC-7,2,"), row("accepted,,3,")];
+    for (line, expected) in shown.text().lines().skip(1).zip(expected) {
+        assert!(line.starts_with(&expected), "{line}");
+    }
+    assert_eq!(shown.text().lines().count(), 3, "{shown:?}");
+    assert_eq!(place.run(&["verify"]).code, 0);
+    let mut text = String::new();
+    for day in fs::read_dir(place.archive().join("ledger")).unwrap() {
+        for file in fs::read_dir(day.unwrap().path()).unwrap() {
+            text.push_str(&fs::read_to_string(file.unwrap().path()).unwrap());
+        }
+    }
+    assert!(text.contains("\"reviewer\":\"R. Viewer\"") && !text.contains("://"));
+}
+
+#[test]
+fn a_pack_that_is_not_as_it_was_written_is_not_signed() {
+    let place = Place::one_event();
+    assert_eq!(pack(&place, "out").code, 0);
+    let sign = |pack: &str, more: &[&str]| {
+        place.run(&[&["review", "sign", "--pack", pack, "--outcome", "accepted", "--reviewer"], more].concat())
+    };
+    sign("nowhere", &["R"]).is_wrong_use("nowhere");
+    sign("it's [an] archive", &["R"]).is_wrong_use("no pack is here");
+    sign("out", &["https://me.example"]).is_wrong_use("URL");
+    sign("out", &["R", "--ticket", "a\u{7}b"]).is_wrong_use("control characters");
+    let stray = place.path().join("out/reports/more.csv");
+    fs::File::create(&stray).unwrap();
+    let outcome = sign("out", &["R"]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("more.csv: not named"), "{outcome:?}");
+    fs::remove_file(stray).unwrap();
+    fs::OpenOptions::new().write(true).open(place.path().join("out/verify.json")).unwrap().set_len(3).unwrap();
+    let outcome = sign("out", &["R"]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("verify.json: its SHA-256 is"), "{outcome:?}");
+    fs::remove_file(place.path().join("out/verify.json")).unwrap();
+    let outcome = sign("out", &["R"]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("not there"), "{outcome:?}");
+    let rows = place.run(&["sql", "SELECT count(*) AS n FROM reviews", "--format", "csv"]);
+    assert_eq!(rows.text(), "n\n0\n");
+}
+
+#[test]
+fn a_pack_of_another_archive_is_not_signed_here() {
+    let (place, other) = (Place::one_event(), Place::month_with_a_gap());
+    assert_eq!(pack(&other, "out").code, 3);
+    let pack = other.path().join("out");
+    let outcome =
+        place.run(&["review", "sign", "--pack", pack.to_str().unwrap(), "--reviewer", "R", "--outcome", "accepted"]);
+    outcome.is_wrong_use("is not in this archive");
+}

@@ -1,0 +1,110 @@
+//! The interface's document, table by table, against the running sandbox: each case is named after its row or rule. The
+//! rules have more cases where they are kept, without a server.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the row at hand is shown when its test fails")]
+
+use crate::common;
+
+mod endpoints;
+mod fields;
+mod limits;
+mod people;
+mod records;
+mod resources;
+mod rights;
+mod rules;
+mod states;
+
+use annals::sandbox::SandboxConfig;
+use common::sandbox_client::{Reply, Visitor, small};
+use serde_json::{Value, json};
+
+/// Nothing is sent, or nothing is shown.
+const NONE: Value = Value::Null;
+
+fn row(name: &str) {
+    println!("row: {name}");
+}
+
+fn id_of(value: &Value) -> String {
+    value["id"].as_str().unwrap().to_owned()
+}
+
+/// The fields of an answer.
+fn names(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+struct Scene {
+    visitor: Visitor,
+    /// A group that no identity provider manages, one that it does, two computers, and the first two plain users.
+    group: String,
+    managed: String,
+    devices: Vec<String>,
+    users: Vec<String>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        // As the command serves it.
+        let visitor = Visitor::of(SandboxConfig { odd_events: false, ..small() }).await;
+        let team = visitor.get("").await.json();
+        let groups = team["groups"].as_object().unwrap();
+        let of = |scim: bool| groups.iter().find(|(_, held)| held["scimManaged"] == scim).unwrap().0.clone();
+        let (group, managed) = (of(false), of(true));
+        let listed = visitor.get("/devices").await.json();
+        let devices = listed["devices"].as_array().unwrap()[2..4].iter().map(id_of).collect();
+        let listed = visitor.get("/users").await.json();
+        let plain = listed["users"].as_array().unwrap().iter().filter(|user| user["role"] == "user");
+        let users = plain.take(2).map(id_of).collect();
+        Self { visitor, group, managed, devices, users }
+    }
+
+    async fn send(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.visitor.send(method, path, &body).await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.send("GET", path, NONE).await.with(200)
+    }
+
+    /// One of the sandbox's own requests about the team.
+    async fn own(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.visitor.own(method, &format!("/team/{}{path}", self.visitor.team()), &body).await
+    }
+
+    async fn refused(&self, method: &str, path: &str, body: Value) -> (u16, String) {
+        self.send(method, path, body).await.refusal()
+    }
+
+    /// The newest activity events' types, newest first.
+    async fn told(&self, limit: usize) -> Vec<String> {
+        let page = self.get(&format!("/history?desc=true&limit={limit}")).await;
+        let name = |event: &Value| names(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
+        page["events"].as_array().unwrap().iter().map(name).collect()
+    }
+}
+
+/// Every row of every table of the document, and every numbered rule, one a line, in its order.
+const DOCUMENT: &str = include_str!("document/rows.txt");
+
+#[test]
+fn every_row_of_the_document_has_a_case_named_after_it() {
+    let cases = [
+        include_str!("document/endpoints.rs"),
+        include_str!("document/limits.rs"),
+        include_str!("document/records.rs"),
+        include_str!("document/resources.rs"),
+        include_str!("document/rules.rs"),
+        include_str!("document/states.rs"),
+    ];
+    let has_case = |row: &str| cases.iter().any(|text| text.contains(&format!("\"{row}\"")));
+    let without: Vec<&str> = DOCUMENT.lines().filter(|row| !has_case(row)).collect();
+    assert_eq!(without, [""; 0]);
+    assert!(DOCUMENT.lines().count() > 180);
+}
+
+fn error(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}

@@ -1,0 +1,268 @@
+//! A sandbox saved and taken up again, its clock, and faults by rule.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::common;
+
+use std::io::BufRead as _;
+
+use annals::model::Stream;
+use annals::sandbox::{Sandbox, SandboxConfig, SandboxError, Saved, SavedError};
+use common::sandbox_client::{Visitor, small};
+use serde_json::{Value, json};
+
+/// All that is served of the first team, and the truth about it.
+async fn seen(visitor: &Visitor) -> Vec<Value> {
+    let mut all = Vec::new();
+    for path in [
+        "",
+        "/devices",
+        "/users",
+        "/saml/users",
+        "/billing/events",
+        "/history?limit=1001",
+        "/history/devices?limit=1001",
+    ] {
+        all.push(visitor.get(path).await.json());
+    }
+    let truth = |stream| visitor.sandbox.handle.truth(visitor.team(), stream).map(|event| format!("{event:?}"));
+    all.push(json!(Stream::ALL.map(|stream| truth(stream).collect::<Vec<_>>())));
+    all
+}
+
+/// Changes of every kind that a file must hold.
+async fn change(visitor: &Visitor) {
+    let devices = visitor.sandbox.handle.devices(visitor.team());
+    let users = visitor.get("/users").await.json()["users"].clone();
+    let user = users[0]["id"].as_str().unwrap();
+    visitor.send("DELETE", &format!("/device/{}", devices[0]), &Value::Null).await.with(200);
+    visitor.send("PUT", &format!("/device/{}/members", devices[1]), &json!({"users": [user]})).await.with(201);
+    visitor.send("POST", "/group", &json!({"name": "saved"})).await.with(201);
+    let team = visitor.team();
+    let path = format!("/team/{team}/device/{}/connect", devices[1]);
+    visitor.own("POST", &path, &json!({"userID": user, "open": true})).await.with(201);
+    visitor.own("PATCH", "/choices", &json!({"default_limit": 7, "error_shape": "nested"})).await.with(200);
+    let rules = json!({"rules": [
+        {"path": "/nothing", "fault": "reset"},
+        {"path": "/urls", "times": 1, "fault": {"status": {"status": 503}}},
+    ]});
+    visitor.own("PUT", "/faults", &rules).await.with(200);
+    assert_eq!(visitor.get(&format!("/device/{}/urls", devices[1])).await.status, 503);
+    visitor.own("PUT", &format!("/team/{team}/deletion"), &json!({"inSeconds": 60})).await.with(200);
+    let migration = format!("/team/{team}/user/{user}/migration");
+    visitor.own("PUT", &migration, &json!({"devices": ["old"]})).await.with(200);
+    let (from, end) =
+        (visitor.sandbox.handle.end().minus(std::time::Duration::from_secs(90_000)), visitor.sandbox.handle.end());
+    assert!(visitor.sandbox.handle.withdraw(team, Stream::Activity, from, end) > 0);
+}
+
+#[tokio::test]
+async fn a_saved_sandbox_goes_on_where_it_was() {
+    let visitor = Visitor::of(small()).await;
+    change(&visitor).await;
+    let text = visitor.get_as(&visitor.sandbox.admin_token, "/sandbox/state").await.body;
+    let before = seen(&visitor).await;
+    let saved = Saved::parse(&text).unwrap();
+    assert_eq!(serde_json::to_value(visitor.sandbox.handle.saved()).unwrap(), serde_json::to_value(&saved).unwrap());
+    let other = Visitor::of(saved.config()).await;
+    assert_eq!(seen(&other).await, before);
+    let choices = visitor.own("GET", "/choices", &Value::Null).await.json();
+    assert_eq!(other.own("GET", "/choices", &Value::Null).await.json(), choices);
+    assert_eq!(other.own("GET", "/faults", &Value::Null).await.json()["rules"].as_array().unwrap().len(), 2);
+    let device = other.sandbox.handle.devices(other.team())[0].clone();
+    assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a fault that came true once stays so");
+
+    // Back to it, over HTTP, after more has happened.
+    visitor.send("POST", "/group", &json!({"name": "after"})).await.with(201);
+    visitor.sandbox.handle.advance(std::time::Duration::from_secs(3_600));
+    assert_ne!(seen(&visitor).await, before);
+    let state: Value = serde_json::from_slice(&text).unwrap();
+    visitor.own("PUT", "/state", &state).await.with(200);
+    assert_eq!(seen(&visitor).await, before);
+}
+
+/// A file of a format, with what the build that saved it had.
+const FIRST_BUILDS: &str = include_str!("saved/format-1-first-builds.json");
+
+#[tokio::test]
+async fn files_of_earlier_builds_are_taken_up() {
+    let first: Value = serde_json::from_str(FIRST_BUILDS).unwrap();
+    let mut counted = first.clone();
+    // As later builds of the format kept fault rules.
+    let rules = first["faults"].as_array().unwrap().iter().map(|rule| {
+        let mut rule = rule.clone();
+        rule["every"] = json!(2);
+        rule["fault"] = json!("reset");
+        json!({"rule": rule, "fitting": 3, "befallen": 1})
+    });
+    counted["faults"] = rules.collect();
+    for (file, first_answer, second_answer) in [(&first, Some(200), Some(503)), (&counted, None, Some(200))] {
+        let saved = Saved::parse(file.to_string().as_bytes()).unwrap();
+        let visitor = Visitor::of(saved.config()).await;
+        assert_eq!(visitor.team().as_str(), file["teams"][0]["state"]["id"]);
+        let served = visitor.get("").await.json();
+        let names = |map: &str| -> Vec<Value> {
+            served[map].as_object().unwrap().values().map(|held| held["name"].clone()).collect()
+        };
+        assert!(names("groups").contains(&json!("saved")) && names("devices").contains(&json!("kept-1")));
+        assert_eq!(names("devices").len(), 40, "one removed, one added");
+        let choices = visitor.own("GET", "/choices", &Value::Null).await.with(200);
+        assert_eq!((&choices["default_limit"], &choices["admin_needs_access"]), (&json!(9), &json!("never")));
+        assert_eq!(
+            visitor.get("/history?limit=1").await.json()["events"][0]["header"]["tokenInfo"]["title"],
+            "sandbox token"
+        );
+        let device = visitor.sandbox.handle.devices(visitor.team())[0].clone();
+        let path = format!("/v1/team/{}/device/{device}/urls", visitor.team());
+        for expected in [first_answer, second_answer] {
+            let answer = visitor.try_send("GET", &visitor.sandbox.admin_token, &path).await;
+            assert_eq!(answer.ok().map(|answer| answer.status), expected);
+        }
+        let faults = visitor.own("GET", "/faults", &Value::Null).await.with(200);
+        let rule = &faults["rules"][1];
+        assert!(
+            rule["every"].as_u64() > Some(0) && rule["fault"]["latency_ms"].as_u64().is_none_or(|ms| ms <= 3_600_000)
+        );
+        let again = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
+        assert_eq!(
+            (&again["format"], &again["made_of"]["odd_events"]),
+            (&json!(2), &json!(true)),
+            "saved as this format"
+        );
+        visitor.own("PUT", "/state", file).await.with(200);
+    }
+    let mut refused = first;
+    refused["faults"][0]["fault"]["status"]["status"] = json!(200);
+    let said = Saved::parse(refused.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(said.contains("fault rule 1 asks for status 200") && said.contains("take it out of \"faults\""), "{said}");
+}
+
+#[tokio::test]
+async fn a_saved_sandbox_goes_on_in_the_minute_that_its_rate_limit_was_in() {
+    let visitor = Visitor::of(small()).await;
+    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": 3})).await.with(200);
+    let ask = async |visitor: &Visitor| visitor.get("/devices?name=x").await;
+    assert_eq!((ask(&visitor).await.status, ask(&visitor).await.status), (200, 200));
+    let state = visitor.own("GET", "/state", &Value::Null).await.with(200);
+    let saved = Saved::parse(state.to_string().as_bytes()).unwrap();
+    let other = Visitor::of(saved.config()).await;
+    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await.with(200);
+    ask(&visitor).await.with(200);
+    visitor.own("PUT", "/state", &state).await.with(200);
+    for visitor in [&visitor, &other] {
+        assert_eq!(ask(visitor).await.status, 200, "the third of the minute");
+        let refused = ask(visitor).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")));
+        visitor.sandbox.handle.advance(std::time::Duration::from_secs(60));
+        assert_eq!(ask(visitor).await.status, 200, "another minute");
+    }
+}
+
+#[test]
+fn the_command_says_what_to_do_with_a_file_that_it_does_not_take_up() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("newer.json");
+    let write = |text: &str| std::io::Write::write_all(&mut std::fs::File::create(&file).unwrap(), text.as_bytes());
+    for (text, said) in [
+        (r#"{"format": 7, "saved_by": "4.0.0"}"#, "format 7, saved by annals 4.0.0"),
+        (r#"{"format": 2}"#, "cannot be read as a saved sandbox: missing field"),
+        ("[]", "cannot be read as a saved sandbox: it is no JSON object"),
+        ("no", "cannot be read as a saved sandbox"),
+    ] {
+        write(text).unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_annals"));
+        let outcome = command.args(["sandbox", "--load"]).arg(&file).output().unwrap();
+        let errors = String::from_utf8(outcome.stderr).unwrap();
+        assert!(!outcome.status.success() && errors.contains(said), "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_saved_sandbox_of_this_one_is_refused_and_changes_nothing() {
+    let visitor = Visitor::of(small()).await;
+    let state = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
+    let before = seen(&visitor).await;
+    for (place, value) in [
+        ("/format", json!(3)),
+        ("/format", json!(0)),
+        ("/format", Value::Null),
+        ("/minute/number", json!("now")),
+        ("/made_of/seed", json!(8)),
+        ("/teams", json!([])),
+        ("/teams/0/state/id", json!("other")),
+        ("/teams/0/state/users", Value::Null),
+        ("/teams/0/billing/0/raw", Value::Null),
+        ("/clock", json!("now")),
+    ] {
+        let mut wrong = state.clone();
+        *wrong.pointer_mut(place).unwrap() = value;
+        let refused = visitor.own("PUT", "/state", &wrong).await;
+        assert_eq!(refused.refusal(), (400, "invalid-request".to_owned()), "{place}");
+    }
+    assert_eq!(seen(&visitor).await, before);
+    assert!(matches!(Saved::parse(b"{}"), Err(SavedError::Unreadable(_))));
+    // A file of a later format has whatever fields; it says what to do all the same.
+    let newer = json!({"format": 3, "saved_by": "9.1.0", "all": "else"});
+    let refused = Saved::parse(newer.to_string().as_bytes()).unwrap_err();
+    assert_eq!(refused, SavedError::Format { format: 3, saved_by: Some("9.1.0".to_owned()) });
+    let said = refused.to_string();
+    assert!(
+        said.contains("format 3, saved by annals 9.1.0") && said.contains("reads formats 1 to 2: load it"),
+        "{said}"
+    );
+    let saved = Saved::parse(state.to_string().as_bytes()).unwrap();
+    let other = SandboxConfig { seed: 8, ..saved.config() };
+    assert!(matches!(Sandbox::start(other).await, Err(SandboxError::Saved(SavedError::OtherData))));
+}
+
+#[tokio::test]
+async fn the_clock_is_moved_and_sped_up_by_requests() {
+    let visitor = Visitor::of(small()).await;
+    let clock = async |change: Value| visitor.own("POST", "/clock", &change).await.with(200);
+    assert_eq!(visitor.own("GET", "/clock", &Value::Null).await.with(200)["now"], "2026-11-20T13:00:00Z");
+    assert_eq!(clock(json!({"advanceSeconds": 90})).await["now"], "2026-11-20T13:01:30Z");
+    assert_eq!(clock(json!({"now": "2027-01-01T00:00:00Z"})).await["unixNano"], 1_798_761_600_000_000_000_i64);
+    assert_eq!(visitor.own("POST", "/clock", &json!({"now": "noon"})).await.refusal().0, 400);
+    assert_eq!(visitor.own("POST", "/clock", &json!({"later": 1})).await.refusal().0, 400);
+    assert_eq!(clock(json!({"speed": 1_000_000})).await["speed"], 1_000_000);
+    let first = clock(json!({})).await["unixNano"].as_i64().unwrap();
+    assert!(clock(json!({})).await["unixNano"].as_i64().unwrap() > first);
+}
+
+#[tokio::test]
+async fn faults_by_rule_befall_documented_paths_alone() {
+    let visitor = Visitor::of(small()).await;
+    let rules = json!({"rules": [
+        {"path": "/history", "times": 1, "fault": {"status": {"status": 503, "retry_after": "1"}}},
+        {"path": "/devices", "every": 2, "fault": "html"},
+    ]});
+    assert_eq!(visitor.own("PUT", "/faults", &rules).await.with(200)["rules"].as_array().unwrap().len(), 2);
+    let first = visitor.get("/history").await;
+    assert_eq!((first.status, first.header("retry-after")), (503, Some("1")));
+    assert_eq!(visitor.get("/history").await.status, 200);
+    for kind in ["application/json", "text/html", "application/json"] {
+        assert_eq!(visitor.get("/devices").await.header("content-type"), Some(kind));
+    }
+    visitor.own("PUT", "/faults", &json!({"rules": []})).await.with(200);
+    assert_eq!(visitor.get("/devices").await.header("content-type"), Some("application/json"));
+    assert_eq!(visitor.own("PUT", "/faults", &json!({"rules": [{"fault": "flood"}]})).await.refusal().0, 400);
+}
+
+#[test]
+fn a_sandbox_is_saved_however_it_is_told_to_stop() {
+    let place = tempfile::tempdir().unwrap();
+    for signal in ["INT", "TERM"] {
+        let file = place.path().join(signal);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_annals"));
+        command
+            .args(["sandbox", "--json", "--teams", "1", "--days", "1", "--sessions-per-day", "5", "--save"])
+            .arg(&file);
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut ready = String::new();
+        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        assert!(child.wait().unwrap().success(), "{signal}");
+        assert!(Saved::parse(&std::fs::read(&file).unwrap()).is_ok(), "{signal}");
+    }
+}

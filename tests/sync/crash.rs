@@ -1,0 +1,285 @@
+//! Kills, second writers, full disks and damaged files: the archive is the truth afterwards, or says why not.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
+
+use crate::awkward;
+
+use std::fs;
+use std::time::Duration;
+
+use awkward::chance::times;
+use awkward::{Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene};
+
+const NOON: i64 = DAY + 84 * HOUR;
+
+#[test]
+fn killed_at_random_again_and_again_nothing_is_lost_or_doubled() {
+    let (service, program) = scene();
+    let mut chance = Chance::of(20_261_110);
+    busy(&mut service.world());
+    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(3)));
+    let (mut killed, mut clock, kills) = (0, NOON, times("ANNALS_KILLS", 25));
+    for round in 0..kills * 8 {
+        if killed == kills {
+            break;
+        }
+        let running = program.start_sync(&SINCE);
+        let run = running.kill_after(Duration::from_millis(10 + chance.below(140)));
+        match run.code {
+            None => killed += 1,
+            code => {
+                assert_eq!(code, Some(0), "round {round}: {run:?}");
+                for n in 0..20 {
+                    service.world().connection(clock + n * 60, n);
+                    service.world().activity(clock + n * 90, n);
+                }
+                clock += HOUR;
+                service.set_clock(clock);
+            }
+        }
+    }
+    assert!(killed >= kills / 2, "only {killed} kills fell within a run");
+    service.calm();
+    program.sync(&SINCE).ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 200_000, arguments: &SINCE, ..Expected::default() });
+}
+
+/// Waits until something lies in the directory, or the run may be over.
+fn wait_for_any_file(program: &Program, directory: &str, chance: &mut Chance) {
+    let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
+    for _ in 0..4_000 {
+        if !program::files_below(&program.archive().join(directory)).is_empty() {
+            break;
+        }
+        let guard = bell.0.lock().unwrap();
+        drop(bell.1.wait_timeout(guard, Duration::from_micros(100 + chance.below(200))).unwrap());
+    }
+}
+
+#[test]
+fn killed_in_the_middle_of_a_commit_nothing_is_lost_or_doubled() {
+    let (service, program) = scene();
+    let mut chance = Chance::of(77);
+    busy(&mut service.world());
+    let mut clock = NOON;
+    let mut killed = 0;
+    for round in 0..24 {
+        let running = program.start_sync(&SINCE);
+        wait_for_any_file(&program, "scratch", &mut chance);
+        let run = running.kill_after(Duration::from_micros(chance.below(12_000)));
+        killed += usize::from(run.code.is_none());
+        assert!(matches!(run.code, None | Some(0)), "round {round}: {run:?}");
+        for n in 0..10 {
+            service.world().connection(clock + n * 60, n);
+            service.world().activity(clock + n * 60, n);
+        }
+        clock += HOUR;
+        service.set_clock(clock);
+    }
+    assert!(killed >= 10, "only {killed} kills fell within a run");
+    program.sync(&SINCE).ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
+}
+
+#[test]
+fn of_two_writers_one_wins_and_one_refuses() {
+    let (service, program) = scene();
+    busy(&mut service.world());
+    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
+    let first = program.start_sync(&SINCE);
+    service.wait_for_requests(8);
+    program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
+    first.wait().ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
+}
+
+/// Stopped while it reads, and while it commits: nobody takes its place meanwhile, and it goes on where it was.
+#[test]
+fn a_stopped_writer_keeps_its_place_and_doubles_nothing() {
+    use rustix::process::Signal;
+    let (service, program) = scene();
+    let mut chance = Chance::of(9);
+    busy(&mut service.world());
+    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
+    let first = program.start_sync(&SINCE);
+    service.wait_for_requests(8);
+    for moment in ["reading", "committing"] {
+        if moment == "committing" {
+            wait_for_any_file(&program, "scratch", &mut chance);
+        }
+        first.signal(Signal::STOP);
+        program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
+        first.signal(Signal::CONT);
+    }
+    first.wait().ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 600, arguments: &SINCE, ..Expected::default() });
+}
+
+#[test]
+fn four_writers_at_once_double_nothing() {
+    let (service, program) = scene();
+    busy(&mut service.world());
+    let all: Vec<_> = (0..4).map(|_| program.start_sync(&SINCE)).collect();
+    let codes: Vec<Option<i32>> = all.into_iter().map(|running| running.wait().code).collect();
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))) && codes.contains(&Some(0)), "{codes:?}");
+    hold_with(&service, &program, &Expected { requests_max: 800, arguments: &SINCE, ..Expected::default() });
+}
+
+#[test]
+fn a_full_disk_is_said_and_outlived() {
+    let (service, program) = scene();
+    busy(&mut service.world());
+    let mut failed = 0;
+    // Kilobytes that a file may have: none, a manifest, a ledger line, some of the data.
+    for (round, limit) in [0, 1, 2, 4, 8, 16, 32, 64].into_iter().enumerate() {
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
+        let run = program.through_shell(&script, &[&["sync"], &SINCE[..]].concat());
+        if run.code == Some(1) {
+            failed += 1;
+            assert!(run.stderr.contains("archive") || run.stderr.contains("scratch/"), "names the path: {run:?}");
+        } else {
+            assert_eq!(run.code, Some(0), "limit {limit}: {run:?}");
+        }
+        if program.archive().join("archive.json").is_file() && round > 0 {
+            let verified = program.run(&["verify"]);
+            assert_eq!(verified.code, Some(0), "limit {limit}: {verified:?}");
+        }
+        service.world().connection(NOON - HOUR + i64::try_from(round).unwrap(), 1);
+    }
+    assert!(failed >= 2, "the limits were felt {failed} times");
+    service.calm();
+    program.sync(&SINCE).ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 2_000, arguments: &SINCE, ..Expected::default() });
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_said() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..1);
+    program::put(&program.home().join("file"), b"not a directory");
+    let inside = program.home().join("file").join("archive");
+    let inside = inside.to_str().unwrap();
+    program.run(&["sync", "--archive", inside]).ended(1).says(&[inside]);
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+/// The newest ledger file and its bytes.
+fn ledger_end(program: &Program) -> (std::path::PathBuf, Vec<u8>) {
+    program.ledger().pop().unwrap()
+}
+
+#[test]
+fn a_torn_last_line_is_dropped_and_said() {
+    for torn in [1, 2, 40, 200, usize::MAX] {
+        println!("{torn} bytes of the last line are gone");
+        let (service, program) = scene();
+        busy(&mut service.world());
+        program.sync(&SINCE).ended(0);
+        for n in 0..30 {
+            service.world().connection(NOON + n, n);
+        }
+        service.set_clock(NOON + HOUR);
+        let held = |path: std::path::PathBuf| (fs::read(&path).unwrap(), path);
+        let before: Vec<_> = program::files_below(&program.archive().join("tables")).into_iter().map(held).collect();
+        program.sync(&SINCE).ended(0);
+        let (path, bytes) = ledger_end(&program);
+        let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        // A line is torn before its files are put in place and before those of sessions that they replace go: the new
+        // ones were never there, the old ones still are. Without its newline alone, the line is whole.
+        if torn > 1 {
+            let line: serde_json::Value = serde_json::from_slice(&bytes[last..]).unwrap();
+            for added in line["body"]["adds"].as_array().into_iter().flatten() {
+                fs::remove_file(program.archive().join(added["path"].as_str().unwrap())).unwrap();
+            }
+            for removed in line["body"]["removes"].as_array().into_iter().flatten() {
+                let place = program.archive().join(removed.as_str().unwrap());
+                program::put(&place, &before.iter().find(|(_, path)| *path == place).unwrap().0);
+            }
+        }
+        // At least the first byte of the line stays.
+        let length = bytes.len().saturating_sub(torn).max(last + 1);
+        program::put(&path, &bytes[..length]);
+        let run = program.sync(&SINCE).ended(0);
+        // Where the newline alone is gone, the line is whole and nothing is dropped.
+        assert!(torn == 1 || run.stderr.contains("dropped an unfinished ledger line"), "{run:?}");
+        hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
+    }
+}
+
+#[test]
+fn a_flipped_byte_of_the_ledger_is_refused_and_named() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    program.sync(&SINCE).ended(0);
+    for n in 0..30 {
+        service.world().connection(NOON + n, n);
+    }
+    service.set_clock(NOON + HOUR);
+    program.sync(&SINCE).ended(0);
+    let (path, bytes) = ledger_end(&program);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let first_line = bytes.iter().position(|&byte| byte == b'\n').unwrap();
+    let mut chance = Chance::of(5);
+    let mut places: Vec<usize> =
+        (0..12).map(|_| usize::try_from(chance.below(bytes.len() as u64 - 1)).unwrap()).collect();
+    places.extend([0, first_line, bytes.len() - 2]);
+    for place in places {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1 << chance.below(7);
+        program::put(&path, &damaged);
+        program.run(&["verify"]).ended(1).says(&[name]);
+        program.sync(&SINCE).ended(1).says(&[name]);
+        assert_eq!(fs::read(&path).unwrap(), damaged, "byte {place}: nothing is repaired in silence");
+        program.run(&["sql", "select 1"]).ended(1).says(&[name]);
+    }
+    program::put(&path, &bytes);
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn a_flipped_byte_of_a_file_is_named() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    program.sync(&SINCE).ended(0);
+    let mut chance = Chance::of(6);
+    let files: Vec<_> = program::files_below(&program.archive())
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+        .collect();
+    assert!(!files.is_empty());
+    for path in files.iter().chain([&program.archive().join("archive.json")]) {
+        let bytes = fs::read(path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let place = usize::try_from(chance.below(bytes.len() as u64)).unwrap();
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1 << chance.below(7);
+        program::put(path, &damaged);
+        let verified = program.run(&["verify"]).ended(1);
+        // A manifest that names another archive looks as wrong as the lines that name this one.
+        assert!(verified.said().contains(name) || verified.said().contains("ARCHIVE_ID"), "{verified:?}");
+        program::put(path, &bytes);
+        fs::rename(path, path.with_extension("away")).unwrap();
+        program.run(&["verify"]).ended(1).says(&[name]);
+        fs::rename(path.with_extension("away"), path).unwrap();
+    }
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn an_archive_of_its_own_is_not_mixed_with_another() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..2);
+    program.sync(&SINCE).ended(0);
+    let other = Program::of(&service);
+    other.sync(&SINCE).ended(0);
+    // Another archive's manifest over this ledger.
+    let manifest = fs::read(other.archive().join("archive.json")).unwrap();
+    let own = fs::read(program.archive().join("archive.json")).unwrap();
+    program::put(&program.archive().join("archive.json"), &manifest);
+    program.sync(&SINCE).ended(1);
+    program.run(&["verify"]).ended(1);
+    program::put(&program.archive().join("archive.json"), &own);
+    hold(&service, &program, &SINCE);
+    let _ = Service::at(NOON);
+}

@@ -1,0 +1,32 @@
+//! `annals sync` and the verbs beside it, run as a program against services that misbehave.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../awkward/mod.rs"]
+mod awkward;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../reporting/mod.rs"]
+mod reporting;
+#[path = "../common/age.rs"]
+mod age;
+
+mod awkward_service;
+mod billing;
+mod bounds;
+mod chaos;
+mod crash;
+mod days;
+mod faults;
+mod moving;
+mod odd_events;
+mod paging;
+mod plan;
+mod quarantine;
+mod quotas;
+mod reach;
+mod removals;
+mod secrets;
+mod standing;
+mod team_names;
+mod vacuum;
+mod years;

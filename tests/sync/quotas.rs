@@ -1,0 +1,284 @@
+//! What the machine refuses: room on the disk, open files, writing, reading. It is said with the path and what to do, nothing
+//! is half written, and when there is room again the archive is the truth.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "why a test is skipped, and the scenario at hand, are worth reading")]
+
+use crate::awkward;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
+
+const NOON: i64 = DAY + 84 * HOUR;
+/// Nobody waits for what will not change.
+const HASTY: &str = "[api]\nretry_for = \"0s\"\n";
+const GO_ON: &str = "free the cause and run sync again, nothing is half written";
+
+fn busy_scene() -> (Service, Program) {
+    let (service, program) = scene();
+    busy(&mut service.world());
+    program.configure(HASTY);
+    (service, program)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn does(program: &str, arguments: &[&str]) -> bool {
+    let output = Command::new(program).args(arguments).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// A file system of its own at a place, gone with this value.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None`, and the reason printed, where mounting is not allowed.
+    fn at(place: &Path, size: &str) -> Option<Self> {
+        fs::create_dir_all(place).unwrap();
+        let options = format!("size=64m,mode=755,{size}");
+        if !is_root() || !does("mount", &["-t", "tmpfs", "-o", &options, "annals-test", place.to_str().unwrap()]) {
+            println!("skipped: mounting a small file system needs root, and a kernel that lets it");
+            return None;
+        }
+        Some(Self(place.to_owned()))
+    }
+
+    fn resize(&self, size: &str) {
+        let options = format!("remount,{size}");
+        assert!(does("mount", &["-o", &options, self.0.to_str().unwrap()]), "{options}");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        does("umount", &["-l", self.0.to_str().unwrap()]);
+    }
+}
+
+/// The archive as it stands is whole, as far as there is one.
+fn is_whole(program: &Program, case: &str) {
+    if program.archive().join("archive.json").is_file() {
+        let verified = program.run(&["verify"]);
+        assert_eq!(verified.code, Some(0), "{case}: {verified:?}");
+    }
+}
+
+/// The reason, the path, and what to do, in an orderly end.
+#[track_caller]
+fn is_said(run: &Run, reason: &str, case: &str) {
+    assert_eq!(run.code, Some(1), "{case}: {run:?}");
+    assert!(run.stderr.contains(reason) && !run.stderr.contains("panicked"), "{case}: {run:?}");
+    let names = ["scratch/", "ledger/", "tables/", "locks/", "/archive"];
+    assert!(names.iter().any(|name| run.stderr.contains(name)), "{case}: names no path: {run:?}");
+}
+
+/// Once there is room, a sync completes what is missing.
+fn is_made_good(service: &Service, program: &Program) {
+    program.sync(&SINCE).ended(0);
+    hold_with(service, program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
+}
+
+/// A disk that is a little larger each time, until everything fits.
+fn grows(first: &str, size: impl Fn(usize) -> String, failures_min: usize) {
+    let (service, program) = busy_scene();
+    let Some(disk) = SmallDisk::at(&program.archive(), first) else { return };
+    let mut failed = 0;
+    for step in 1..200 {
+        let size = size(step);
+        disk.resize(&size);
+        let run = program.sync(&SINCE);
+        if run.code == Some(0) {
+            break;
+        }
+        failed += 1;
+        is_said(&run, "No space left on device", &size);
+        is_whole(&program, &size);
+        service.world().connection(NOON - HOUR + i64::try_from(step).unwrap(), 1);
+    }
+    assert!(failed >= failures_min, "the limit was felt {failed} times");
+    disk.resize(&size(1_000));
+    is_made_good(&service, &program);
+}
+
+#[test]
+fn a_disk_without_room_is_said_and_outlived() {
+    grows("size=4k", |step| format!("size={}k", step * 8), 8);
+}
+
+#[test]
+fn a_disk_without_room_for_names_is_said_and_outlived() {
+    grows("nr_inodes=2", |step| format!("nr_inodes={}", 1 + 2 * step), 8);
+}
+
+#[test]
+fn too_few_open_files_are_said_and_outlived() {
+    let (service, program) = busy_scene();
+    let mut failed = 0;
+    // From too few for the program to begin with to enough for all.
+    for files in [5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 32, 64] {
+        let case = format!("{files} files");
+        let run = program.through_shell(&format!("ulimit -n {files}; exec \"$@\""), &[&["sync"], &SINCE[..]].concat());
+        assert!(matches!(run.code, Some(0 | 1)) && !run.stderr.contains("panicked"), "{case}: {run:?}");
+        if run.code == Some(1) {
+            failed += 1;
+            let is_named = run.stderr.contains("Too many open files") || run.stderr.contains("ulimit -n");
+            assert!(is_named, "{case}: {run:?}");
+        }
+        is_whole(&program, &case);
+        service.world().connection(NOON - HOUR + files, 1);
+    }
+    assert!(failed >= 8, "the limit was felt {failed} times");
+    is_made_good(&service, &program);
+}
+
+#[test]
+fn an_archive_that_is_mounted_to_be_read_alone_is_said_and_can_be_asked() {
+    let (service, program) = busy_scene();
+    if !is_root() || !does("unshare", &["-m", "true"]) {
+        println!("skipped: a mount of one's own needs root, and a kernel that lets it");
+        return;
+    }
+    program.sync(&SINCE).ended(0);
+    let before = program.ledger();
+    service.world().connection(NOON - HOUR, 1);
+    service.set_clock(NOON + HOUR);
+    let mount = "mount --bind \"$ANNALS_ARCHIVE\" \"$ANNALS_ARCHIVE\" && \
+                 mount -o remount,bind,ro \"$ANNALS_ARCHIVE\" && exec \"$@\"";
+    let script = format!("exec unshare -m -- bash -c '{mount}' annals \"$@\"");
+    let run = program.through_shell(&script, &[&["sync"], &SINCE[..]].concat());
+    is_said(&run, "Read-only file system", "sync");
+    for arguments in
+        [vec!["verify"], vec!["status"], vec!["sql", "select count(*) from connections"], vec!["report", "run", "R24"]]
+    {
+        let run = program.through_shell(&script, &arguments);
+        assert_eq!(run.code, Some(0), "{arguments:?}: {run:?}");
+    }
+    assert_eq!(program.ledger(), before);
+    is_made_good(&service, &program);
+}
+
+/// Places that another's permissions close, and what then fails.
+#[test]
+fn what_may_not_be_written_or_read_is_said_and_outlived() {
+    // The owner is bound by permissions, unless it is root with all its rights.
+    let bound = if is_root() { "exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"" } else { "exec \"$@\"" };
+    if is_root() && !does("setpriv", &["--inh-caps=-all", "--bounding-set=-all", "true"]) {
+        println!("skipped: root cannot give up its rights here");
+        return;
+    }
+    let (service, program) = busy_scene();
+    let sync = [&["sync"], &SINCE[..]].concat();
+    fs::create_dir(program.archive()).unwrap();
+    let mut clock = NOON;
+    for (place, mode) in [
+        ("", 0o555),
+        ("locks/*", 0o444),
+        ("ledger/*/*.jsonl", 0o444),
+        ("scratch", 0o555),
+        ("tables/*/*/*", 0o555),
+        ("ledger/*/*.jsonl", 0o000),
+        ("archive.json", 0o000),
+    ] {
+        let case = format!("{place:?} {mode:o}");
+        println!("{case}");
+        let closed = Closed::at(&matching(&program.archive(), place), mode);
+        let run = program.through_shell(bound, &sync);
+        is_said(&run, "Permission denied", &case);
+        assert!(run.stderr.contains(GO_ON) || run.stderr.contains("/archive: "), "{case}: says nothing to do: {run:?}");
+        drop(closed);
+        is_whole(&program, &case);
+        program.sync(&SINCE).ended(0);
+        clock += HOUR;
+        service.set_clock(clock);
+        service.world().connection(clock - 60, 1);
+        service.world().activity(clock - 50, 1);
+    }
+    for (name, code) in [("annals.toml", 2), ("token", 2)] {
+        let path = program.home().join(name);
+        program::put(&program.home().join("token"), service.token.as_bytes());
+        let closed = Closed::at(&[path], 0o000);
+        let script = format!("unset ANNALS_TOKEN; export ANNALS_TOKEN_FILE=token; {bound}");
+        let run = program.through_shell(&script, &sync).ended(code).says(&[name, "Permission denied"]);
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+        drop(closed);
+        fs::remove_file(program.home().join("token")).unwrap();
+    }
+    is_made_good(&service, &program);
+}
+
+/// The paths that a pattern with `*` for whole names fits.
+fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let (begin, end) = part.split_once('*').unwrap_or((part, ""));
+        found = found
+            .iter()
+            .flat_map(|above| fs::read_dir(above).unwrap().map(|entry| entry.unwrap().path()))
+            .filter(|path| {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                name == part || part.contains('*') && name.starts_with(begin) && name.ends_with(end)
+            })
+            .collect();
+    }
+    found
+}
+
+/// Paths whose permissions are others, for as long as this value lives.
+struct Closed(Vec<(PathBuf, Permissions)>);
+
+impl Closed {
+    fn at(paths: &[PathBuf], mode: u32) -> Self {
+        assert!(!paths.is_empty(), "nothing to close");
+        let held = paths.iter().map(|path| (path.clone(), fs::metadata(path).unwrap().permissions())).collect();
+        paths.iter().for_each(|path| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap());
+        Self(held)
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        for (path, permissions) in &self.0 {
+            fs::set_permissions(path, permissions.clone()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_scratch_place_on_another_disk_is_refused_at_the_start() {
+    let (service, program) = busy_scene();
+    program.sync(&SINCE).ended(0);
+    service.world().connection(NOON - HOUR, 1);
+    service.set_clock(NOON + HOUR);
+    let Some(disk) = SmallDisk::at(&program.archive().join("scratch"), "size=1m") else { return };
+    program.sync(&SINCE).ended(1).says(&["scratch/ lies on another file system than the archive's root"]);
+    drop(disk);
+    is_made_good(&service, &program);
+}
+
+#[test]
+fn nobody_to_tell_changes_nothing_of_what_is_read() {
+    for (case, script, codes) in [
+        ("a full disk behind the output", "exec \"$@\" >/dev/full", [0, 1]),
+        ("a full disk behind the log", "exec \"$@\" 2>/dev/full", [0, 0]),
+        ("both", "exec \"$@\" >/dev/full 2>/dev/full", [0, 1]),
+        ("closed output", "exec \"$@\" >&-", [0, 1]),
+        ("a closed log", "exec \"$@\" 2>&-", [0, 0]),
+        ("nothing open at all", "exec \"$@\" <&- >&- 2>&-", [0, 1]),
+        ("a reader who goes", "\"$@\" 2>&1 | true; exit ${PIPESTATUS[0]}", [0, 0]),
+    ] {
+        println!("{case}");
+        let (service, program) = scene();
+        service.world().fill(DAY, 0..3);
+        let run = program.through_shell(script, &[&["sync"], &SINCE[..]].concat());
+        assert!(run.code.is_some_and(|code| codes.contains(&code)), "{case}: {run:?}");
+        let rows =
+            program.sql("select (select count(*) from connections)::int + (select count(*) from activity)::int as n");
+        assert_eq!(rows[0]["n"], 72, "{case}");
+        hold_with(&service, &program, &Expected { requests_max: 1_000, arguments: &SINCE, ..Expected::default() });
+    }
+}

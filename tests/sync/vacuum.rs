@@ -1,0 +1,127 @@
+//! `annals vacuum` from outside: what it shows, what it removes, who it waits for, and what a kill in the middle leaves.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::age;
+use crate::awkward;
+
+use std::time::Duration;
+
+use age::age;
+use awkward::chance::Chance;
+use awkward::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
+use serde_json::Value;
+
+/// When the first reading takes place.
+const FIRST: i64 = DAY + 84 * HOUR;
+
+/// Two rounds of reading: what the first wrote, the second has partly replaced.
+fn read_twice() -> (Service, Program) {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..3);
+    program.sync(&SINCE).ended(0);
+    for n in 0..5 {
+        service.world().connection(FIRST + n * 60, n);
+        service.world().activity(FIRST + n * 60, n);
+    }
+    service.set_clock(FIRST + 30 * HOUR);
+    program.sync(&SINCE).ended(0);
+    (service, program)
+}
+
+fn files(program: &Program) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut directories = vec![program.archive().join("tables")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => directories.push(entry.path()),
+                false => found.push(entry.path().strip_prefix(program.archive()).unwrap().to_str().unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn rows(program: &Program, arguments: &[&str]) -> Vec<Value> {
+    let run = program.run(&[&["vacuum", "--format", "json"], arguments].concat()).ended(0);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+fn verdict(program: &Program) -> Value {
+    serde_json::from_str(&program.run(&["verify", "--json"]).stdout).unwrap()
+}
+
+#[test]
+fn what_commits_replaced_is_kept_for_the_grace_and_then_removed() {
+    let (service, program) = read_twice();
+    let before = files(&program);
+    let young = &rows(&program, &[])[0];
+    assert_eq!((&young["team_id"], &young["files_removed"]), (&Value::from("team-one"), &Value::from(0)));
+    let kept = young["files_kept"].as_u64().unwrap();
+    assert!(kept > 0, "{young}");
+    assert_eq!(verdict(&program)["retired"], kept);
+    program.run(&["verify"]).ended(0).says(&[&format!("{kept} files retired")]);
+    assert_eq!(files(&program), before);
+
+    age(&program.archive());
+    let shown = &rows(&program, &["--dry-run"])[0];
+    assert_eq!((shown["files_removed"].as_u64(), &shown["files_kept"]), (Some(kept), &Value::from(0)), "{shown}");
+    assert_eq!(files(&program), before, "a dry run removes nothing");
+    // What should be gone is named.
+    program.run(&["verify"]).ended(1).says(&["ORPHAN_FILE"]);
+
+    let removed = &rows(&program, &["--team", "team-one"])[0];
+    assert_eq!(removed["files_removed"].as_u64(), Some(kept));
+    assert!(removed["bytes_removed"].as_u64() > Some(1_000), "{removed}");
+    assert_eq!(files(&program).len() as u64, before.len() as u64 - kept);
+    assert_eq!(verdict(&program)["retired"], 0);
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn wrong_use_is_said_in_a_line() {
+    let (_service, program) = read_twice();
+    program.run(&["vacuum", "--team", "nobody"]).ended(2).says(&["nobody"]);
+    program.run(&["vacuum", "--archive", "elsewhere"]).ended(2).says(&["no archive is here"]);
+    program.run(&["vacuum", "--grace", "1h"]).ended(2).says(&["--grace"]);
+    program.configure("[store]\ngrace = \"1h\"\n");
+    program.run(&["vacuum"]).ended(2).says(&["store.grace", "7200s"]);
+}
+
+#[test]
+fn beside_a_writer_it_waits_for_another_time() {
+    let (service, program) = read_twice();
+    age(&program.archive());
+    let before = files(&program);
+    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(50)));
+    service.set_clock(FIRST + 31 * HOUR);
+    let asked = service.requests_count();
+    let writer = program.start_sync(&SINCE);
+    service.wait_for_requests(asked + 2);
+    program.run(&["vacuum"]).ended(1).says(&["(team-one): not vacuumed", "lock"]);
+    let shown = rows(&program, &["--dry-run"]);
+    assert!(shown[0]["files_removed"].as_u64() > Some(0), "{shown:?}");
+    writer.wait().ended(0);
+    // What the ledger file of today removes stays for the grace after the newest line.
+    assert!(before.iter().all(|path| files(&program).contains(path)));
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn killed_in_the_middle_it_leaves_an_archive_that_is_whole() {
+    let (service, program) = read_twice();
+    let mut chance = Chance::of(2_026);
+    let count = || program.sql("select count(*)::int as n from connections")[0]["n"].clone();
+    let whole = count();
+    for round in 0..12 {
+        age(&program.archive());
+        let running = program.start(&["vacuum"]);
+        let run = running.kill_after(Duration::from_micros(chance.below(40_000)));
+        assert!(matches!(run.code, None | Some(0)), "round {round}: {run:?}");
+        assert_eq!(count(), whole, "round {round}");
+    }
+    program.run(&["vacuum"]).ended(0);
+    assert_eq!(program.run(&["verify"]).code, Some(0));
+    hold(&service, &program, &SINCE);
+}

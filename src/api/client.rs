@@ -1,7 +1,6 @@
 //! The event source that speaks to the service over HTTP.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,18 +8,20 @@ use bytes::Bytes;
 use governor::DefaultDirectRateLimiter;
 use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
-use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::model::{Stream, TeamId};
 
-use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
-use super::directory::{Computers, Directory, Unread};
+use super::contract::{
+    Again, Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+    Unread,
+};
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::pause::Pause;
 use super::rate::{looks_per_second, rate_limiter};
 use super::roster;
+use super::setup_error::SetupError;
 use super::token::{Credential, TokenInForce, TokenSource};
 use super::transport::{Reply, Transport};
 use super::wire::{self, WireError};
@@ -63,19 +64,6 @@ impl HttpOptions {
             user_agent: concat!("annals/", env!("CARGO_PKG_VERSION")).into(),
         }
     }
-}
-
-/// Why no client can be made: wrong configuration. Never holds the token.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SetupError {
-    #[error("the base URL {reason}")]
-    BaseUrl { reason: String },
-    #[error("{what} {reason}")]
-    Token { what: String, reason: &'static str },
-    #[error("the token file {} cannot be read: {reason}", path.display())]
-    TokenFile { path: PathBuf, reason: String },
-    #[error("the HTTP client cannot be set up: {reason}")]
-    Client { reason: String },
 }
 
 /// The service over HTTP. One source a token: it holds the limits that the token's requests share.

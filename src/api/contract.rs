@@ -1,5 +1,7 @@
-//! What the rest of the program may ask of the service, and what can come back.
+//! The contract of the event source: what the program asks the service, and what an answer holds.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,8 +9,6 @@ use futures::future::BoxFuture;
 use thiserror::Error;
 
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
-
-use super::directory::{Computers, Directory, Unread};
 
 /// The largest `limit` that the service documents for its team history endpoints.
 pub const PAGE_EVENTS_MAX: u32 = 1001;
@@ -71,6 +71,48 @@ pub struct TeamView {
     pub whole: Unread,
 }
 
+/// The JSON text of an answer about people and computers. It may hold secrets of invites and installers: `inventory` takes
+/// from it what is allowed, and no message, log or file has any of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Unread(Arc<str>);
+
+impl Unread {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An object without a field: nothing is known.
+impl Default for Unread {
+    fn default() -> Self {
+        Self::new("{}")
+    }
+}
+
+impl fmt::Debug for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unread({} bytes)", self.0.len())
+    }
+}
+
+/// The team's computers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Computers {
+    pub ids: Vec<DeviceId>,
+    /// `{devices: [Computer]}`
+    pub whole: Unread,
+}
+
+impl From<Vec<DeviceId>> for Computers {
+    fn from(ids: Vec<DeviceId>) -> Self {
+        Self { ids, whole: Unread::default() }
+    }
+}
+
 /// Why a request has no usable answer. No variant carries a token, a URL's query or a response body.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApiError {
@@ -114,6 +156,30 @@ impl ApiError {
 }
 
 pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
+
+/// The lists of a team's people. Contract: as that of [`EventSource`]; where a source has no such list,
+/// it answers that there is none.
+pub trait Directory: Send + Sync {
+    /// `GET /v1/team/{teamID}/users`: `{users: [User]}`, each with an id of its own.
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        no_list(team)
+    }
+
+    /// `GET /v1/team/{teamID}/saml/users`: a list of SSO users, each with an id of its own.
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+        no_list(team)
+    }
+
+    /// `GET /v1/team/{teamID}/user/{userID}/info`: an object with at least one of its documented fields.
+    fn user_info<'a>(&'a self, team: &'a TeamId, _user: &'a str) -> Answer<'a, Unread> {
+        no_list(team)
+    }
+}
+
+fn no_list(team: &TeamId) -> Answer<'_, Unread> {
+    let what = format!("a list of the people of team {team}");
+    Box::pin(std::future::ready(Err(ApiError::NotFound { what, status: 404 })))
+}
 
 /// The edge to the service. Contract: every call is read-only upstream and may be repeated; a call that answers `Ok`
 /// returns one atomic look at the service; an answer that is not what the interface describes is an error.

@@ -6,7 +6,6 @@
 
 mod client;
 mod contract;
-mod directory;
 mod freshness;
 pub mod json;
 mod known_tokens;
@@ -18,18 +17,16 @@ mod redact;
 mod retry;
 pub mod roster;
 mod served_time;
+mod setup_error;
 mod token;
 mod transport;
 pub mod wire;
 
-pub use client::{
-    BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND, SetupError,
-};
+pub use client::{BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND};
 pub use contract::{
-    Again, Answer, ApiError, BillingSnapshot, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page, PageQuery,
-    Served, TeamView,
+    Again, Answer, ApiError, BillingSnapshot, Computers, DEVICE_PAGE_EVENTS_MAX, Directory, EventSource,
+    PAGE_EVENTS_MAX, Page, PageQuery, Served, TeamView, Unread,
 };
-pub use directory::{Computers, Directory, Unread};
 pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;
 pub use rate::looks_per_second;
@@ -37,5 +34,6 @@ pub use retry::{
     FIRST_CONTACT_SECONDS_MAX, Listener, Notice, RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN,
     RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsNow, RetryPolicy, Retrying,
 };
+pub use setup_error::SetupError;
 pub use token::{TokenInForce, TokenSource};
 pub use transport::RETRY_AFTER_SECONDS_MAX;

@@ -12,8 +12,10 @@ use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::planted::{self, Bug};
 
-use super::contract::{Again, Answer, ApiError, BillingSnapshot, EventSource, Page, PageQuery, Served, TeamView};
-use super::directory::{Computers, Directory, Unread};
+use super::contract::{
+    Again, Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+    Unread,
+};
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
 

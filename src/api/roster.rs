@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::directory::Unread;
+use super::contract::Unread;
 use super::json::{self, Object};
 use super::wire::{WireError, parse, utf8};
 

@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::files::{self, Links};
 use crate::model::Digest;
 
-use super::client::SetupError;
 use super::known_tokens::KnownTokens;
+use super::setup_error::SetupError;
 
 const SCHEME: &str = "Bearer ";
 

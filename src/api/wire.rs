@@ -13,8 +13,7 @@ use thiserror::Error;
 
 use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
 
-use super::contract::{BillingSnapshot, Page, TeamView};
-use super::directory::{Computers, Unread};
+use super::contract::{BillingSnapshot, Computers, Page, TeamView, Unread};
 use super::json::{self, Object};
 use super::known_tokens::{self, KnownTokens};
 use super::{redact, served_time};

@@ -3,9 +3,9 @@
 //! Normally one list. Where `history/devices` is not there, the deprecated history of each computer is a list of its own.
 
 use crate::api::{Again, ApiError, EventSource, Page, PageQuery, Served};
-use crate::model::{DeviceId, Instant, Range, RawEvent, Stream, TeamId};
-use crate::planted::{self, Bug};
+use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
+use super::asked::Asked;
 use super::limits::PageLimit;
 use super::trail::Seen;
 use super::walk::{Anomalies, Walk};
@@ -42,44 +42,6 @@ pub struct Lists<'a> {
     /// `[None]`: the stream's one list. Computers: the deprecated history of each.
     pub devices: &'a [Option<DeviceId>],
     pub limit: &'a PageLimit,
-}
-
-/// A range of event time as it is asked for: padded, so that no reading of the bounds can hide an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    pub range: Range,
-    /// Seconds added at both ends, at least 1. Re-scans use other paddings, so that a bound that the service reads
-    /// in an unexpected way does not fall on the same events again.
-    pub pad: i64,
-}
-
-impl Asked {
-    pub fn start(&self) -> i64 {
-        self.range.start.seconds() - self.padding()
-    }
-
-    pub fn stop(&self) -> i64 {
-        self.range.end.seconds() + self.padding()
-    }
-
-    fn padding(&self) -> i64 {
-        if planted::is(Bug::NoPad) { 0 } else { self.pad }
-    }
-
-    /// Whether an event lies outside every reading of the bounds: the service was not asked for it.
-    pub fn is_stray(&self, at: Instant) -> bool {
-        at < Instant::from_seconds(self.start() - 1) || at > Instant::from_seconds(self.stop() + 1)
-    }
-
-    /// Whether this reading keeps the event: owned, or owned by no reading of a neighbour.
-    pub fn keeps(&self, event: &RawEvent) -> bool {
-        self.keeps_at(event.at())
-    }
-
-    /// As [`Asked::keeps`], by the event's time alone.
-    pub fn keeps_at(&self, at: Option<Instant>) -> bool {
-        at.is_none_or(|at| self.range.owns(at) || self.is_stray(at))
-    }
 }
 
 impl Lists<'_> {

@@ -4,6 +4,7 @@
 //! when two whole anchored walks in a row agree ([`SpanReader`]); an open window is followed by its tail
 //! ([`TailReader`]). [`walk`](Walk) decides, the readers ask.
 
+mod asked;
 mod joined;
 mod limits;
 mod lists;
@@ -22,9 +23,10 @@ mod pages;
 #[cfg(test)]
 mod tests;
 
+pub use asked::Asked;
 pub use joined::{Counted, Joined};
 pub use limits::PageLimit;
-pub use lists::{Asked, Lists, ReadStats};
+pub use lists::{Lists, ReadStats};
 pub use span::{Leaf, Outcome, RESTARTS_MAX, SpanReader, UNSTABLE_SECONDS_MAX};
 pub use split_budget::{FAILED_RANGES_MAX, SplitBudget};
 pub use tail::{TailChunk, TailReader, TailStart};

@@ -6,8 +6,9 @@ use crate::api::{Again, ApiError, Page, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
+use super::asked::Asked;
 use super::joined::{Counted, Joined};
-use super::lists::{Asked, Lists, PageError, ReadStats, note};
+use super::lists::{Lists, PageError, ReadStats, note};
 use super::split_budget::SplitBudget;
 use super::trail::{Seen, Trail};
 use super::walk::{Step, Walk};

@@ -9,8 +9,9 @@ use crate::api::ApiError;
 use crate::model::{Digest, Instant, Multiset, RawEvent};
 use crate::planted::{self, Bug};
 
+use super::asked::Asked;
 use super::joined::{Counted, Joined};
-use super::lists::{Asked, Lists, PageError, ReadStats, note};
+use super::lists::{Lists, PageError, ReadStats, note};
 use super::span::RESTARTS_MAX;
 use super::walk::{Step, Walk};
 

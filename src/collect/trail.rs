@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::api::Page;
 use crate::model::{Digest, Instant, Multiset, NANOS_PER_SECOND, Range};
 
-use super::lists::Asked;
+use super::asked::Asked;
 use super::walk::{Step, Walk};
 
 /// One page of a walk.

@@ -19,7 +19,7 @@ use super::contract::{
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
 use super::pause::Pause;
-use super::rate::{looks_per_second, rate_limiter};
+use super::rate::{rate_limiter, scans_per_second};
 use super::roster;
 use super::setup_error::SetupError;
 use super::token::{Credential, TokenInForce, TokenSource};
@@ -71,7 +71,7 @@ pub struct HttpSource {
     base: Url,
     transport: Transport,
     /// The looks at people pass this one as well.
-    looks: Option<DefaultDirectRateLimiter>,
+    scans: Option<DefaultDirectRateLimiter>,
 }
 
 impl HttpSource {
@@ -89,8 +89,8 @@ impl HttpSource {
             deadline: options.deadline,
             body_bytes_max: options.body_bytes_max,
         };
-        let looks = options.requests_per_second.map(looks_per_second).and_then(rate_limiter);
-        Ok(Self { base, transport, looks })
+        let scans = options.requests_per_second.map(scans_per_second).and_then(rate_limiter);
+        Ok(Self { base, transport, scans })
     }
 
     /// What waits for its turn here when the service asks for a pause keeps to it too.
@@ -106,13 +106,13 @@ impl HttpSource {
     }
 
     /// As [`Self::get`], at the rate of the looks at people: they wait here before they take a place among all requests.
-    async fn look<T, R>(&self, segments: &[&str], read: R) -> Result<Served<T>, ApiError>
+    async fn get_at_scan_rate<T, R>(&self, segments: &[&str], read: R) -> Result<Served<T>, ApiError>
     where
         T: Send + 'static,
         R: FnOnce(&Bytes) -> Result<T, WireError> + Send + 'static,
     {
-        if let Some(looks) = &self.looks {
-            looks.until_ready().await;
+        if let Some(scans) = &self.scans {
+            scans.until_ready().await;
         }
         self.get(segments, &[], read).await
     }
@@ -186,17 +186,17 @@ where
 impl Directory for HttpSource {
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "users"];
-        Box::pin(async move { self.look(&segments, |body| roster::users(body)).await })
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::users(body)).await })
     }
 
     fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "saml", "users"];
-        Box::pin(async move { self.look(&segments, |body| roster::sso_users(body)).await })
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::sso_users(body)).await })
     }
 
     fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
         let segments = ["v1", "team", team.as_str(), "user", user, "info"];
-        Box::pin(async move { self.look(&segments, |body| roster::user_info(body)).await })
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::user_info(body)).await })
     }
 }
 

@@ -29,7 +29,7 @@ pub use contract::{
 };
 pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;
-pub use rate::looks_per_second;
+pub use rate::scans_per_second;
 pub use retry::{
     FIRST_CONTACT_SECONDS_MAX, Listener, Notice, RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN,
     RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsNow, RetryPolicy, Retrying,

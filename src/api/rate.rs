@@ -12,7 +12,7 @@ const BURST_SECONDS: f64 = 0.02;
 
 /// How many requests a second the looks at people may make, of all teams together, where `requests_per_second` are made in
 /// all.
-pub fn looks_per_second(requests_per_second: f64) -> f64 {
+pub fn scans_per_second(requests_per_second: f64) -> f64 {
     requests_per_second * LOOKS_SHARE
 }
 

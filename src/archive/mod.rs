@@ -104,7 +104,7 @@ mod grace;
 mod heads;
 mod ledger;
 mod lines;
-mod looks;
+mod inventory_scans;
 mod note;
 mod path;
 mod plan;

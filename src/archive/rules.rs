@@ -59,5 +59,5 @@ pub enum StateError {
     #[error("{path}: stays unsealed in {stream}{range}, which is sealed")]
     LeftOutside { stream: Stream, range: Range, path: String },
     #[error("the look at the {part} of {to} is not after that of {from}")]
-    LookBack { part: InventoryPart, from: Instant, to: Instant },
+    ScanBackwards { part: InventoryPart, from: Instant, to: Instant },
 }

@@ -157,7 +157,7 @@ impl TeamState {
         self.check_salts(body)?;
         check_rows(self, body)?;
         self.check_seals(body, &changed)?;
-        self.check_looks(body)
+        self.check_inventory_scans(body)
     }
 
     fn check_windows<'a>(&self, body: &'a Body) -> Result<BTreeMap<(Stream, Instant), &'a WindowRecord>, StateError> {

@@ -9,7 +9,7 @@ use crate::api::{HttpOptions, TokenSource};
 use crate::archive::{LocalStore, Store, VerifyOptions};
 use crate::error::{Error, Exit};
 use crate::model::{GRACE_LOCAL, Location};
-use crate::pipeline::{FleetRound, InventorySettings, Looks, Settings};
+use crate::pipeline::{FleetRound, InventorySettings, ScanMode, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
 use super::output::{self, OutputArgs};
@@ -105,7 +105,7 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
     let archive = reading::archive(&Location::Local(root.to_owned()), GRACE_LOCAL, &clock)?;
     let source = reading::source(options, &clock)?;
-    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
+    let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };
     let fleet = reading::fleet(source, archive, clock, settings, bars::for_stderr());
     Ok(fleet.read_once().await?)

@@ -7,13 +7,13 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
-use crate::api::{EventSource, Served, TeamView, looks_per_second};
+use crate::api::{EventSource, Served, TeamView, scans_per_second};
 use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, Stream, TeamId};
 use crate::pipeline::{
-    BACKFILL_DAYS_DEFAULT, Density, Estimate, LooksPlanned, Settings, StreamPlan, Windows, count_users, estimate,
-    estimate_of_team, looks_planned, plan, sample, windows_of,
+    BACKFILL_DAYS_DEFAULT, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users, estimate,
+    estimate_of_team, plan, planned_scan, sample, windows_of,
 };
 use crate::report::{Format, TeamNames};
 
@@ -145,7 +145,7 @@ impl Planner<'_> {
             rows.push(Row { team: team.clone(), stream, from, estimate, left });
         }
         let users = self.users(&team, state).await?;
-        let LooksPlanned { people, others } = looks_planned(state, users, settings, now);
+        let PlannedScan { people, others } = planned_scan(state, users, settings, now);
         Ok((rows, Beside { others: others + estimate_of_team(state, settings), people }))
     }
 
@@ -230,7 +230,7 @@ fn summary(
     let mut text = format!("about {} requests", others + people);
     if let Some(rate) = requests_per_second {
         let at = |requests: u64, rate: f64| Duration::from_secs(requests).div_f64(rate);
-        let looks = at(people, looks_per_second(rate));
+        let looks = at(people, scans_per_second(rate));
         let whole = if is_overlapped { at(others + people, rate).max(looks) } else { at(others, rate) + looks };
         text.push_str(&format!(", {} at {rate} a second", status::span(whole.as_secs())));
     }

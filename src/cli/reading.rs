@@ -11,7 +11,7 @@ use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
 use crate::model::{Location, WindowGrid};
-use crate::pipeline::{Fleet, InventorySettings, Looks, Progress, Settings, Workers};
+use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
 
 use super::{global, output};
 
@@ -132,16 +132,16 @@ pub fn settings(config: &Config) -> Settings {
         concurrency: config.concurrency.get(),
         teams: config.teams.clone(),
         shard: config.shard,
-        inventory: looks(config),
+        inventory: inventory_settings(config),
         commit_every: config.commit_every_at(&config.archive),
         ..Settings::default()
     }
 }
 
 /// How people and computers are looked at, as configured.
-fn looks(config: &Config) -> InventorySettings {
-    let looks = if config.inventory.enabled { Looks::WhenDue } else { Looks::Never };
-    InventorySettings { looks, user_info: config.inventory.user_info }
+fn inventory_settings(config: &Config) -> InventorySettings {
+    let scan = if config.inventory.enabled { ScanMode::WhenDue } else { ScanMode::Never };
+    InventorySettings { scan, user_info: config.inventory.user_info }
 }
 
 pub fn fleet(

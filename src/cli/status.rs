@@ -5,11 +5,11 @@ mod table;
 use clap::Args;
 use serde_json::json;
 
-use crate::api::looks_per_second;
+use crate::api::scans_per_second;
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Shard};
-use crate::pipeline::{LooksLeft, TeamStatus, status};
+use crate::pipeline::{ScanBacklog, TeamStatus, status};
 use crate::report::{Format, TeamNames};
 use crate::web::plural;
 
@@ -44,11 +44,11 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     }
     let shard = config.shard;
     let is_own = |team: &TeamStatus| shard.owns(&team.team.as_str().into());
-    let left = looks_left(&config, teams.iter().filter(|team| is_own(team)), now);
+    let left = scan_backlog(&config, teams.iter().filter(|team| is_own(team)), now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
         let (archive, id) = (look::location(&config)?.to_string(), archive.id());
-        let looks = left.map(|(left, rate)| looks_json(left, rate));
+        let looks = left.map(|(left, rate)| scan_backlog_json(left, rate));
         let teams = named(&teams, &names, shard);
         let line =
             json!({"archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": looks, "teams": teams});
@@ -97,28 +97,28 @@ fn named(teams: &[TeamStatus], names: &TeamNames, shard: Shard) -> Vec<serde_jso
 
 /// What the looks at people and computers have left to ask, and how many requests a second they may make; none where
 /// nothing looks.
-fn looks_left<'a>(
+fn scan_backlog<'a>(
     config: &Config,
     teams: impl Iterator<Item = &'a TeamStatus>,
     now: Instant,
-) -> Option<(LooksLeft, Option<f64>)> {
+) -> Option<(ScanBacklog, Option<f64>)> {
     let every = config.schedule.inventory.interval(now);
     let inventories = teams.map(|team| &team.inventory);
-    let left = LooksLeft::of(inventories, config.inventory.user_info, every, now);
-    config.inventory.enabled.then(|| (left, config.requests_per_second.map(looks_per_second)))
+    let left = ScanBacklog::of(inventories, config.inventory.user_info, every, now);
+    config.inventory.enabled.then(|| (left, config.requests_per_second.map(scans_per_second)))
 }
 
-fn looks_json(left: LooksLeft, rate: Option<f64>) -> serde_json::Value {
+fn scan_backlog_json(left: ScanBacklog, rate: Option<f64>) -> serde_json::Value {
     let seconds = rate.map(|rate| left.seconds(rate));
     json!({"teams": left.teams, "requests": left.requests, "requests_per_second": rate, "seconds": seconds})
 }
 
 /// When the looks will have been round.
-fn left_text(left: LooksLeft, teams: usize, rate: Option<f64>) -> Option<String> {
+fn left_text(left: ScanBacklog, teams: usize, rate: Option<f64>) -> Option<String> {
     if left.teams == 0 {
         return None;
     }
-    let LooksLeft { teams: waiting, requests } = left;
+    let ScanBacklog { teams: waiting, requests } = left;
     let text = format!("people and computers: {waiting} of {teams} teams wait for a look, about {requests} requests");
     Some(match rate {
         Some(rate) => format!("{text}: {} at {rate} a second, once the events are read", span(left.seconds(rate))),
@@ -148,14 +148,14 @@ mod tests {
 
     #[test]
     fn the_looks_say_when_they_will_have_been_round() {
-        let left = LooksLeft { teams: 412, requests: 3_000 };
-        assert_eq!(left_text(LooksLeft::default(), 1_000, Some(2.5)), None);
+        let left = ScanBacklog { teams: 412, requests: 3_000 };
+        assert_eq!(left_text(ScanBacklog::default(), 1_000, Some(2.5)), None);
         assert_eq!(
             left_text(left, 1_000, Some(2.5)).unwrap(),
             "people and computers: 412 of 1000 teams wait for a look, about 3000 requests: 20m at 2.5 a second, once the \
              events are read"
         );
         assert!(left_text(left, 1_000, None).unwrap().ends_with("about 3000 requests"));
-        assert_eq!(looks_json(left, Some(2.5))["seconds"], 1_200);
+        assert_eq!(scan_backlog_json(left, Some(2.5))["seconds"], 1_200);
     }
 }

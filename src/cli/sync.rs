@@ -7,7 +7,7 @@ use clap::Args;
 use crate::config::When;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream};
-use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, Looks, RoundError, Settings, TeamRound};
+use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, Settings, TeamRound};
 
 use super::{Global, bars, look, output, reading, teams};
 
@@ -85,9 +85,9 @@ impl SyncArgs {
     fn apply_to_looks(&self, settings: &mut Settings) {
         let is_named = self.stream.contains(&Subject::Inventory);
         if is_named {
-            settings.inventory.looks = Looks::Now;
+            settings.inventory.scan = ScanMode::Now;
         } else if !self.stream.is_empty() || settings.until.is_some() {
-            settings.inventory.looks = Looks::Never;
+            settings.inventory.scan = ScanMode::Never;
         }
         settings.inventory.user_info &= !self.no_user_info;
     }
@@ -115,7 +115,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
 
 /// Nothing done beats a gap, a gap beats done.
 pub fn exit(round: &FleetRound) -> Exit {
-    match (round.is_done(), round.committed().gaps > 0 || round.left_any()) {
+    match (round.is_done(), round.committed().gaps > 0 || round.has_deferred()) {
         (false, _) => Exit::Fault,
         (true, false) => Exit::Done,
         (true, true) => Exit::Weaker,
@@ -161,12 +161,12 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
         };
         line.push_str(&format!("; the archive begins on {} ({why})", round.first.day()));
     }
-    if round.looks.changes > 0 {
-        line.push_str(&format!("; {} changes of people and computers", round.looks.changes));
+    if round.scan.changes > 0 {
+        line.push_str(&format!("; {} changes of people and computers", round.scan.changes));
     }
     output::say(&line);
     for stream in Stream::ALL {
-        let ranges: Vec<_> = round.left.iter().filter(|(of, _)| *of == stream).map(|(_, range)| range).collect();
+        let ranges: Vec<_> = round.deferred.iter().filter(|(of, _)| *of == stream).map(|(_, range)| range).collect();
         if let Some(first) = ranges.iter().min_by_key(|range| range.start) {
             let count = ranges.len();
             output::say(&format!(
@@ -174,7 +174,7 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
             ));
         }
     }
-    for error in &round.looks.failures {
+    for error in &round.scan.failures {
         output::say(&format!("team {team}: people and computers were not all looked at: {}", advice(error)));
     }
     for (stream, error) in &round.failures {

@@ -21,7 +21,7 @@ struct Dense {
     asked: Mutex<(u32, u32)>,
     burst: usize,
     /// Every answer is worded differently.
-    restless: bool,
+    is_reworded: bool,
 }
 
 impl Dense {
@@ -40,7 +40,7 @@ impl Dense {
         let offset = usize::try_from(query.offset).unwrap();
         let events: Vec<RawEvent> = seconds.flat_map(of_second).skip(offset).take(LIMIT as usize).map(event).collect();
         let mut body: Vec<u8> = events.iter().flat_map(|event| event.text.to_vec()).collect();
-        body.extend_from_slice(&if self.restless { asked.0.to_le_bytes() } else { [0; 4] });
+        body.extend_from_slice(&if self.is_reworded { asked.0.to_le_bytes() } else { [0; 4] });
         Page { events, body: body.into(), ..Page::default() }
     }
 }
@@ -62,10 +62,10 @@ fn read(source: &Dense) -> (u32, u32) {
     let lists = Lists { source, team: &team, stream: Stream::Connections, devices: &[None], limit: &limit };
     let mut reader = SpanReader::new(lists, Asked { range, pad: 1 }, WALK_EVENTS_MAX, None);
     let (mut events, mut end) = (0, range.start);
-    while let Some(leaf) = reader.next().now_or_never().unwrap().unwrap() {
-        assert_eq!((leaf.outcome, leaf.range.start), (Outcome::Confirmed, end));
-        assert!(leaf.events.iter().all(|held| held.event.at().is_some_and(|at| leaf.range.owns(at))));
-        (events, end) = (events + leaf.events.len(), leaf.range.end);
+    while let Some(segment) = reader.next().now_or_never().unwrap().unwrap() {
+        assert_eq!((segment.outcome, segment.range.start), (Outcome::Confirmed, end));
+        assert!(segment.events.iter().all(|held| held.event.at().is_some_and(|at| segment.range.owns(at))));
+        (events, end) = (events + segment.events.len(), segment.range.end);
     }
     assert_eq!((events, end), (usize::try_from(SECONDS).unwrap() + source.burst, range.end));
     *source.asked.lock().unwrap()
@@ -73,10 +73,10 @@ fn read(source: &Dense) -> (u32, u32) {
 
 #[test]
 fn a_dense_stretch_is_read_twice_and_not_three_times() {
-    for restless in [false, true] {
-        let (asked, same) = read(&Dense { restless, ..Dense::default() });
+    for is_reworded in [false, true] {
+        let (asked, same) = read(&Dense { is_reworded, ..Dense::default() });
         assert!(asked <= 2 * 30 * 5 / 4, "{asked} requests for 30 pages");
-        assert_eq!(same == 0, restless, "{same} pages came again");
+        assert_eq!(same == 0, is_reworded, "{same} pages came again");
     }
 }
 

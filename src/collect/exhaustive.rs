@@ -274,10 +274,10 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
     let accused = on(&source, |lists, asked| {
         let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
         let mut accused = false;
-        while let Some(leaf) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
-            assert_eq!(leaf.outcome, Outcome::Confirmed);
-            accused |= is_accused(leaf.stats);
-            for held in leaf.events {
+        while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
+            assert_eq!(segment.outcome, Outcome::Confirmed);
+            accused |= is_accused(segment.stats);
+            for held in segment.events {
                 *got.entry(held.event.digest).or_default() += held.count;
             }
         }

@@ -27,7 +27,7 @@ pub struct Joined {
 
 impl Joined {
     /// Joins one page. Events that `keep` refuses belong to other readings.
-    pub fn look(&mut self, page: Vec<RawEvent>, keep: impl Fn(&RawEvent) -> bool) {
+    pub fn add_page(&mut self, page: Vec<RawEvent>, keep: impl Fn(&RawEvent) -> bool) {
         let mut counts = Multiset::default();
         self.events.reserve(page.len());
         self.places.reserve(page.len());
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn twins_on_one_page_both_exist() {
         let mut joined = Joined::default();
-        joined.look(vec![event("twin", None), event("twin", None)], |_| true);
+        joined.add_page(vec![event("twin", None), event("twin", None)], |_| true);
         assert_eq!(counts(&mut joined), [2]);
     }
 
@@ -134,8 +134,8 @@ mod tests {
     fn the_same_event_on_two_pages_exists_once_until_a_walk_confirms_it() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
-        joined.look(vec![twin.clone()], |_| true);
-        joined.look(vec![twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone()], |_| true);
         let walk = [twin.digest, twin.digest].into_iter().collect();
         joined.confirm(&walk);
         assert_eq!(counts(&mut joined), [2]);
@@ -145,16 +145,16 @@ mod tests {
     fn a_twin_that_is_shown_beside_one_handed_out_is_the_second_of_two() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
-        joined.look(vec![twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone()], |_| true);
         assert_eq!(joined.hand_out().len(), 1);
-        joined.look(vec![twin.clone(), twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
         assert_eq!(counts(&mut joined), [2]);
-        joined.look(vec![twin.clone(), twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
         assert_eq!((joined.is_empty(), joined.hand_out().len(), joined.is_empty()), (false, 1, true));
-        joined.look(vec![twin.clone(), twin.clone()], |_| true);
+        joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
         assert!(joined.is_empty(), "both were handed out");
         joined.forget();
-        joined.look(vec![twin.clone(), twin], |_| true);
+        joined.add_page(vec![twin.clone(), twin], |_| true);
         assert_eq!(counts(&mut joined), [2]);
     }
 
@@ -162,8 +162,8 @@ mod tests {
     fn an_event_with_an_id_exists_once() {
         let event = event("one", Some("id"));
         let mut joined = Joined::default();
-        joined.look(vec![event.clone(), event.clone()], |_| true);
-        joined.look(vec![event.clone()], |_| true);
+        joined.add_page(vec![event.clone(), event.clone()], |_| true);
+        joined.add_page(vec![event.clone()], |_| true);
         joined.confirm(&[event.digest, event.digest, event.digest].into_iter().collect());
         assert_eq!(counts(&mut joined), [1]);
     }

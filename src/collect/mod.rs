@@ -27,7 +27,7 @@ pub use asked::Asked;
 pub use joined::{Counted, Joined};
 pub use limits::PageLimit;
 pub use lists::{Lists, ReadStats};
-pub use span::{Leaf, Outcome, RESTARTS_MAX, SpanReader, UNSTABLE_SECONDS_MAX};
+pub use span::{Outcome, RESTARTS_MAX, Segment, SpanReader, UNSTABLE_SECONDS_MAX};
 pub use split_budget::{FAILED_RANGES_MAX, SplitBudget};
 pub use tail::{TailChunk, TailReader, TailStart};
 pub use walk::{ANCHORS_MAX, Anomalies, Step, Walk};

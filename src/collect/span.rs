@@ -32,7 +32,7 @@ pub enum Outcome {
     /// It never held still: what was seen is kept, and the range stays open.
     Unstable,
     /// It did not hold still, and the round has no budget left to split it: as `Unstable`, until another round.
-    Left,
+    Deferred,
 }
 
 /// What came of reading a range.
@@ -40,12 +40,13 @@ enum Confirm {
     Confirmed,
     /// Too many events for one walk.
     TooBig,
-    Restless,
+    /// Too many restarts: the list changed under the walks.
+    Unstable,
 }
 
 /// One part of a span, read.
 #[derive(Debug)]
-pub struct Leaf {
+pub struct Segment {
     pub range: Range,
     pub outcome: Outcome,
     /// What the range owns, and what the span does not: unusable times, events outside what was asked for, and what
@@ -143,17 +144,17 @@ impl<'a> SpanReader<'a> {
     ///
     /// # Errors
     /// When the service does not answer. What was seen so far can still be had by [`SpanReader::into_partial`].
-    pub async fn next(&mut self) -> Result<Option<Leaf>, ApiError> {
+    pub async fn next(&mut self) -> Result<Option<Segment>, ApiError> {
         let Some(mut range) = self.stack.pop() else { return Ok(None) };
         if self.unstable_left == 0 {
             self.salvage(range).await?;
-            return Ok(Some(self.leaf(range, Outcome::Unstable)));
+            return Ok(Some(self.segment(range, Outcome::Unstable)));
         }
         loop {
             let confirm = self.confirm(&mut range).await?;
             let outcome = match (&confirm, range.halves()) {
                 (Confirm::Confirmed, _) => return Ok(Some(self.confirmed(range))),
-                (Confirm::Restless, Some(_)) if self.budget.is_spent() => Outcome::Left,
+                (Confirm::Unstable, Some(_)) if self.budget.is_spent() => Outcome::Deferred,
                 (_, Some((left, right))) => {
                     self.stack.push(right);
                     range = left;
@@ -165,7 +166,7 @@ impl<'a> SpanReader<'a> {
                 }
             };
             self.salvage(range).await?;
-            return Ok(Some(self.leaf(range, outcome)));
+            return Ok(Some(self.segment(range, outcome)));
         }
     }
 
@@ -179,11 +180,11 @@ impl<'a> SpanReader<'a> {
         (self.joined.hand_out(), self.stats)
     }
 
-    fn confirmed(&mut self, range: Range) -> Leaf {
-        let leaf = self.leaf(range, Outcome::Confirmed);
+    fn confirmed(&mut self, range: Range) -> Segment {
+        let segment = self.segment(range, Outcome::Confirmed);
         let page = u64::from(self.lists.limit.events().max(1));
-        self.budget.note_confirmed((leaf.events.len() as u64).div_ceil(page));
-        leaf
+        self.budget.note_confirmed((segment.events.len() as u64).div_ceil(page));
+        segment
     }
 
     /// Whether two whole walks in a row agreed. A range that holds more than one walk may bring is cut short where its
@@ -249,7 +250,7 @@ impl<'a> SpanReader<'a> {
             }
         }
         self.budget.note_failed();
-        Ok(Confirm::Restless)
+        Ok(Confirm::Unstable)
     }
 
     /// A wide padding is for the whole: around a second that does not hold still it would keep its neighbours from it too.
@@ -279,7 +280,7 @@ impl<'a> SpanReader<'a> {
                     Ok(Some((body, step))) => {
                         known = None;
                         trail.note(page, &body, step, walk.clone());
-                        self.look(body, asked);
+                        self.add_page(body, asked);
                         step
                     }
                     Err(PageError::LimitRefused) => break Some(WalkEnd::LimitRefused),
@@ -333,9 +334,9 @@ impl<'a> SpanReader<'a> {
         }
     }
 
-    fn look(&mut self, page: Page, asked: Asked) {
+    fn add_page(&mut self, page: Page, asked: Asked) {
         // A re-scan's wide padding may be the only look that ever shows what stands in it.
-        self.joined.look(page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
+        self.joined.add_page(page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
     }
 
     /// A last, plain look at what never held still, so that what can be seen is kept.
@@ -355,7 +356,7 @@ impl<'a> SpanReader<'a> {
                 let name = |event: &RawEvent| (event.id.clone(), event.id.is_none().then_some(event.digest));
                 let first = page.events.first().map(name);
                 let count = page.events.len() as u64;
-                self.joined.look(page.events, |event| asked.keeps(event));
+                self.joined.add_page(page.events, |event| asked.keeps(event));
                 if first.is_none() || (before == first && offset > 0) || offset > self.walk_events_max {
                     break;
                 }
@@ -366,8 +367,8 @@ impl<'a> SpanReader<'a> {
         Ok(())
     }
 
-    fn leaf(&mut self, range: Range, outcome: Outcome) -> Leaf {
-        Leaf {
+    fn segment(&mut self, range: Range, outcome: Outcome) -> Segment {
+        Segment {
             range,
             outcome,
             events: self.joined.take(range, self.whole),

@@ -132,7 +132,7 @@ impl<'a> TailReader<'a> {
             let page = served.body;
             match self.walk.take(&page) {
                 Step::Moved => {
-                    self.joined.look(page.events, |event| self.asked.keeps(event));
+                    self.joined.add_page(page.events, |event| self.asked.keeps(event));
                     self.moved();
                 }
                 Step::Whole => self.whole(),
@@ -142,7 +142,7 @@ impl<'a> TailReader<'a> {
                     let fresh: Multiset<Digest> = new.iter().map(|event| event.digest).collect();
                     self.count(new);
                     let keeps = |e: &RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
-                    self.joined.look(page.events, keeps);
+                    self.joined.add_page(page.events, keeps);
                     if is_short && planted::is(Bug::ShortPageEnds) {
                         self.phase = Phase::Done;
                     }
@@ -203,7 +203,7 @@ impl<'a> TailReader<'a> {
                 note(&mut self.stats, &self.walk);
                 self.stats.anomalies.has_more += untrue.min(self.walk.anomalies.has_more);
             }
-            Phase::FromStart { former: None } if self.is_one_look() => note(&mut self.stats, &self.walk),
+            Phase::FromStart { former: None } if self.is_one_page() => note(&mut self.stats, &self.walk),
             Phase::FromStart { former } => {
                 self.restarts += u32::from(former.is_some());
                 if self.restarts <= RESTARTS_MAX {
@@ -215,7 +215,7 @@ impl<'a> TailReader<'a> {
     }
 
     /// Whether this walk was one page, and showed at one moment that the list is as empty as the archive.
-    fn is_one_look(&self) -> bool {
+    fn is_one_page(&self) -> bool {
         self.walk.passed() == 0 && self.may_be_empty && self.restarts == 0
     }
 
@@ -233,7 +233,7 @@ impl<'a> TailReader<'a> {
                 };
                 self.began_at = self.began_at.or(served.at);
                 let step = walk.take(&served.body);
-                self.joined.look(served.body.events, |event| self.asked.keeps(event));
+                self.joined.add_page(served.body.events, |event| self.asked.keeps(event));
                 if !matches!(step, Step::More { .. }) {
                     break;
                 }

@@ -56,20 +56,20 @@ const TOKENS_MAX: usize = 1_000;
 
 /// What an answer tells: the parts that it shows, each whole, and the fields that nobody expected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Snapshot {
     /// A part that is not here was not shown, and nothing is known of it.
     pub parts: BTreeMap<InventoryPart, Things>,
     pub unknown: Unknown,
 }
 
-impl Look {
+impl Snapshot {
     fn add(&mut self, part: InventoryPart, key: Vec<String>, values: Vec<InventoryValue>) {
         self.parts.entry(part).or_default().insert(key, values);
     }
 
     /// Both looks together.
     #[must_use]
-    pub fn with(mut self, other: Look) -> Look {
+    pub fn with(mut self, other: Snapshot) -> Snapshot {
         self.parts.extend(other.parts);
         self.unknown = self.unknown.with(&other.unknown);
         self
@@ -85,10 +85,10 @@ fn malformed(what: &str) -> Malformed {
 ///
 /// # Errors
 /// When the text is not a team as documented.
-pub fn team(text: &str) -> Result<Look, Malformed> {
-    let mut look = Look::default();
+pub fn team(text: &str) -> Result<Snapshot, Malformed> {
+    let mut snapshot = Snapshot::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the team is not an object"))?;
-    let mut fields = Fields::new(object, "team", &TEAM, &mut look.unknown);
+    let mut fields = Fields::new(object, "team", &TEAM, &mut snapshot.unknown);
     let has_people =
         fields.text_of("users").and_then(Object::parse).is_some_and(|users| users.fields().next().is_some());
     let is_limited = !["users", "devices", "groups"].iter().any(|map| fields.has(map));
@@ -102,30 +102,30 @@ pub fn team(text: &str) -> Result<Look, Malformed> {
         fields.scalars("planFeatures", "team.planFeatures"),
         InventoryValue::Flag(is_limited),
     ];
-    look.add(InventoryPart::Team, Vec::new(), values);
+    snapshot.add(InventoryPart::Team, Vec::new(), values);
     if groups.is_some() || has_people {
-        look.parts.insert(InventoryPart::Groups, Things::new());
-        look.parts.insert(InventoryPart::Memberships, Things::new());
+        snapshot.parts.insert(InventoryPart::Groups, Things::new());
+        snapshot.parts.insert(InventoryPart::Memberships, Things::new());
     }
-    let Some(groups) = groups else { return Ok(look) };
+    let Some(groups) = groups else { return Ok(snapshot) };
     let groups = Object::parse(groups).ok_or_else(|| malformed("`team.groups` is not an object"))?;
     for (id, text) in groups.fields() {
         let object = Object::parse(text).filter(|_| is_usable_id(id));
         let object = object.ok_or_else(|| malformed("`team.groups` holds what is not a group by its id"))?;
-        group(&mut look, id, object)?;
+        group(&mut snapshot, id, object)?;
     }
-    Ok(look)
+    Ok(snapshot)
 }
 
-fn group(look: &mut Look, id: &str, object: Object<'_>) -> Result<(), Malformed> {
-    let mut fields = Fields::new(object, "team.groups", &GROUP, &mut look.unknown);
+fn group(snapshot: &mut Snapshot, id: &str, object: Object<'_>) -> Result<(), Malformed> {
+    let mut fields = Fields::new(object, "team.groups", &GROUP, &mut snapshot.unknown);
     let (users, computers) = (fields.ids("users")?, fields.ids("devices")?);
     let values = vec![fields.text("name"), fields.flag("scimManaged"), fields.annotations(None)];
-    look.add(InventoryPart::Groups, vec![id.to_owned()], values);
+    snapshot.add(InventoryPart::Groups, vec![id.to_owned()], values);
     for (kind, members) in [("user", users), ("computer", computers)] {
         for member in members {
             let key = vec![id.to_owned(), kind.to_owned(), member];
-            look.add(InventoryPart::Memberships, key, Vec::new());
+            snapshot.add(InventoryPart::Memberships, key, Vec::new());
         }
     }
     Ok(())
@@ -135,11 +135,11 @@ fn group(look: &mut Look, id: &str, object: Object<'_>) -> Result<(), Malformed>
 ///
 /// # Errors
 /// When the text is not a list of users as documented.
-pub fn users(text: &str) -> Result<Look, Malformed> {
-    let mut look = Look::default();
-    look.parts.insert(InventoryPart::Users, Things::new());
+pub fn users(text: &str) -> Result<Snapshot, Malformed> {
+    let mut snapshot = Snapshot::default();
+    snapshot.parts.insert(InventoryPart::Users, Things::new());
     for (id, object) in things(text, Some("users"))? {
-        let mut fields = Fields::new(object, "users", &USER, &mut look.unknown);
+        let mut fields = Fields::new(object, "users", &USER, &mut snapshot.unknown);
         let values = vec![
             fields.text("email"),
             fields.text("firstName"),
@@ -153,29 +153,29 @@ pub fn users(text: &str) -> Result<Look, Malformed> {
             fields.annotations(None),
             fields.time("joinedOn"),
         ];
-        look.add(InventoryPart::Users, vec![id], values);
+        snapshot.add(InventoryPart::Users, vec![id], values);
     }
-    Ok(look)
+    Ok(snapshot)
 }
 
 /// A list of SSO users.
 ///
 /// # Errors
 /// When the text is not one as documented.
-pub fn sso_users(text: &str) -> Result<Look, Malformed> {
-    let mut look = Look::default();
-    look.parts.insert(InventoryPart::SsoUsers, Things::new());
+pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
+    let mut snapshot = Snapshot::default();
+    snapshot.parts.insert(InventoryPart::SsoUsers, Things::new());
     for (id, object) in things(text, None)? {
-        let mut fields = Fields::new(object, "saml.users", &SSO_USER, &mut look.unknown);
+        let mut fields = Fields::new(object, "saml.users", &SSO_USER, &mut snapshot.unknown);
         let values = vec![
             fields.text("email"),
             fields.text("firstName"),
             fields.text("lastName"),
             fields.presence("scimUserInfo"),
         ];
-        look.add(InventoryPart::SsoUsers, vec![id], values);
+        snapshot.add(InventoryPart::SsoUsers, vec![id], values);
     }
-    Ok(look)
+    Ok(snapshot)
 }
 
 /// `{devices: [Computer]}`: the computers, and who has direct access to each. `is_whole`: the caller sees all that there is;
@@ -183,26 +183,26 @@ pub fn sso_users(text: &str) -> Result<Look, Malformed> {
 ///
 /// # Errors
 /// When the text is not a list of computers as documented.
-pub fn computers(text: &str, is_whole: bool) -> Result<Look, Malformed> {
-    let mut look = Look::default();
-    look.parts.insert(InventoryPart::Computers, Things::new());
+pub fn computers(text: &str, is_whole: bool) -> Result<Snapshot, Malformed> {
+    let mut snapshot = Snapshot::default();
+    snapshot.parts.insert(InventoryPart::Computers, Things::new());
     if is_whole {
-        look.parts.insert(InventoryPart::Grants, Things::new());
+        snapshot.parts.insert(InventoryPart::Grants, Things::new());
     }
     for (id, object) in things(text, Some("devices"))? {
-        let mut fields = Fields::new(object, "devices", &COMPUTER, &mut look.unknown);
+        let mut fields = Fields::new(object, "devices", &COMPUTER, &mut snapshot.unknown);
         let (users, groups) = (fields.ids("users")?, fields.ids("groups")?);
         let (tags, annotations) = (fields.tags(TAG), fields.annotations(Some(TAG)));
         let mut values = vec![fields.text("name"), fields.time("lastOnlineAt"), tags, annotations];
         values.extend(system_of(&mut fields));
-        look.add(InventoryPart::Computers, vec![id.clone()], values);
+        snapshot.add(InventoryPart::Computers, vec![id.clone()], values);
         for (kind, grantees) in [("user", users), ("group", groups)] {
             for grantee in grantees {
-                look.add(InventoryPart::Grants, vec![id.clone(), kind.to_owned(), grantee], Vec::new());
+                snapshot.add(InventoryPart::Grants, vec![id.clone(), kind.to_owned(), grantee], Vec::new());
             }
         }
     }
-    Ok(look)
+    Ok(snapshot)
 }
 
 /// Host name, platform and version of a computer's system, from fields that are not documented.
@@ -216,27 +216,27 @@ fn system_of(computer: &mut Fields<'_, '_>) -> [InventoryValue; 3] {
 ///
 /// # Errors
 /// When the text is not authentication info as documented.
-pub fn user_info(user: &str, text: &str) -> Result<Look, Malformed> {
-    let mut look = Look::default();
+pub fn user_info(user: &str, text: &str) -> Result<Snapshot, Malformed> {
+    let mut snapshot = Snapshot::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the authentication info is not an object"))?;
-    let mut fields = Fields::new(object, "info", &USER_INFO, &mut look.unknown);
+    let mut fields = Fields::new(object, "info", &USER_INFO, &mut snapshot.unknown);
     let (totp, tokens) = (fields.text_of("totp"), fields.text_of("tokenLog"));
     let providers = fields.list("authProviders", Some("provider"));
     let totp = totp.map(|text| Object::parse(text).ok_or_else(|| malformed("`info.totp` is not an object")));
     let totp = match totp.transpose()? {
-        Some(object) => Fields::new(object, "info.totp", &["enabled"], &mut look.unknown).flag("enabled"),
+        Some(object) => Fields::new(object, "info.totp", &["enabled"], &mut snapshot.unknown).flag("enabled"),
         None => InventoryValue::Unknown,
     };
-    look.add(InventoryPart::SignIn, vec![user.to_owned()], vec![totp, providers]);
+    snapshot.add(InventoryPart::SignIn, vec![user.to_owned()], vec![totp, providers]);
     let tokens = tokens.map(|text| list(text).ok_or_else(|| malformed("`info.tokenLog` is not a list")));
     let tokens = tokens.transpose()?.unwrap_or_default();
     let mut read = Vec::new();
     for text in tokens.into_iter().take(TOKENS_MAX) {
         let object = Object::parse(text).ok_or_else(|| malformed("`info.tokenLog` holds what is not an object"))?;
-        read.push(token(object, &mut look.unknown));
+        read.push(token(object, &mut snapshot.unknown));
     }
-    look.parts.insert(InventoryPart::Tokens, keyed(user, read));
-    Ok(look)
+    snapshot.parts.insert(InventoryPart::Tokens, keyed(user, read));
+    Ok(snapshot)
 }
 
 fn token(object: Object<'_>, unknown: &mut Unknown) -> Vec<InventoryValue> {

@@ -12,7 +12,7 @@ mod fields;
 mod standing;
 mod time;
 
-pub use entities::{Look, computers, sso_users, team, user_info, users};
+pub use entities::{Snapshot, computers, sso_users, team, user_info, users};
 pub use fields::{Malformed, Unknown};
 pub use standing::{Scope, Standing, Things};
 

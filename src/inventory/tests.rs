@@ -9,27 +9,27 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 use super::*;
 
 /// The things of a part as `key | value | value`, with `-` for what is not known.
-fn shown(look: &Look, part: InventoryPart) -> Vec<String> {
+fn shown(snapshot: &Snapshot, part: InventoryPart) -> Vec<String> {
     let show = |value: &InventoryValue| match value {
         InventoryValue::Unknown => "-".to_owned(),
         InventoryValue::Text(text) => text.clone(),
         InventoryValue::Int(number) | InventoryValue::Time(number) => number.to_string(),
         InventoryValue::Flag(flag) => flag.to_string(),
     };
-    let things = look.parts.get(&part).unwrap_or_else(|| panic!("{part} is not shown"));
+    let things = snapshot.parts.get(&part).unwrap_or_else(|| panic!("{part} is not shown"));
     things
         .iter()
         .map(|(key, values)| key.iter().cloned().chain(values.iter().map(show)).collect::<Vec<_>>().join(" | "))
         .collect()
 }
 
-fn unknown(look: &Look) -> Vec<String> {
-    look.unknown.counts().map(|(path, kind, count)| format!("{path} {kind} {count}")).collect()
+fn unknown(snapshot: &Snapshot) -> Vec<String> {
+    snapshot.unknown.counts().map(|(path, kind, count)| format!("{path} {kind} {count}")).collect()
 }
 
 #[test]
 fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
-    let look = team(
+    let snapshot = team(
         r#"{"id":"t","name":"Team","avatarURL":"https://x","createdAt":{"unixMilli":1763640000000},
         "billing":{"card":"planted"},"deviceInvites":[{"secret":"planted"}],"userInvites":[{"secret":"planted"}],
         "planFeatures":{"deviceEventsMaxRetrievalDuration":2592000,"sso":true,"note":"planted","odd key":1},
@@ -40,13 +40,16 @@ fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
     )
     .unwrap();
     assert_eq!(
-        shown(&look, InventoryPart::Team),
+        shown(&snapshot, InventoryPart::Team),
         [r#"Team | 1763640000000000 | 2592000 | {"deviceEventsMaxRetrievalDuration":2592000,"sso":true} | false"#]
     );
-    assert_eq!(shown(&look, InventoryPart::Groups), [r#"g1 | Lab | true | {"a":"1","b":"2"}"#, "g2 | - | - | -"]);
-    assert_eq!(shown(&look, InventoryPart::Memberships), ["g1 | computer | d1", "g1 | user | u1", "g1 | user | u2"]);
+    assert_eq!(shown(&snapshot, InventoryPart::Groups), [r#"g1 | Lab | true | {"a":"1","b":"2"}"#, "g2 | - | - | -"]);
     assert_eq!(
-        unknown(&look),
+        shown(&snapshot, InventoryPart::Memberships),
+        ["g1 | computer | d1", "g1 | user | u1", "g1 | user | u2"]
+    );
+    assert_eq!(
+        unknown(&snapshot),
         [
             "team.(odd name) number 1",
             "team.groups.name number 1",
@@ -56,7 +59,7 @@ fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
             "team.planFeatures.note string 1",
         ]
     );
-    assert!(!format!("{look:?}").contains("planted"));
+    assert!(!format!("{snapshot:?}").contains("planted"));
 }
 
 #[test]
@@ -69,17 +72,17 @@ fn what_a_limited_view_does_not_show_is_not_taken_for_gone() {
         ("groups", r#"{"groups":{}}"#, false, true),
         ("computers alone", r#"{"devices":{"d1":{}}}"#, false, false),
     ] {
-        let look = team(text).unwrap();
-        assert_eq!(look.parts[&InventoryPart::Team][&vec![]][4], InventoryValue::Flag(limited), "{scenario}");
+        let snapshot = team(text).unwrap();
+        assert_eq!(snapshot.parts[&InventoryPart::Team][&vec![]][4], InventoryValue::Flag(limited), "{scenario}");
         for part in [InventoryPart::Groups, InventoryPart::Memberships] {
-            assert_eq!(look.parts.contains_key(&part), shows_groups, "{scenario}: {part}");
+            assert_eq!(snapshot.parts.contains_key(&part), shows_groups, "{scenario}: {part}");
         }
     }
 }
 
 #[test]
 fn people_and_computers_are_read_for_what_is_kept() {
-    let look = users(
+    let snapshot = users(
         r#"{"users":[{"id":"u1","email":"a@b.example","firstName":"A","role":"admin-read-only","remoteAccess":"enabled",
         "totpEnabled":false,"authProviders":["saml","password"],"lastUsedAt":1763640000,"joinedOn":{"seconds":1763640001},
         "scimUserInfo":{"secret":"planted"},"avatarURL":"https://planted"},
@@ -87,23 +90,23 @@ fn people_and_computers_are_read_for_what_is_kept() {
     )
     .unwrap();
     assert_eq!(
-        shown(&look, InventoryPart::Users),
+        shown(&snapshot, InventoryPart::Users),
         [
             r#"u1 | a@b.example | A | - | admin-read-only | enabled | false | ["password","saml"] | 1763640000000000 | true | - | 1763640001000000"#,
             r#"u2 | - | - | - | - | - | - | ["google"] | - | false | - | -"#,
         ]
     );
-    assert_eq!(unknown(&look), ["users.lastUsedAt number 1", "users.totpEnabled string 1"]);
-    let look = sso_users(r#"[{"id":"u1","email":"a@b.example","lastName":"B","scimUserInfo":{}}]"#).unwrap();
-    assert_eq!(shown(&look, InventoryPart::SsoUsers), ["u1 | a@b.example | - | B | true"]);
+    assert_eq!(unknown(&snapshot), ["users.lastUsedAt number 1", "users.totpEnabled string 1"]);
+    let snapshot = sso_users(r#"[{"id":"u1","email":"a@b.example","lastName":"B","scimUserInfo":{}}]"#).unwrap();
+    assert_eq!(shown(&snapshot, InventoryPart::SsoUsers), ["u1 | a@b.example | - | B | true"]);
     let text = r#"{"devices":[{"id":"d1","name":"pc","lastOnlineAt":1763640000,"users":["u1"],"groups":["g1"],
         "annotations":[{"key":"tag","value":" b, a,,b"},{"key":"rack","value":"7"}],"clientInfo":{"x":"planted",
         "osInfo":{"hostname":"PC-1","platform":"linux","version":"6.1","serial":"planted"}}},
         {"id":"d2","clientInfo":{"osInfo":{"hostname":7,"platform":null,"version":{"x":"planted"}}}},
         {"id":"d3","clientInfo":"planted"},{"id":"d4"}]}"#;
-    let look = computers(text, true).unwrap();
+    let snapshot = computers(text, true).unwrap();
     assert_eq!(
-        shown(&look, InventoryPart::Computers),
+        shown(&snapshot, InventoryPart::Computers),
         [
             r#"d1 | pc | 1763640000000000 | ["a","b"] | {"rack":"7"} | PC-1 | linux | 6.1"#,
             "d2 | - | - | - | - | - | - | -",
@@ -116,11 +119,11 @@ fn people_and_computers_are_read_for_what_is_kept() {
         "devices.clientInfo.osInfo.hostname number 1",
         "devices.clientInfo.osInfo.version object 1",
     ];
-    assert_eq!(unknown(&look), odd);
-    assert_eq!(shown(&look, InventoryPart::Grants), ["d1 | group | g1", "d1 | user | u1"]);
+    assert_eq!(unknown(&snapshot), odd);
+    assert_eq!(shown(&snapshot, InventoryPart::Grants), ["d1 | group | g1", "d1 | user | u1"]);
     let bare = computers(r#"{"devices":[{"id":"d1"}]}"#, false).unwrap();
     assert!(!bare.parts.contains_key(&InventoryPart::Grants), "nothing was shown about access");
-    assert!(!format!("{look:?}").contains("planted"));
+    assert!(!format!("{snapshot:?}").contains("planted"));
 }
 
 #[test]
@@ -136,19 +139,19 @@ fn tokens_are_named_by_title_and_number_whatever_their_order() {
             format!(r#"{{"totp":{{"enabled":true}},"authProviders":[{{"provider":"saml"}}],"tokenLog":[{list}]}}"#);
         user_info("u1", &text).unwrap()
     };
-    let look = info([0, 1, 2]);
-    assert_eq!(shown(&look, InventoryPart::SignIn), [r#"u1 | true | ["saml"]"#]);
+    let snapshot = info([0, 1, 2]);
+    assert_eq!(shown(&snapshot, InventoryPart::SignIn), [r#"u1 | true | ["saml"]"#]);
     assert_eq!(
-        shown(&look, InventoryPart::Tokens),
+        shown(&snapshot, InventoryPart::Tokens),
         [
             "u1 | (untitled) #1 | - | - | 1763640000000000 | - | -",
             "u1 | ci #1 | ci | - | - | - | 1763640000000000",
             r#"u1 | ci #2 | ci | ["a","b"] | 1763640000000000 | 192.0.2.1 | 1763650000000000"#,
         ]
     );
-    assert_eq!(unknown(&look), ["info.tokenLog.token string 1"]);
-    assert_eq!(info([2, 1, 0]), look);
-    assert!(!format!("{look:?}").contains("planted"));
+    assert_eq!(unknown(&snapshot), ["info.tokenLog.token string 1"]);
+    assert_eq!(info([2, 1, 0]), snapshot);
+    assert!(!format!("{snapshot:?}").contains("planted"));
 }
 
 #[test]

@@ -42,8 +42,8 @@ impl FleetRound {
     }
 
     /// Whether a range did not hold still and stays open.
-    pub fn left_any(&self) -> bool {
-        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.left.is_empty()))
+    pub fn has_deferred(&self) -> bool {
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.is_empty()))
     }
 
     /// What was committed in all.
@@ -103,7 +103,7 @@ impl Fleet {
             memory: Arc::new(TeamMemory::new(self.clock.clone())),
             writer,
             salts,
-            patience: None,
+            time_limit: None,
         };
         Ok(read_team(edges, self.source.clone()).await)
     }

@@ -4,10 +4,10 @@
 //!
 //! 1. `plan` says which ranges of event time a stream lacks ([`StreamPlan`]), and cuts them into spans, each for one reading.
 //! 2. `read` asks for spans side by side. Each reading first takes a `Share` of the [`Budget`]: room for its events. `collect`
-//!    answers with a `Leaf`: `Counted` events of a range, and whether they are proved complete.
-//! 3. The events of a leaf become a `Piece` for each window. Workers make columns of rows of it while other spans are read. A
-//!    bounded channel keeps the leaves in order.
-//! 4. What a leaf says becomes a `Batch`: its pieces, changes of window records, findings. With its share it goes into the `Inbox`
+//!    answers with a `Segment`: `Counted` events of a range, and whether they are proved complete.
+//! 3. The events of a segment become a `Piece` for each window. Workers make columns of rows of it while other spans are read. A
+//!    bounded channel keeps the segments in order.
+//! 4. What a segment says becomes a `Batch`: its pieces, changes of window records, findings. With its share it goes into the `Inbox`
 //!    of the commit stage, which is bounded, too: a reading that brings more than the stage takes waits there.
 //! 5. The `Committer` alone owns what is read and not committed: one batch, which the others join. It has the `Encoder` make files
 //!    of windows that are read whole, and takes out of the batch what is worth a commit.
@@ -25,7 +25,7 @@ mod commit;
 mod daemon;
 mod error;
 mod fleet;
-mod look;
+mod scan;
 mod loss;
 mod plan;
 mod progress;
@@ -43,22 +43,22 @@ pub use commit::quarantine::{Retried, RetriedByReason, retry_quarantine};
 pub use daemon::event_loop::{Command, Daemon};
 pub use daemon::live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
 pub use daemon::open_teams::weight;
+pub use daemon::task_run::Edges;
 pub use daemon::timetable as schedule;
-pub use daemon::visit::Edges;
 pub use error::RoundError;
 pub use fleet::{Fleet, FleetRound};
-pub use look::ask::{LooksPlanned, count_users, looks_planned};
-pub use look::backlog::LooksLeft;
-pub use look::record::{LOOK_AGE, LookRound};
 pub use plan::density::{Density, sample};
 pub use plan::estimate::{Estimate, estimate, estimate_of_team};
 pub use plan::stream_plan::{StreamPlan, Windows, lag, plan, windows_of};
 pub use plan::urgency::{Known, Urgency};
 pub use progress::{Progress, Quiet};
+pub use scan::backlog::ScanBacklog;
+pub use scan::record::{SCAN_AGE, ScanRound};
+pub use scan::requests::{PlannedScan, count_users, planned_scan};
 pub use sessions::making::{Made, Making};
 pub use sessions::part::catch_up_by;
-pub use sessions::update::{Remembered, correlate, put_off};
-pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, Looks, Settings};
+pub use sessions::update::{Remembered, correlate, defer_sessions};
+pub use settings::{BACKFILL_DAYS_DEFAULT, InventorySettings, ScanMode, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
 pub use team::budget::Budget;
 pub use team_round::TeamRound;

@@ -32,7 +32,7 @@ pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
 
 /// When people and computers are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Looks {
+pub enum ScanMode {
     #[default]
     Never,
     /// Once a day, and when activity tells of a change.
@@ -44,7 +44,7 @@ pub enum Looks {
 /// How a team's people and computers are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InventorySettings {
-    pub looks: Looks,
+    pub scan: ScanMode,
     /// Ask about each user how the user may sign in, and with which tokens: a request a user.
     pub user_info: bool,
 }

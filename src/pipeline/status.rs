@@ -109,23 +109,23 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Inst
 }
 
 fn inventory_status(state: &TeamState) -> InventoryStatus {
-    let looks = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_look(part));
+    let scans = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_scan(part));
     // Where the last look was refused, the count is that of the last one that was not.
     let entities = |part| {
-        let shown = state.inventory.get(&part).and_then(|looks| looks.iter().rev().find(|look| look.visible));
-        shown.map_or(0, |look| look.entities)
+        let shown = state.inventory.get(&part).and_then(|scans| scans.iter().rev().find(|scan| scan.visible));
+        shown.map_or(0, |scan| scan.entities)
     };
     let unknown = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::UnknownField);
     let users = entities(InventoryPart::Users);
     let asked = state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows).sum::<u64>();
     InventoryStatus {
-        looked_at: looks().map(|look| look.read_at).max(),
-        sign_in_looked_at: state.last_look(InventoryPart::SignIn).map(|look| look.read_at),
+        looked_at: scans().map(|scan| scan.read_at).max(),
+        sign_in_looked_at: state.last_scan(InventoryPart::SignIn).map(|scan| scan.read_at),
         users_asked: asked.min(users),
         users,
         computers: entities(InventoryPart::Computers),
         groups: entities(InventoryPart::Groups),
-        hidden: looks().filter(|look| !look.visible).map(|look| look.part).collect(),
+        hidden: scans().filter(|scan| !scan.visible).map(|scan| scan.part).collect(),
         unknown_fields: unknown.count() as u64,
     }
 }

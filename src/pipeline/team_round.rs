@@ -13,12 +13,12 @@ use crate::pipeline::commit::committer::{Committer, Ended};
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::error::RoundError;
-use crate::pipeline::look::computers::{ConnectionsRead, note_computers};
-use crate::pipeline::look::inventory::look;
-use crate::pipeline::look::record::LookRound;
 use crate::pipeline::plan::coverage::{reached, read_to};
 use crate::pipeline::read::billing_poll::poll_billing;
 use crate::pipeline::read::stream::read_stream;
+use crate::pipeline::scan::computers::{ConnectionsRead, note_computers};
+use crate::pipeline::scan::inventory::scan_inventory;
+use crate::pipeline::scan::record::ScanRound;
 use crate::pipeline::sealing::seal;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 use crate::pipeline::team::context::TeamContext;
@@ -46,9 +46,9 @@ pub struct TeamRound {
     /// What could not be done, stream by stream; the rest was.
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The looks at people and computers.
-    pub looks: LookRound,
+    pub scan: ScanRound,
     /// Ranges that did not hold still: they stay open until another round.
-    pub left: Vec<(Stream, Range)>,
+    pub deferred: Vec<(Stream, Range)>,
     /// The round has worked long enough, and leaves the rest to the next.
     pub is_unfinished: bool,
 }
@@ -57,7 +57,7 @@ impl TeamRound {
     /// A round in which nothing was done yet.
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
-        let (looks, left) = (LookRound::default(), Vec::new());
+        let (scan, deferred) = (ScanRound::default(), Vec::new());
         Self {
             first: now,
             is_first_reading: false,
@@ -65,15 +65,15 @@ impl TeamRound {
             name: None,
             committed,
             failures,
-            looks,
-            left,
+            scan,
+            deferred,
             is_unfinished: false,
         }
     }
 
     /// Whether everything asked for was done.
     pub fn is_done(&self) -> bool {
-        self.failures.is_empty() && self.looks.failures.is_empty()
+        self.failures.is_empty() && self.scan.failures.is_empty()
     }
 }
 
@@ -114,7 +114,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
-    (round.left, round.is_unfinished) = (ctx.left.open(), ctx.left.is_unfinished());
+    (round.deferred, round.is_unfinished) = (ctx.deferred.open(), ctx.deferred.is_unfinished());
     round
 }
 
@@ -175,7 +175,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let is_read = ctx.settings.reads(Stream::Connections)
         && connections.is_ok()
         && ctx.settings.until.is_none()
-        && !ctx.left.is_unfinished();
+        && !ctx.deferred.is_unfinished();
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
@@ -189,7 +189,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     ctx.commit().await?;
     ctx.catch_up().await?;
     seal(ctx).await?;
-    round.looks = look(ctx, computers).await;
+    round.scan = scan_inventory(ctx, computers).await;
     Ok(())
 }
 

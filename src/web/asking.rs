@@ -231,7 +231,7 @@ impl Shared {
             return Ok(data);
         }
         let now = self.clock.monotonic();
-        let (data, extents) = self.place.look(teams, |team, look| self.live.look(team, look))?;
+        let (data, extents) = self.place.look(teams, |team, look| self.live.with_state(team, look))?;
         let data = Arc::new(data);
         let mut kept = lock(&self.kept);
         kept.looks.retain(|look| look.teams != teams);

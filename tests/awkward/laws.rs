@@ -20,7 +20,7 @@ pub struct Expected<'a> {
     /// Requests of all runs together, at most; 0: the usual number.
     pub requests_max: usize,
     /// Further syncs may do more: windows stay open.
-    pub is_restless: bool,
+    pub is_moving: bool,
     /// Ends every further `sync`; none: what the usual one ends with.
     pub arguments: &'a [&'a str],
 }
@@ -39,7 +39,7 @@ pub fn hold_with(service: &Service, program: &Program, expected: &Expected) {
     assert!(requests <= most, "{requests} requests, at most {most} were needed");
     service.calm();
     archive_holds(service, program, expected.gaps);
-    if !expected.is_restless {
+    if !expected.is_moving {
         a_second_sync_adds_nothing(program, expected.arguments);
     }
     no_secret_anywhere(program);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use annals::api::{
     Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
-    looks_per_second,
+    scans_per_second,
 };
 use annals::archive::{Archive, MemoryStore};
 use annals::clock::Clock;
 use annals::config::Schedule;
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Command, Daemon, Edges, InventorySettings, Live, Looks, Quiet, Settings, Workers};
+use annals::pipeline::{Command, Daemon, Edges, InventorySettings, Live, Quiet, ScanMode, Settings, Workers};
 use futures::channel::mpsc;
 
 use super::common::virtual_clock::VirtualClock;
@@ -145,8 +145,10 @@ impl FleetWorld {
     pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
-        let inventory =
-            InventorySettings { looks: if self.people > 0 { Looks::WhenDue } else { Looks::Never }, user_info: true };
+        let inventory = InventorySettings {
+            scan: if self.people > 0 { ScanMode::WhenDue } else { ScanMode::Never },
+            user_info: true,
+        };
         let commit_every = self.commit_every;
         let settings = Settings { since, concurrency: 8, inventory, commit_every, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
@@ -206,7 +208,7 @@ impl FleetWorld {
             let mut seen = self.seen.lock().unwrap();
             let now = self.clock.monotonic();
             let slot = seen.next_look.max(now);
-            seen.next_look = slot + Duration::from_secs_f64(1.0 / looks_per_second(self.rate));
+            seen.next_look = slot + Duration::from_secs_f64(1.0 / scans_per_second(self.rate));
             slot - now
         };
         self.clock.sleep(wait).await;

@@ -9,7 +9,7 @@ use annals::api::ApiError;
 use annals::archive::{Archive, FindingKind, InventoryRead};
 use annals::inventory::Standing;
 use annals::model::{InventoryPart, InventoryValue, Stream, TeamId};
-use annals::pipeline::{InventorySettings, Looks, Settings};
+use annals::pipeline::{InventorySettings, ScanMode, Settings};
 use common::team_world::{Ask, Roster, World, activity, at, connection, unavailable};
 
 const TEAM: &str =
@@ -48,7 +48,7 @@ fn world() -> Arc<World> {
 }
 
 fn settings() -> Settings {
-    let inventory = InventorySettings { looks: Looks::WhenDue, user_info: true };
+    let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     Settings { inventory, ..Settings::default() }
 }
 
@@ -86,7 +86,7 @@ fn keys(world: &World, part: InventoryPart) -> Vec<String> {
 }
 
 fn look(world: &World, part: InventoryPart) -> InventoryRead {
-    *world.state().last_look(part).unwrap()
+    *world.state().last_scan(part).unwrap()
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn a_failure_leaves_the_streams_alone_and_is_tried_again() {
     let round = world.round(&settings()).await;
     assert!(round.failures.is_empty() && !round.is_done());
     assert_eq!(world.held(Stream::Connections).len(), 1);
-    assert!(world.state().last_look(InventoryPart::Users).is_none());
+    assert!(world.state().last_scan(InventoryPart::Users).is_none());
     assert_eq!(keys(&world, InventoryPart::Computers), ["d1", "d2"]);
     world.set_now("2026-10-30T08:01:00Z");
     let asked = asked(&world);
@@ -273,9 +273,9 @@ async fn asking_about_users_goes_on_where_it_was_cut() {
     let cut = |ask: &Ask<'_>| matches!(ask, Ask::UserInfo(user) if *user >= "u070");
     world.on_ask(move |ask, _| cut(ask).then(unavailable));
     let round = world.round(&settings()).await;
-    assert_eq!(round.looks.failures.len(), 3, "after three failures the service is left alone");
+    assert_eq!(round.scan.failures.len(), 3, "after three failures the service is left alone");
     assert_eq!(keys(&world, InventoryPart::SignIn).len(), 70);
-    assert!(world.state().last_look(InventoryPart::SignIn).is_none());
+    assert!(world.state().last_scan(InventoryPart::SignIn).is_none());
     world.set_now("2026-10-30T08:01:00Z");
     let asked = asked(&world);
     world.sync(&settings()).await;
@@ -318,20 +318,20 @@ async fn users_who_cannot_be_asked_about_are_passed_over() {
 async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
     let world = world();
     let asked = asked(&world);
-    for (looks, user_info, expected) in [
-        (Looks::Never, true, "team, computers, computers"),
-        (Looks::WhenDue, false, "team, computers, team, users, sso_users"),
-        (Looks::WhenDue, false, "team, computers"),
-        (Looks::Now, false, "team, computers, team, users, sso_users"),
-        (Looks::Now, true, "team, computers, team, users, sso_users, info u1, info u2"),
-        (Looks::Now, true, "team, computers, team, users, sso_users"),
+    for (scan, user_info, expected) in [
+        (ScanMode::Never, true, "team, computers, computers"),
+        (ScanMode::WhenDue, false, "team, computers, team, users, sso_users"),
+        (ScanMode::WhenDue, false, "team, computers"),
+        (ScanMode::Now, false, "team, computers, team, users, sso_users"),
+        (ScanMode::Now, true, "team, computers, team, users, sso_users, info u1, info u2"),
+        (ScanMode::Now, true, "team, computers, team, users, sso_users"),
     ] {
-        let inventory = InventorySettings { looks, user_info };
+        let inventory = InventorySettings { scan, user_info };
         world.sync(&Settings { inventory, ..Settings::default() }).await;
-        assert_eq!(taken(&asked), expected, "{looks:?} {user_info}");
+        assert_eq!(taken(&asked), expected, "{scan:?} {user_info}");
     }
     // Without the streams the computers are asked for by the look itself.
-    let inventory = InventorySettings { looks: Looks::Now, user_info: false };
+    let inventory = InventorySettings { scan: ScanMode::Now, user_info: false };
     world.sync(&Settings { inventory, streams: Vec::new(), ..Settings::default() }).await;
     assert_eq!(taken(&asked), "team, team, computers, users, sso_users");
 }
@@ -372,5 +372,5 @@ async fn a_refused_token_list_is_no_failure() {
     let round = world.sync(&settings()).await;
     assert!(round.is_done());
     assert!(!look(&world, InventoryPart::Users).visible);
-    assert!(world.state().last_look(InventoryPart::SignIn).is_none(), "nobody is known to ask about");
+    assert!(world.state().last_scan(InventoryPart::SignIn).is_none(), "nobody is known to ask about");
 }

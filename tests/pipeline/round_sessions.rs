@@ -16,7 +16,7 @@ use annals::model::{
     ConnectionDetail, ConnectionId, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime, SessionRow,
     Stream, TeamId, WindowGrid,
 };
-use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, put_off};
+use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, defer_sessions};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
@@ -117,7 +117,7 @@ proptest! {
         let mut remembered = Remembered::default();
         let mut made: Option<Made> = None;
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
-        for (number, (forget, compact, is_put_off, [beside, after])) in commits.into_iter().enumerate() {
+        for (number, (forget, compact, is_deferred, [beside, after])) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
             for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
                 if *commit != number {
@@ -139,8 +139,8 @@ proptest! {
             let making = begun.map(|events| Making::next(&mut writer, &mut remembered, events, at(NOW)));
             let _ = match made.take() {
                 None => {
-                    match is_put_off {
-                        true => put_off(&mut draft, &writer),
+                    match is_deferred {
+                        true => defer_sessions(&mut draft, &writer),
                         false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
                     }
                     writer.commit(draft, at(NOW)).unwrap()

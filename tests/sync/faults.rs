@@ -279,7 +279,7 @@ fn a_service_without_a_clock_is_read_by_ours() {
         service.world().habits.dates = dates;
         program.sync(&SINCE).ended(0);
         // Our clock goes on, so a window may fall due between two runs.
-        hold_with(&service, &program, &Expected { is_restless: true, arguments: &SINCE, ..Expected::default() });
+        hold_with(&service, &program, &Expected { is_moving: true, arguments: &SINCE, ..Expected::default() });
     }
 }
 

@@ -77,7 +77,7 @@ fn insertions_and_deletions_between_the_pages_of_an_open_window() {
 }
 
 /// At every one of the first requests something changes somewhere; later it is quiet, and the archive is the truth.
-fn restless(seed: u64) {
+fn moving_list(seed: u64) {
     let (service, program) = scene();
     let mut chance = Chance::of(seed);
     {
@@ -127,7 +127,7 @@ fn change_something(world: &mut World, chance: &mut Chance) {
 fn changes_at_any_request() {
     for seed in 0..times("ANNALS_SEEDS", 10) {
         println!("seed {seed}");
-        restless(seed);
+        moving_list(seed);
     }
 }
 
@@ -276,15 +276,15 @@ fn what_is_seen_in_the_padding_alone_is_kept() {
     hold(&service, &program, &SINCE);
 }
 
-/// An event an hour, each in other words at each answer while `is_restless`.
-fn reworded(service: &Service, from: i64, is_restless: &Arc<AtomicBool>) {
-    let is_restless = is_restless.clone();
+/// An event an hour, each in other words at each answer while `is_reworded`.
+fn reworded(service: &Service, from: i64, is_reworded: &Arc<AtomicBool>) {
+    let is_reworded = is_reworded.clone();
     service.on_request(move |number, request, world| {
         if !request.is_connections() {
             return Action::Serve;
         }
         let of = |name: &str| request.number(name).unwrap();
-        let word = if is_restless.load(Ordering::SeqCst) { number } else { 0 };
+        let word = if is_reworded.load(Ordering::SeqCst) { number } else { 0 };
         let hours = (from..world.now).step_by(3_600).filter(|at| (of("startTime")..=of("stopTime")).contains(at));
         let page = hours.skip(usize::try_from(of("offset")).unwrap()).take(usize::try_from(of("limit")).unwrap());
         let event = |at: i64| {
@@ -306,8 +306,8 @@ fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
     // After that a range is walked twice and looked at once. A day is read in two ranges at most.
     const DAYS_MAX: usize = 6 * 2 * 34;
     let (service, program) = scene();
-    let is_restless = Arc::new(AtomicBool::new(true));
-    reworded(&service, DAY - DAYS * 24 * HOUR, &is_restless);
+    let is_reworded = Arc::new(AtomicBool::new(true));
+    reworded(&service, DAY - DAYS * 24 * HOUR, &is_reworded);
     let arguments = ["--since", "2026-10-11", "--stream", "connections"];
     for round in ["the first", "the next"] {
         let before = service.requests_count();
@@ -317,7 +317,7 @@ fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
         assert!((200..SPLITTING_MAX + DAYS_MAX).contains(&asked), "{asked} requests in {round} round");
     }
     program.run(&["status"]).ended(0).says(&["does not hold still and stays open"]);
-    is_restless.store(false, Ordering::SeqCst);
+    is_reworded.store(false, Ordering::SeqCst);
     let before = service.requests_count();
     program.sync(&arguments).ended(0);
     assert!(service.requests_count() - before < 300, "{} requests", service.requests_count() - before);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use annals::api::looks_per_second;
+use annals::api::scans_per_second;
 use annals::clock::{Clock, SystemClock};
 use annals::model::Instant;
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
@@ -102,7 +102,7 @@ async fn a_plan_tells_within_a_third_what_the_sync_after_it_takes() {
                 &["sql", "select count(*) as n from inventory_users", "--format", "csv"],
             );
             let people = 2.0 * teams + users.lines().nth(1).unwrap().parse::<f64>().unwrap();
-            let looks = people / looks_per_second(RATE);
+            let looks = people / scans_per_second(RATE);
             let took = if teams > 8.0 { (made / RATE).max(looks) } else { (made - people) / RATE + looks };
             assert!((first.seconds - took).abs() <= 0.3 * took + 1.0, "{scenario}: {} of {took} s", first.seconds);
         }

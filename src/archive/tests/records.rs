@@ -169,7 +169,7 @@ fn what_a_draft_records_stands_in_the_ledger() {
     assert_eq!(state.devices, devices(&["two"], &[]).added);
     // Two commits at one time: no clock was set back.
     assert_eq!(state.findings, [(crate::model::LedgerSeq(1), finding(FindingKind::Gap))]);
-    assert_eq!(state.last_look(Computers), Some(&look));
+    assert_eq!(state.last_scan(Computers), Some(&look));
     assert_eq!(state.reviews, [(crate::model::LedgerSeq(1), review("R. Viewer"))]);
     assert_eq!(archive.read(&team()).unwrap().state(), state);
 }

@@ -333,7 +333,7 @@ fn looks_at_one_part_never_go_back() {
     let looks = |inventory: Vec<InventoryRead>| Body { inventory, ..Body::default() };
     let back = |from: u32, to: u32| {
         let time = |hour| look(Users, hour).read_at;
-        Some(StateError::LookBack { part: Users, from: time(from), to: time(to) })
+        Some(StateError::ScanBackwards { part: Users, from: time(from), to: time(to) })
     };
     told(
         &state(),
@@ -347,6 +347,6 @@ fn looks_at_one_part_never_go_back() {
         ],
     );
     let later = state().try_advance(looks(vec![look(Users, 11)])).unwrap();
-    assert_eq!(later.last_look(Users), Some(&look(Users, 11)));
-    assert_eq!(later.last_look(Groups), None);
+    assert_eq!(later.last_scan(Users), Some(&look(Users, 11)));
+    assert_eq!(later.last_scan(Groups), None);
 }

@@ -41,10 +41,10 @@ impl Follow {
     fn settle(&mut self, lists: Lists<'_>, asked: Asked, walk_max: u64, is_known: bool) {
         let known = || self.got.iter().flat_map(|(digest, count)| (0..*count).map(|_| *digest)).collect();
         let mut reader = SpanReader::new(lists, asked, walk_max, is_known.then(known));
-        while let Some(leaf) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
-            assert_eq!(leaf.outcome, Outcome::Confirmed);
-            self.accused |= is_accused(leaf.stats);
-            self.keep(leaf.events);
+        while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
+            assert_eq!(segment.outcome, Outcome::Confirmed);
+            self.accused |= is_accused(segment.stats);
+            self.keep(segment.events);
         }
     }
 

@@ -62,10 +62,14 @@ fn strangers_on_a_page_are_counted_and_kept() {
         let devices = [None];
         let asked = Asked { range: range(0, 2), pad: 1 };
         let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
-        let leaf = now(reader.next()).unwrap().unwrap();
-        let kept: Vec<_> = told(&leaf.events).into_keys().collect();
+        let segment = now(reader.next()).unwrap().unwrap();
+        let kept: Vec<_> = told(&segment.events).into_keys().collect();
         assert_eq!(kept, ["e0@0", "e1@1", "e5@5", "timeless"]);
         // Two pages a walk, and the second brings four anchors again, the stranger among them.
-        assert_eq!((leaf.stats.requests, leaf.stats.events, leaf.stats.anomalies.outside), (4, 26, 4), "{has_bodies}");
+        assert_eq!(
+            (segment.stats.requests, segment.stats.events, segment.stats.anomalies.outside),
+            (4, 26, 4),
+            "{has_bodies}"
+        );
     }
 }

@@ -7,22 +7,22 @@ use crate::model::{Digest, Multiset};
 
 const PAGE: u32 = 4;
 
-struct Look {
-    leaves: Vec<Leaf>,
+struct Reading {
+    segments: Vec<Segment>,
     stats: ReadStats,
 }
 
-impl Look {
+impl Reading {
     fn told(&self) -> BTreeMap<String, u32> {
         let mut all = BTreeMap::new();
-        for (text, count) in self.leaves.iter().flat_map(|leaf| told(&leaf.events)) {
+        for (text, count) in self.segments.iter().flat_map(|segment| told(&segment.events)) {
             *all.entry(text).or_default() += count;
         }
         all
     }
 
     fn outcomes(&self, outcome: Outcome) -> usize {
-        self.leaves.iter().filter(|leaf| leaf.outcome == outcome).count()
+        self.segments.iter().filter(|segment| segment.outcome == outcome).count()
     }
 }
 
@@ -32,23 +32,23 @@ fn read_with(
     (span, pad): (Range, i64),
     devices: &[Option<DeviceId>],
     (walk_events_max, prior): (u64, Option<Multiset<Digest>>),
-) -> Look {
+) -> Reading {
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
     let asked = Asked { range: span, pad };
     let mut reader = SpanReader::new(lists(service, &team, devices, &limit), asked, walk_events_max, prior);
-    let mut look = Look { leaves: Vec::new(), stats: ReadStats::default() };
+    let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
     let mut end = span.start;
-    while let Some(leaf) = now(reader.next()).unwrap() {
-        assert_eq!(leaf.range.start, end);
-        end = leaf.range.end;
-        look.stats.add(leaf.stats);
-        look.leaves.push(leaf);
+    while let Some(segment) = now(reader.next()).unwrap() {
+        assert_eq!(segment.range.start, end);
+        end = segment.range.end;
+        reading.stats.add(segment.stats);
+        reading.segments.push(segment);
     }
     assert_eq!(end, span.end);
-    look
+    reading
 }
 
-fn read(service: &Service, seconds: (i64, i64)) -> Look {
+fn read(service: &Service, seconds: (i64, i64)) -> Reading {
     read_with(service, (range(seconds.0, seconds.1), 1), &[None], (u64::MAX, None))
 }
 
@@ -61,11 +61,11 @@ fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10));
         (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
-        let look = read(&service, (0, 100));
-        assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
-        assert_eq!(look.stats.anomalies, Anomalies { has_more: 3, ..Anomalies::default() });
-        assert_eq!(cost(&look.stats), (10, 2, 0, 36), "{has_bodies}");
-        assert_eq!((look.leaves[0].began_at, look.leaves[0].ended_at), (Some(clock(0)), Some(clock(9))));
+        let reading = read(&service, (0, 100));
+        assert_eq!((reading.told(), reading.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
+        assert_eq!(reading.stats.anomalies, Anomalies { has_more: 3, ..Anomalies::default() });
+        assert_eq!(cost(&reading.stats), (10, 2, 0, 36), "{has_bodies}");
+        assert_eq!((reading.segments[0].began_at, reading.segments[0].ended_at), (Some(clock(0)), Some(clock(9))));
     }
 }
 
@@ -77,9 +77,9 @@ fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_
             list.remove(1);
         }
     });
-    let look = read(&service, (0, 100));
-    assert_eq!((look.stats.restarts, look.stats.walks), (1, 2));
-    assert_eq!(look.told(), truth(&events(0..10)), "what was seen before it went is kept");
+    let reading = read(&service, (0, 100));
+    assert_eq!((reading.stats.restarts, reading.stats.walks), (1, 2));
+    assert_eq!(reading.told(), truth(&events(0..10)), "what was seen before it went is kept");
 
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10)).changing(|request, list| {
@@ -88,9 +88,9 @@ fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_
             }
         });
         service.state().has_bodies = has_bodies;
-        let look = read(&service, (0, 100));
-        assert_eq!((look.stats.restarts, look.stats.walks), (0, 3), "{has_bodies}");
-        assert_eq!(look.told(), truth(&service.state().lists[&None]));
+        let reading = read(&service, (0, 100));
+        assert_eq!((reading.stats.restarts, reading.stats.walks), (0, 3), "{has_bodies}");
+        assert_eq!(reading.told(), truth(&service.state().lists[&None]));
     }
 }
 
@@ -114,8 +114,8 @@ fn what_a_former_reading_proved_is_the_first_of_the_two_walks_where_it_is_still_
         (events(0..9), Some(held), 2),
         (events(0..10), None, 2),
     ] {
-        let look = read_with(&Service::of(list.clone()), (range(0, 100), 1), &[None], (u64::MAX, prior));
-        assert_eq!((look.told(), look.stats.walks, look.stats.restarts), (truth(&list), walks, 0));
+        let reading = read_with(&Service::of(list.clone()), (range(0, 100), 1), &[None], (u64::MAX, prior));
+        assert_eq!((reading.told(), reading.stats.walks, reading.stats.restarts), (truth(&list), walks, 0));
     }
 }
 
@@ -129,10 +129,14 @@ fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() 
         list.remove(busy);
         list.insert(busy + 8, event(&format!("new{request}"), 21));
     });
-    let look = read_with(&service, (range(0, 64), 3_600), &[None], (u64::MAX, None));
-    let open: Vec<Range> =
-        look.leaves.iter().filter(|leaf| leaf.outcome == Outcome::Unstable).map(|leaf| leaf.range).collect();
-    let told = look.told();
+    let reading = read_with(&service, (range(0, 64), 3_600), &[None], (u64::MAX, None));
+    let open: Vec<Range> = reading
+        .segments
+        .iter()
+        .filter(|segment| segment.outcome == Outcome::Unstable)
+        .map(|segment| segment.range)
+        .collect();
+    let told = reading.told();
     assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
         || told.contains_key(&truth(std::slice::from_ref(e)).into_keys().next().unwrap())));
     assert!(told.keys().any(|text| text.starts_with("new")), "what was seen of it is kept");
@@ -148,7 +152,7 @@ fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() 
 #[test]
 fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
     // A round that has confirmed much may split until too many seconds have failed.
-    for (confirmed_pages, given_up) in [(0, Outcome::Left), (1_000, Outcome::Unstable)] {
+    for (confirmed_pages, given_up) in [(0, Outcome::Deferred), (1_000, Outcome::Unstable)] {
         // Everywhere, an event is replaced before each request.
         let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
         let service = Service::of(list).changing(|request, list| {
@@ -162,17 +166,17 @@ fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
         let asked = Asked { range: range(0, 40), pad: 1 };
         let mut reader =
             SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None).within(budget.clone());
-        let mut look = Look { leaves: Vec::new(), stats: ReadStats::default() };
-        while let Some(leaf) = now(reader.next()).unwrap() {
-            look.leaves.push(leaf);
+        let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
+        while let Some(segment) = now(reader.next()).unwrap() {
+            reading.segments.push(segment);
         }
-        assert_eq!(look.outcomes(Outcome::Confirmed), 0);
-        let seconds = look.leaves.iter().filter(|leaf| leaf.range.length().as_secs() == 1).count();
+        assert_eq!(reading.outcomes(Outcome::Confirmed), 0);
+        let seconds = reading.segments.iter().filter(|segment| segment.range.length().as_secs() == 1).count();
         assert_eq!(seconds >= UNSTABLE_SECONDS_MAX as usize, given_up == Outcome::Unstable);
-        assert_eq!(look.outcomes(Outcome::Left) > 0, given_up == Outcome::Left);
-        assert_eq!(budget.is_spent(), given_up == Outcome::Left);
-        assert!(look.leaves.len() < 30, "{} parts of 40 seconds", look.leaves.len());
-        let told = look.told();
+        assert_eq!(reading.outcomes(Outcome::Deferred) > 0, given_up == Outcome::Deferred);
+        assert_eq!(budget.is_spent(), given_up == Outcome::Deferred);
+        assert!(reading.segments.len() < 30, "{} parts of 40 seconds", reading.segments.len());
+        let told = reading.told();
         let missing: Vec<i64> =
             (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
         assert!(missing.is_empty(), "{missing:?}");
@@ -191,19 +195,19 @@ fn walks_that_are_whole_and_never_agree_are_given_up_too() {
     let (limit, devices) = (PageLimit::fixed(1_000), [None]);
     let asked = Asked { range: range(0, 1), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
-    let leaf = now(reader.next()).unwrap().unwrap();
-    assert_eq!((leaf.outcome, leaf.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
-    assert_eq!(told(&leaf.events), truth(&service.state().lists[&None]));
+    let segment = now(reader.next()).unwrap().unwrap();
+    assert_eq!((segment.outcome, segment.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
+    assert_eq!(told(&segment.events), truth(&service.state().lists[&None]));
 }
 
 #[test]
 fn a_walk_may_bring_as_many_as_fit_and_what_stands_in_a_wide_padding_is_kept() {
-    let look = read_with(&Service::of(events(0..10)), (range(0, 100), 1), &[None], (10, None));
-    assert_eq!((look.leaves.len(), cost(&look.stats)), (1, (10, 2, 0, 36)));
+    let reading = read_with(&Service::of(events(0..10)), (range(0, 100), 1), &[None], (10, None));
+    assert_eq!((reading.segments.len(), cost(&reading.stats)), (1, (10, 2, 0, 36)));
     // Both bounds are served: beyond the end, one second more.
     for (pad, kept) in [(1, 4), (2, 4 + 2 + 3), (3_600, 30)] {
-        let look = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
-        assert_eq!(look.told().len(), kept, "{pad}");
+        let reading = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
+        assert_eq!(reading.told().len(), kept, "{pad}");
     }
 }
 
@@ -212,10 +216,10 @@ fn a_last_look_at_a_list_that_ignores_offsets_ends() {
     let list: Vec<RawEvent> = (0..9).map(|n| event(&format!("e{n}"), 0)).collect();
     let service = Service::of(list);
     service.state().ignores_offsets = true;
-    let look = read(&service, (0, 1));
-    assert_eq!((look.outcomes(Outcome::Unstable), look.leaves.len()), (1, 1));
-    assert_eq!(look.told().len(), PAGE as usize, "all that it ever showed");
-    assert!(look.stats.requests < 200, "{:?}", look.stats);
+    let reading = read(&service, (0, 1));
+    assert_eq!((reading.outcomes(Outcome::Unstable), reading.segments.len()), (1, 1));
+    assert_eq!(reading.told().len(), PAGE as usize, "all that it ever showed");
+    assert!(reading.stats.requests < 200, "{:?}", reading.stats);
 }
 
 #[test]
@@ -229,9 +233,9 @@ fn many_lists_are_proved_together_and_halved_where_they_do_not_fit() {
             all.extend(list.clone());
             service.state().lists.insert(device.clone(), list);
         }
-        let look = read_with(&service, (range(0, 10), 1), &devices, (walk_events_max, None));
-        assert_eq!((look.told(), look.outcomes(Outcome::Confirmed)), (truth(&all), parts));
-        assert!(parts > 1 || cost(&look.stats) == (20, 2, 0, 72), "{:?}", look.stats);
+        let reading = read_with(&service, (range(0, 10), 1), &devices, (walk_events_max, None));
+        assert_eq!((reading.told(), reading.outcomes(Outcome::Confirmed)), (truth(&all), parts));
+        assert!(parts > 1 || cost(&reading.stats) == (20, 2, 0, 72), "{:?}", reading.stats);
     }
 }
 
@@ -255,6 +259,6 @@ fn a_refused_page_size_begins_the_walk_again_and_is_no_restart() {
     let (team, limit, devices) = (TeamId::from("t"), PageLimit::documented(), [None]);
     let asked = Asked { range: range(0, 100), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
-    let leaf = now(reader.next()).unwrap().unwrap();
-    assert_eq!((told(&leaf.events), cost(&leaf.stats)), (truth(&events(0..10)), (2 + 4, 2, 0, 30)));
+    let segment = now(reader.next()).unwrap().unwrap();
+    assert_eq!((told(&segment.events), cost(&segment.stats)), (truth(&events(0..10)), (2 + 4, 2, 0, 30)));
 }

@@ -229,23 +229,23 @@ mod tests {
     #[test]
     fn an_unstable_second_stays_open_until_it_is_confirmed() {
         let settings = Settings::default();
-        let mut restless = change("2026-11-11T00:20:00Z");
-        let second = Range::new(restless.window.start, at("2026-11-10T00:00:01Z"));
-        restless.confirmed = Some(Range::new(second.end, restless.window.end));
-        restless.unstable = Some(second);
-        let record = restless.apply(None, 0, &settings);
+        let mut moving = change("2026-11-11T00:20:00Z");
+        let second = Range::new(moving.window.start, at("2026-11-10T00:00:01Z"));
+        moving.confirmed = Some(Range::new(second.end, moving.window.end));
+        moving.unstable = Some(second);
+        let record = moving.apply(None, 0, &settings);
         assert_eq!((record.state, record.unstable.clone()), (WindowState::Provisional, vec![second]));
         let mut calm = change("2026-11-11T01:20:00Z");
         calm.confirmed = Some(second);
         let record = calm.apply(Some(&record), 0, &settings);
         assert_eq!((record.state, record.unstable.len()), (WindowState::Settled, 0));
         // What is unstable at once may become stable in parts.
-        let (left, right) = restless.window.halves().unwrap();
-        let mut record = WindowChange { unstable: Some(restless.window), confirmed: None, ..restless.clone() }
-            .apply(None, 0, &settings);
+        let (left, right) = moving.window.halves().unwrap();
+        let mut record =
+            WindowChange { unstable: Some(moving.window), confirmed: None, ..moving.clone() }.apply(None, 0, &settings);
         for part in [left, right] {
             assert!(!record.unstable.is_empty());
-            let calm = WindowChange { unstable: None, confirmed: Some(part), ..restless.clone() };
+            let calm = WindowChange { unstable: None, confirmed: Some(part), ..moving.clone() };
             record = calm.apply(Some(&record), 0, &settings);
         }
         assert_eq!((record.state, record.unstable.len()), (WindowState::Settled, 0));

@@ -27,7 +27,7 @@ use crate::pipeline::sessions::maker::SessionMaker;
 use crate::pipeline::sessions::making::Made;
 use crate::pipeline::sessions::update::Remembered;
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
-use crate::pipeline::team::budget::Share;
+use crate::pipeline::team::budget::Permit;
 use crate::pipeline::team::edges::TeamEdges;
 use crate::pipeline::workers::Work;
 
@@ -37,7 +37,7 @@ pub struct Committer {
     /// What was read and is in no commit.
     batch: Batch,
     /// The room that the batch's events take.
-    share: Share,
+    permit: Permit,
     encoder: Encoder,
     sessions: SessionMaker,
     /// Commits follow one another.
@@ -115,7 +115,7 @@ impl Committer {
     pub fn new(edges: Arc<TeamEdges>) -> Self {
         Self {
             batch: Batch::default(),
-            share: edges.budget.nothing(),
+            permit: edges.budget.nothing(),
             encoder: Encoder::new(edges.workers, edges.salts.clone()),
             sessions: SessionMaker::new(edges.clone()),
             under_way: None,
@@ -154,7 +154,7 @@ impl Committer {
     /// Does what a message says, and answers it.
     async fn take(&mut self, message: Message, wants_room: bool) -> Result<(), ArchiveError> {
         match message {
-            Message::Add(batch, share) => self.add(*batch, share, wants_room).await?,
+            Message::Add(batch, permit) => self.add(*batch, permit, wants_room).await?,
             Message::MakeRoom => self.begin_all().await?,
             Message::Commit(done) => {
                 self.commit().await?;
@@ -165,18 +165,18 @@ impl Committer {
                 self.sessions.catch_up().await?;
                 let _ = done.send(());
             }
-            Message::Look(look) => {
+            Message::Inspect(inspect) => {
                 self.finish().await?;
-                look(&self.batch);
+                inspect(&self.batch);
             }
         }
         Ok(())
     }
 
-    async fn add(&mut self, batch: Batch, share: Share, wants_room: bool) -> Result<(), ArchiveError> {
+    async fn add(&mut self, batch: Batch, permit: Permit, wants_room: bool) -> Result<(), ArchiveError> {
         self.batch.join(batch);
-        self.share.join(share);
-        self.share.hold(self.batch.held_events(), false);
+        self.permit.join(permit);
+        self.permit.hold(self.batch.held_events(), false);
         self.encoder.begin(self.batch.take_whole());
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
         if wants_room || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
@@ -255,7 +255,7 @@ impl Committer {
             self.emptied_at = edges.clock.monotonic();
         }
         batch.quiet_points = edges.memory.points(Stream::Connections);
-        let share = self.share.leave(self.batch.held_events());
+        let permit = self.permit.leave(self.batch.held_events());
         let events = batch.unencoded_events();
         let (made, mut remembered) = (self.sessions.made().await, self.sessions.lend_remembered());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
@@ -263,7 +263,7 @@ impl Committer {
         let work = edges.workers.begin(move || {
             let done = commit.run(&mut remembered);
             // The events of a commit are gone when it has ended.
-            drop(share);
+            drop(permit);
             (done, remembered)
         });
         let is_done = work.is_done();

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::archive::ArchiveError;
 use crate::model::TeamId;
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::team::budget::{Share, Waits};
+use crate::pipeline::team::budget::{Permit, Waits};
 
 /// Messages that wait for the commit stage.
 const MESSAGES_WAITING_MAX: usize = 1;
@@ -16,7 +16,7 @@ const MESSAGES_WAITING_MAX: usize = 1;
 /// What the commit stage is told. Answers come when it is done; none comes when the stage ends first.
 pub enum Message {
     /// Events and changes, and the room that they take.
-    Add(Box<Batch>, Share),
+    Add(Box<Batch>, Permit),
     /// A reading waits for room.
     MakeRoom,
     /// Commit all that was added.
@@ -24,7 +24,7 @@ pub enum Message {
     /// Make all sessions that are behind.
     CatchUp(oneshot::Sender<()>),
     /// Show what waits, when no commit is under way.
-    Look(Box<dyn FnOnce(&Batch) + Send>),
+    Inspect(Box<dyn FnOnce(&Batch) + Send>),
 }
 
 /// The readings' end of the channel.
@@ -62,8 +62,8 @@ impl Inbox {
 
     /// # Errors
     /// When the stage has ended, like all that follow.
-    pub async fn add(&self, batch: Batch, share: Share) -> Result<(), ArchiveError> {
-        self.send(Message::Add(Box::new(batch), share)).await
+    pub async fn add(&self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
+        self.send(Message::Add(Box::new(batch), permit)).await
     }
 
     pub async fn make_room(&self) -> Result<(), ArchiveError> {
@@ -82,13 +82,13 @@ impl Inbox {
         answer.await.map_err(|_| self.ended())
     }
 
-    pub async fn look<T: Send + 'static>(
+    pub async fn inspect<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Batch) -> T + Send + 'static,
+        inspect: impl FnOnce(&Batch) -> T + Send + 'static,
     ) -> Result<T, ArchiveError> {
         let (done, answer) = oneshot::channel();
-        let look = move |batch: &Batch| drop(done.send(look(batch)));
-        self.send(Message::Look(Box::new(look))).await?;
+        let answer_with = move |batch: &Batch| drop(done.send(inspect(batch)));
+        self.send(Message::Inspect(Box::new(answer_with))).await?;
         answer.await.map_err(|_| self.ended())
     }
 

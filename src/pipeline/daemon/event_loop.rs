@@ -20,8 +20,8 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::daemon::live::{Live, TaskLive, Verified};
 use crate::pipeline::daemon::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
+use crate::pipeline::daemon::task_run::{Edges, TaskRun, run_task};
 use crate::pipeline::daemon::timetable::{Next, Outcome, Task, Timetable};
-use crate::pipeline::daemon::visit::{Edges, Visit, visit};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::workers::Workers;
 
@@ -57,7 +57,7 @@ pub struct Daemon {
     schedule: Schedule,
     live: Arc<Live>,
     timetable: Timetable,
-    visits: FuturesUnordered<BoxFuture<'static, Visit>>,
+    runs: FuturesUnordered<BoxFuture<'static, TaskRun>>,
     listing: Option<BoxFuture<'static, Result<Vec<TeamId>, ApiError>>>,
     listed_next: Instant,
     checking: Option<BoxFuture<'static, Verified>>,
@@ -69,7 +69,7 @@ pub struct Daemon {
 }
 
 enum Event {
-    Visited(Box<Visit>),
+    RunEnded(Box<TaskRun>),
     Listed(Result<Vec<TeamId>, ApiError>),
     Checked(Verified),
     Told(Option<Command>),
@@ -98,7 +98,7 @@ impl Daemon {
             edges: Arc::new(edges),
             schedule,
             live,
-            visits: FuturesUnordered::new(),
+            runs: FuturesUnordered::new(),
             listing: None,
             listed_next: now,
             checking: None,
@@ -113,7 +113,7 @@ impl Daemon {
         loop {
             let wait = self.start_what_is_due();
             match self.next_event(&mut commands, wait).await {
-                Event::Visited(visit) => self.visited(*visit),
+                Event::RunEnded(run) => self.run_ended(*run),
                 Event::Listed(listed) => self.listed(listed),
                 Event::Checked(verified) => self.checked(verified),
                 Event::Told(Some(Command::Reload(new))) => self.reload(*new),
@@ -173,15 +173,15 @@ impl Daemon {
 
     fn start(&mut self, team: TeamId, task: Task) {
         self.show_standing(&team);
-        let run = visit(self.open_teams.clone(), self.edges.clone(), team.clone(), task);
-        self.visits.push(match self.edges.workers {
-            Workers::Inline => run.boxed(),
+        let task_run = run_task(self.open_teams.clone(), self.edges.clone(), team.clone(), task);
+        self.runs.push(match self.edges.workers {
+            Workers::Inline => task_run.boxed(),
             Workers::Threads => {
-                let handle = tokio::spawn(run);
+                let handle = tokio::spawn(task_run);
                 async move {
                     handle.await.unwrap_or_else(|error| {
                         tracing::error!(%team, task = task.as_str(), %error, "BUG: a visit broke");
-                        Visit::broken(team, task, format!("BUG: the visit broke: {error}"))
+                        TaskRun::broken(team, task, format!("BUG: the visit broke: {error}"))
                     })
                 }
                 .boxed()
@@ -197,16 +197,16 @@ impl Daemon {
         let mut time = self.edges.clock.sleep(wait).fuse();
         futures::select_biased! {
             told = commands.next() => Event::Told(told),
-            visit = self.visits.select_next_some() => Event::Visited(Box::new(visit)),
+            run = self.runs.select_next_some() => Event::RunEnded(Box::new(run)),
             listed = listing.fuse() => Event::Listed(listed),
             checked = checking.fuse() => Event::Checked(checked),
             () = time => Event::Time,
         }
     }
 
-    fn visited(&mut self, visit: Visit) {
+    fn run_ended(&mut self, run: TaskRun) {
         let now = self.edges.clock.now();
-        let Visit { team, task, outcome, urgency, status, gaps, opened_at, committed, error } = visit;
+        let TaskRun { team, task, outcome, urgency, status, gaps, opened_at, committed, error } = run;
         self.timetable.finished(&team, task, now, outcome, urgency);
         if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
             self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
@@ -348,11 +348,11 @@ impl Daemon {
     /// again by the next process.
     async fn wind_down(mut self) {
         let mut grace = self.edges.clock.sleep(STOP_GRACE).fuse();
-        while !self.visits.is_empty() {
+        while !self.runs.is_empty() {
             futures::select_biased! {
-                _ = self.visits.select_next_some() => {}
+                _ = self.runs.select_next_some() => {}
                 () = grace => {
-                    tracing::info!(visits = self.visits.len(), "given up in the middle: nothing is half committed");
+                    tracing::info!(visits = self.runs.len(), "given up in the middle: nothing is half committed");
                     return;
                 }
             }

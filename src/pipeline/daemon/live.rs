@@ -34,7 +34,7 @@ pub struct TaskLive {
 /// One team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TeamLive {
-    /// As of `seen_at`; `None` before the first visit.
+    /// As of `seen_at`; `None` before the first run.
     pub status: Option<TeamStatus>,
     pub seen_at: Option<Instant>,
     pub tasks: BTreeMap<Task, TaskLive>,
@@ -182,8 +182,8 @@ impl Live {
 
     /// Lets `look` see a team as its last commit left it, without reading its ledger, if the daemon holds it in memory;
     /// else answers false. Waits for a commit under way: not for threads that must not wait.
-    pub fn look(&self, team: &TeamId, look: &mut dyn FnMut(&TeamState)) -> bool {
-        self.open_teams.get().is_some_and(|open_teams| open_teams.look(team, look))
+    pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
+        self.open_teams.get().is_some_and(|open_teams| open_teams.with_state(team, read))
     }
 
     /// The last line of each team's ledger that the daemon knows of.

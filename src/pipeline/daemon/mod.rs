@@ -4,4 +4,4 @@ pub mod event_loop;
 pub mod live;
 pub mod open_teams;
 pub mod timetable;
-pub mod visit;
+pub mod task_run;

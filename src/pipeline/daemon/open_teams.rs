@@ -122,10 +122,10 @@ impl OpenTeams {
     }
 
     /// Lets `look` see the team as its last commit left it, if it is open; else answers false. Waits for a commit under way.
-    pub fn look(&self, team: &TeamId, look: &mut dyn FnMut(&TeamState)) -> bool {
+    pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         let writer = self.held().1.get(team).and_then(|place| place.writer.clone());
         writer.is_some_and(|writer| {
-            look(lock(&writer).state());
+            read(lock(&writer).state());
             true
         })
     }

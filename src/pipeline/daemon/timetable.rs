@@ -78,7 +78,7 @@ pub enum Outcome {
 pub enum Lane {
     Newest,
     CatchUp,
-    Look,
+    Inventory,
     Trial,
 }
 
@@ -99,7 +99,7 @@ impl Job {
     fn lane(&self, task: Task) -> Lane {
         match (self.failures, task, self.is_unfinished) {
             (1.., _, _) => Lane::Trial,
-            (0, Task::Inventory, _) => Lane::Look,
+            (0, Task::Inventory, _) => Lane::Inventory,
             (0, Task::Read(_), true) => Lane::CatchUp,
             (0, Task::Read(_), false) => Lane::Newest,
         }
@@ -339,7 +339,7 @@ impl Timetable {
         }
         let mut free = vec![Lane::Newest];
         free.extend((used(Lane::CatchUp) < (self.slots / 2).max(1)).then_some(Lane::CatchUp));
-        for lane in [Lane::Look, Lane::Trial] {
+        for lane in [Lane::Inventory, Lane::Trial] {
             free.extend((used(lane) < (self.slots / 4).max(1)).then_some(lane));
         }
         free

@@ -38,7 +38,7 @@ pub fn estimate(
 ) -> Estimate {
     let unknown = Density::default();
     let known = density.unwrap_or(&unknown);
-    let open: u64 = plan.open.iter().map(|window| look(*window, windows, known, now)).sum();
+    let open: u64 = plan.open.iter().map(|window| open_window_requests(*window, windows, known, now)).sum();
     let look_ahead = u64::from(settings.until.is_none());
     let strides = (first_stride(settings.grid, windows), rescan_stride(windows, &plan.rescans));
     let spans =
@@ -70,7 +70,7 @@ fn walk(events: u64) -> u64 {
 }
 
 /// A look at an open window: on from where the last one stood, else two walks.
-fn look(window: Range, windows: &Windows, density: &Density, now: Instant) -> u64 {
+fn open_window_requests(window: Range, windows: &Windows, density: &Density, now: Instant) -> u64 {
     let passed = clip(window, Range::new(window.start, now.max(window.start)));
     let events = passed.map_or(0, |passed| density.events_in(passed));
     match windows.get(&window.start).and_then(|held| held.walk.as_ref()) {

@@ -41,13 +41,13 @@ impl RangeBackoff {
     }
 
     /// What of `ranges` may be read now.
-    pub fn but_left_alone(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
+    pub fn without_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
         let alone = self.alone(now);
         ranges.iter().flat_map(|range| missing(*range, &alone)).collect()
     }
 
     /// Those of `ranges` in which nothing is left alone now.
-    pub fn quite_free(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
+    pub fn free_of_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
         let alone = self.alone(now);
         ranges.iter().filter(|range| !alone.iter().any(|held| held.overlaps(range))).copied().collect()
     }
@@ -76,12 +76,12 @@ mod tests {
         let mut now = Duration::ZERO;
         let mut alone = Vec::new();
         for _ in 0..10 {
-            assert_eq!(backoff.but_left_alone(&day, now), day, "it is due");
+            assert_eq!(backoff.without_paused(&day, now), day, "it is due");
             backoff.note(range(7, 8), now);
             let before = now;
-            assert_eq!(backoff.but_left_alone(&day, now), [range(0, 7), range(8, 86_400)]);
-            assert!(backoff.quite_free(&day, now).is_empty());
-            while backoff.but_left_alone(&day, now).len() > 1 {
+            assert_eq!(backoff.without_paused(&day, now), [range(0, 7), range(8, 86_400)]);
+            assert!(backoff.free_of_paused(&day, now).is_empty());
+            while backoff.without_paused(&day, now).len() > 1 {
                 now += seconds(600);
             }
             alone.push((now - before).as_secs());
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(alone[8..], [21_600, 21_600]);
         backoff.note(range(7, 8), now);
         assert_eq!(backoff.forget(range(0, 20)), 11, "it held still");
-        assert_eq!(backoff.but_left_alone(&day, now), day);
+        assert_eq!(backoff.without_paused(&day, now), day);
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
         let mut backoff = RangeBackoff::default();
         backoff.note(range(0, 100), seconds(0));
         backoff.note(range(10, 11), seconds(2_000));
-        assert_eq!(backoff.but_left_alone(&[range(0, 100)], seconds(4_399)), [range(0, 10), range(11, 100)]);
-        assert_eq!(backoff.but_left_alone(&[range(0, 100)], seconds(4_400)), [range(0, 100)]);
+        assert_eq!(backoff.without_paused(&[range(0, 100)], seconds(4_399)), [range(0, 10), range(11, 100)]);
+        assert_eq!(backoff.without_paused(&[range(0, 100)], seconds(4_400)), [range(0, 100)]);
     }
 }

@@ -22,9 +22,9 @@ impl Round<'_> {
         let start = TailStart::of(before.as_ref().and_then(decode_point), held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
         while !reader.is_done() {
-            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
-            share.hold(chunk.events.len(), true);
+            permit.hold(chunk.events.len(), true);
             self.ctx.service().hear(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(encode_point).filter(|point| point.offset > 0);
@@ -35,7 +35,7 @@ impl Round<'_> {
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
             let pieces = self.pieces(window, chunk.events).end().await;
             self.ctx
-                .add_held(share, |batch| {
+                .add_held(permit, |batch| {
                     self.note_anomalies(batch, window, chunk.stats.anomalies);
                     batch.add_change(change);
                     self.sort_in(batch, pieces);
@@ -55,14 +55,14 @@ impl Round<'_> {
         let lists = Lists { limit: &limit, ..self.lists };
         let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);
         loop {
-            let mut share = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             match reader.next().await {
                 Ok(None) => return Ok(()),
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
                 Ok(Some(chunk)) => {
-                    share.hold(chunk.events.len(), true);
+                    permit.hold(chunk.events.len(), true);
                     let pieces = self.of_windows(chunk.events);
-                    self.ctx.add_held(share, |batch| self.sort_in(batch, pieces)).await?;
+                    self.ctx.add_held(permit, |batch| self.sort_in(batch, pieces)).await?;
                 }
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");

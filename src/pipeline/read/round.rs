@@ -1,4 +1,4 @@
-//! One stream's round: what its readings share, and how what they bring is sorted.
+//! One stream's round: what its readings permit, and how what they bring is sorted.
 
 use std::sync::Arc;
 use std::time::Duration;

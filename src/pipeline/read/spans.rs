@@ -8,33 +8,33 @@ use crate::collect::{Asked, SpanReader};
 use crate::model::{Digest, Multiset, Range};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::span_planner::SpanPlanner;
-use crate::pipeline::read::leaf_stage::{LeafStage, Sorted};
 use crate::pipeline::read::round::{PAD_SECONDS, Purpose, Round};
+use crate::pipeline::read::segment_stage::{SegmentStage, Sorted};
 use crate::pipeline::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
 
-/// Leaves that may wait for the leaf stage.
-const LEAVES_WAITING_MAX: usize = 1;
+/// Leaves that may wait for the segment stage.
+const SEGMENTS_WAITING_MAX: usize = 1;
 /// Seconds of padding of the re-scans, each of which shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 impl Round<'_> {
     /// Reads spans side by side, and sends what they bring in the order in which they bring it.
     pub async fn spans(&self, planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
         self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
-        let (sender, leaves) = mpsc::channel::<Sorted>(LEAVES_WAITING_MAX);
-        let reading = SpanStage { round: self, planner, purpose, leaves: sender, is_stopped: false };
+        let (sender, segments) = mpsc::channel::<Sorted>(SEGMENTS_WAITING_MAX);
+        let reading = SpanStage { round: self, planner, purpose, segments: sender, is_stopped: false };
         // Each stage owns its end of the channel, so that either one's end, or error, ends the other.
-        let (read, sent) = futures::future::join(reading.run(), LeafStage::new(self, purpose).run(leaves)).await;
+        let (read, sent) = futures::future::join(reading.run(), SegmentStage::new(self, purpose).run(segments)).await;
         sent.and(read)
     }
 }
 
-/// Reads spans, several at once, and sends their leaves.
+/// Reads spans, several at once, and sends their segments.
 struct SpanStage<'a> {
     round: &'a Round<'a>,
     planner: SpanPlanner,
     purpose: Purpose,
-    leaves: mpsc::Sender<Sorted>,
-    /// No more spans are begun: one failed, nobody takes the leaves, or the round has worked long enough.
+    segments: mpsc::Sender<Sorted>,
+    /// No more spans are begun: one failed, nobody takes the segments, or the round has worked long enough.
     is_stopped: bool,
 }
 
@@ -50,7 +50,7 @@ impl SpanStage<'_> {
                 && let Some(span) = self.next_span(is_first)
             {
                 is_first = false;
-                reading.push(round.span(span, purpose, self.leaves.clone()));
+                reading.push(round.span(span, purpose, self.segments.clone()));
             }
             match reading.next().await {
                 Some(Ok(Some(parts))) => parts.into_iter().for_each(|(part, events)| self.planner.learn(part, events)),
@@ -67,7 +67,7 @@ impl SpanStage<'_> {
     /// The next span. A round that has worked long enough makes some way all the same: it reads the first.
     fn next_span(&mut self, is_first: bool) -> Option<Range> {
         if !is_first && self.round.ctx.is_spent() && !self.planner.is_empty() {
-            self.round.ctx.left.note_rest();
+            self.round.ctx.deferred.note_unfinished();
             self.is_stopped = true;
             return None;
         }
@@ -82,7 +82,7 @@ impl Round<'_> {
         &self,
         span: Range,
         purpose: Purpose,
-        mut leaves: mpsc::Sender<Sorted>,
+        mut segments: mpsc::Sender<Sorted>,
     ) -> Result<Option<Vec<(Range, u64)>>, RoundError> {
         let pad = if purpose == Purpose::Settle { PAD_SECONDS } else { self.rescan_pad(span) };
         let prior = match purpose {
@@ -97,15 +97,16 @@ impl Round<'_> {
         let mut reader = SpanReader::new(self.lists, asked, walk_events_max as u64, prior).within(self.budget.clone());
         let mut parts = Vec::new();
         while !reader.is_done() {
-            let mut share = self.ctx.reserve(read_events_max).await?;
+            let mut permit = self.ctx.reserve(read_events_max).await?;
             match reader.next().await {
-                Ok(Some(mut leaf)) => {
+                Ok(Some(mut segment)) => {
                     // What stands in a re-scan's padding says nothing of the span: spans would become ever shorter, down to a second.
-                    let owned = leaf.events.iter().filter(|held| held.event.at().is_some_and(|at| leaf.range.owns(at)));
-                    parts.push((leaf.range, owned.count() as u64));
-                    share.hold(leaf.events.len(), true);
-                    let pieces = self.pieces(leaf.range, std::mem::take(&mut leaf.events));
-                    if leaves.send(Sorted { leaf, pieces, share }).await.is_err() {
+                    let owned =
+                        segment.events.iter().filter(|held| held.event.at().is_some_and(|at| segment.range.owns(at)));
+                    parts.push((segment.range, owned.count() as u64));
+                    permit.hold(segment.events.len(), true);
+                    let pieces = self.pieces(segment.range, std::mem::take(&mut segment.events));
+                    if segments.send(Sorted { segment, pieces, permit }).await.is_err() {
                         return Ok(None);
                     }
                 }
@@ -114,7 +115,7 @@ impl Round<'_> {
                     let (events, _) = reader.into_partial();
                     if !events.is_empty() {
                         let pieces = self.of_windows(events);
-                        self.ctx.add_held(share, |batch| self.sort_in(batch, pieces)).await?;
+                        self.ctx.add_held(permit, |batch| self.sort_in(batch, pieces)).await?;
                     }
                     return Err(error.into());
                 }

@@ -69,21 +69,21 @@ async fn read_lists(
     for window in &plan.open {
         round.tail(*window).await?;
     }
-    if ctx.settings.until.is_none() && ctx.memory.looks_ahead(stream) && !planted::is(Bug::FutureUnread) {
+    if ctx.settings.until.is_none() && ctx.memory.is_look_ahead_due(stream) && !planted::is(Bug::FutureUnread) {
         round.look_ahead().await?;
     }
     let grid = ctx.settings.grid;
     let stride = first_stride(grid, &round.windows);
-    let (unread, rescans) = ctx.memory.but_restless(stream, (&plan.unread, &plan.rescans));
+    let (unread, rescans) = ctx.memory.without_unstable(stream, (&plan.unread, &plan.rescans));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
-    let left = ctx.left.open().iter().filter(|(of, _)| *of == stream).count();
+    let left = ctx.deferred.open().iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
         tracing::warn!(%team, %stream, ranges = left, "the list does not hold still: the rest stays open until another round");
     }
     // A read point of the connections stands only beside the look at the computers that follows it.
-    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.left.is_unfinished() {
+    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred.is_unfinished() {
         let point = ReadPoint::ended(ctx.service().now(), now);
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }

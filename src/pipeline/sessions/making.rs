@@ -6,7 +6,7 @@ use crate::archive::{ArchiveError, Committed, Draft, LentSessions, SessionColumn
 use crate::model::Instant;
 
 use crate::pipeline::sessions::part::Part;
-use crate::pipeline::sessions::update::{Remembered, put_off};
+use crate::pipeline::sessions::update::{Remembered, defer_sessions};
 
 /// What is to be made.
 pub struct Making {
@@ -69,7 +69,7 @@ impl Made {
         remembered: &mut Remembered,
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
-        put_off(&mut draft, writer);
+        defer_sessions(&mut draft, writer);
         let Self { part, lent, remembered: learned, draft: made, turn: _turn } = self;
         // What failed may have looked for files, of times after the part too, that have gone up in others since.
         let is_there = |path: &String| writer.state().files.contains_key(path);

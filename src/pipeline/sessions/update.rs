@@ -16,7 +16,7 @@ use crate::planted::{self, Bug};
 /// Events of open sessions that are remembered from one commit to the next, some 400 bytes each; what is not is read again.
 const REMEMBERED_EVENTS_MAX: usize = 20_000;
 /// A commit that brings so many connection events leaves their sessions for later.
-const PUT_OFF_EVENTS_MIN: usize = 5_000;
+const DEFER_EVENTS_MIN: usize = 5_000;
 /// Why such events are a finding.
 pub const NO_CONNECTION_ID: &str = "without a connectionID: of no session";
 pub const DAY: Duration = Duration::from_secs(86_400);
@@ -84,10 +84,10 @@ pub fn correlate(
     if planted::is(Bug::SessionsForgotten) {
         return Ok(());
     }
-    let is_put_off = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
+    let is_deferred = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
     let count = connections(draft).map(WindowRows::count).sum::<usize>();
-    if is_put_off || count >= PUT_OFF_EVENTS_MIN {
-        put_off(draft, writer);
+    if is_deferred || count >= DEFER_EVENTS_MIN {
+        defer_sessions(draft, writer);
     } else if !are_behind(writer.state()) && count > 0 {
         draft.rows.iter_mut().filter(|new| new.stream == Stream::Connections).for_each(WindowRows::spread);
         let rows = connections(draft).flat_map(|new| &new.rows);
@@ -98,7 +98,7 @@ pub fn correlate(
 
 /// Leaves the sessions as they are, and has the commit say that they are behind. What is remembered lacks these events, and
 /// is not asked for before a part that catches up has brought them.
-pub fn put_off(draft: &mut Draft, writer: &TeamWriter) {
+pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
     let Some((first, last)) = connection_times(draft) else { return };
     let after = Instant::from_nanos(last.nanos().saturating_add(1));
     let (through, until) = match writer.state().sessions {

@@ -1,6 +1,6 @@
 //! How many events all teams of a process hold together: read, and not committed.
 //!
-//! A reading reserves its share before it begins. The share goes with the events into the team's batch, and is free again when
+//! A reading reserves its permit before it begins. The permit goes with the events into the team's batch, and is free again when
 //! their commit has ended. Who finds no room waits in line: first come, first served. A team that waits commits what it holds,
 //! so no team waits for one that waits.
 
@@ -66,20 +66,20 @@ impl Budget {
         Waits::among(&self.waiting)
     }
 
-    /// A share of nothing.
-    pub fn nothing(self: &Arc<Self>) -> Share {
-        Share { budget: self.clone(), permit: None, held: 0 }
+    /// A permit of nothing.
+    pub fn nothing(self: &Arc<Self>) -> Permit {
+        Permit { budget: self.clone(), permit: None, held: 0 }
     }
 
-    pub fn try_reserve(self: &Arc<Self>, events: usize) -> Option<Share> {
+    pub fn try_reserve(self: &Arc<Self>, events: usize) -> Option<Permit> {
         let permit = self.free.clone().try_acquire_many_owned(permits(events)).ok()?;
-        Some(Share { budget: self.clone(), permit: Some(permit), held: 0 })
+        Some(Permit { budget: self.clone(), permit: Some(permit), held: 0 })
     }
 
-    pub async fn reserve(self: &Arc<Self>, events: usize) -> Share {
+    pub async fn reserve(self: &Arc<Self>, events: usize) -> Permit {
         let permit = self.free.clone().acquire_many_owned(permits(events)).await;
         let permit = Some(permit.expect("BUG: the semaphore is never closed"));
-        Share { budget: self.clone(), permit, held: 0 }
+        Permit { budget: self.clone(), permit, held: 0 }
     }
 
     /// The turn to make sessions, where nobody has it.
@@ -98,17 +98,17 @@ fn permits(events: usize) -> u32 {
 }
 
 /// Room for events; free again when it is dropped.
-pub struct Share {
+pub struct Permit {
     budget: Arc<Budget>,
     permit: Option<OwnedSemaphorePermit>,
     /// The events that are there.
     held: usize,
 }
 
-impl Share {
+impl Permit {
     /// So many events are there now. Room beyond them is given back with `is_all`.
     pub fn hold(&mut self, events: usize, is_all: bool) {
-        // One step: in two, another share would count the old and the new events together.
+        // One step: in two, another permit would count the old and the new events together.
         let (held, most) = (&self.budget.held, &self.budget.most_held);
         if let Some(more) = events.checked_sub(self.held) {
             most.fetch_max(held.fetch_add(more, Ordering::Relaxed) + more, Ordering::Relaxed);
@@ -148,7 +148,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.held, Ordering::Relaxed);
     }
@@ -198,13 +198,13 @@ mod tests {
     fn a_share_that_changes_is_counted_in_one_step() {
         let budget = Budget::new(READ_EVENTS_MAX);
         let (few, many) = (2_000, 3_000);
-        let mut share = budget.nothing();
-        share.hold(few, false);
+        let mut permit = budget.nothing();
+        permit.hold(few, false);
         std::thread::scope(|scope| {
             let changing = scope.spawn(|| {
                 for _ in 0..20_000 {
-                    share.hold(many, false);
-                    share.hold(few, false);
+                    permit.hold(many, false);
+                    permit.hold(few, false);
                 }
             });
             while !changing.is_finished() {

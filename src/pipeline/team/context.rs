@@ -11,9 +11,9 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::commit::inbox::Inbox;
 use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::team::budget::Share;
+use crate::pipeline::team::budget::Permit;
+use crate::pipeline::team::deferred::Deferred;
 use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::leftovers::Leftovers;
 
 /// A read point that is older than this is followed by one that is worth a commit of its own.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -25,7 +25,7 @@ pub struct TeamContext {
     /// Of the commit stage. Every error of a method that sends to it says that the stage has ended; the stage says why.
     inbox: Inbox,
     began: Duration,
-    pub left: Leftovers,
+    pub deferred: Deferred,
 }
 
 impl Deref for TeamContext {
@@ -39,13 +39,13 @@ impl Deref for TeamContext {
 impl TeamContext {
     pub fn new(edges: Arc<TeamEdges>, source: Arc<dyn EventSource>, inbox: Inbox) -> Self {
         let began = edges.clock.monotonic();
-        Self { edges, source, inbox, began, left: Leftovers::default() }
+        Self { edges, source, inbox, began, deferred: Deferred::default() }
     }
 
     /// Whether this round has worked long enough, and leaves the rest to the next.
     pub fn is_spent(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);
-        self.patience.is_some_and(|patience| spent >= patience)
+        self.time_limit.is_some_and(|time_limit| spent >= time_limit)
     }
 
     /// Sends what is worth no room of its own.
@@ -56,23 +56,23 @@ impl TeamContext {
         self.add_held(self.budget.nothing(), add).await
     }
 
-    /// Sends events that `share` has room for, as soon as the commit stage takes them.
+    /// Sends events that `permit` has room for, as soon as the commit stage takes them.
     ///
     /// # Errors
     /// As [`TeamContext::add`].
-    pub async fn add_held(&self, share: Share, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
+    pub async fn add_held(&self, permit: Permit, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
-        self.inbox.add(batch, share).await
+        self.inbox.add(batch, permit).await
     }
 
     /// Room for so many events, which one reading may bring.
     ///
     /// # Errors
     /// As [`TeamContext::add`].
-    pub async fn reserve(&self, events: usize) -> Result<Share, ArchiveError> {
-        if let Some(share) = self.budget.try_reserve(events) {
-            return Ok(share);
+    pub async fn reserve(&self, events: usize) -> Result<Permit, ArchiveError> {
+        if let Some(permit) = self.budget.try_reserve(events) {
+            return Ok(permit);
         }
         // Set both first: from then on this team holds nothing back.
         let _here = self.inbox.waits();
@@ -111,9 +111,9 @@ impl TeamContext {
     /// As [`TeamContext::add`].
     pub async fn pending<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Batch) -> T + Send + 'static,
+        inspect: impl FnOnce(&Batch) -> T + Send + 'static,
     ) -> Result<T, ArchiveError> {
-        self.inbox.look(look).await
+        self.inbox.inspect(inspect).await
     }
 
     /// Waits until no commit is under way: from then on the state holds what it brought.

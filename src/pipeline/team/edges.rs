@@ -30,7 +30,7 @@ pub struct TeamEdges {
     /// The writer's, for rows and files that are made beside its commits.
     pub salts: Salts,
     /// How long a round settles and re-scans before it leaves the rest to the next; `None`: to the end.
-    pub patience: Option<Duration>,
+    pub time_limit: Option<Duration>,
 }
 
 impl TeamEdges {
@@ -49,8 +49,8 @@ impl TeamEdges {
     }
 
     /// Looks at the archive's state as of the last commit.
-    pub fn with_state<T>(&self, look: impl FnOnce(&TeamState) -> T) -> T {
-        look(self.writer().state())
+    pub fn with_state<T>(&self, read: impl FnOnce(&TeamState) -> T) -> T {
+        read(self.writer().state())
     }
 
     pub fn stream_state(&self, stream: Stream) -> (StreamRecord, Windows) {

@@ -149,29 +149,33 @@ impl TeamMemory {
     }
 
     /// A range would not hold still: it is left alone for a while.
-    pub fn note_restless(&self, stream: Stream, range: Range) {
+    pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
         self.held().backoffs.entry(stream).or_default().note(range, now);
     }
 
     /// A range held still.
-    pub fn note_still(&self, stream: Stream, range: Range) {
+    pub fn note_stable(&self, stream: Stream, range: Range) {
         if let Some(backoff) = self.held().backoffs.get_mut(&stream) {
             backoff.forget(range);
         }
     }
 
     /// What of `unread` may be read now, and which of `rescans`.
-    pub fn but_restless(&self, stream: Stream, (unread, rescans): (&[Range], &[Range])) -> (Vec<Range>, Vec<Range>) {
+    pub fn without_unstable(
+        &self,
+        stream: Stream,
+        (unread, rescans): (&[Range], &[Range]),
+    ) -> (Vec<Range>, Vec<Range>) {
         let now = self.clock.monotonic();
         match self.held().backoffs.get(&stream) {
-            Some(backoff) => (backoff.but_left_alone(unread, now), backoff.quite_free(rescans, now)),
+            Some(backoff) => (backoff.without_paused(unread, now), backoff.free_of_paused(rescans, now)),
             None => (unread.to_vec(), rescans.to_vec()),
         }
     }
 
     /// Whether it is time to look for events that are dated into the future; taken for done.
-    pub fn looks_ahead(&self, stream: Stream) -> bool {
+    pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
         let mut held = self.held();
         let is_due = held.looked_ahead.get(&stream).is_none_or(|last| now.saturating_sub(*last) >= LOOK_AHEAD_EVERY);

@@ -3,6 +3,6 @@
 pub mod budget;
 pub mod context;
 pub mod edges;
-pub mod leftovers;
+pub mod deferred;
 pub mod memory;
 mod service_clock;

@@ -31,12 +31,12 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
         budget: Budget::new(0),
         memory: Arc::new(TeamMemory::new(clock.clone())),
         clock,
-        patience: None,
+        time_limit: None,
     })
 }
 
 /// A day that was read whole, with so many events, and the room for them.
-fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Share) {
+fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Permit) {
     let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
     let start = start.plus(Duration::from_secs(number * 86_400));
     let window = edges.settings.grid.window_of(start);
@@ -52,13 +52,13 @@ fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Share) {
     let mut batch = Batch::default();
     batch.add_change(change);
     batch.add_events(STREAM, Some(window), (0..events as u64).map(event).collect::<Vec<_>>().into());
-    let mut share = edges.budget.try_reserve(events.min(1_000)).unwrap();
-    share.hold(events, false);
-    (batch, share)
+    let mut permit = edges.budget.try_reserve(events.min(1_000)).unwrap();
+    permit.hold(events, false);
+    (batch, permit)
 }
 
-async fn add(inbox: &Inbox, (batch, share): (Batch, Share)) -> Result<(), ArchiveError> {
-    inbox.add(batch, share).await
+async fn add(inbox: &Inbox, (batch, permit): (Batch, Permit)) -> Result<(), ArchiveError> {
+    inbox.add(batch, permit).await
 }
 
 #[tokio::test]
@@ -67,9 +67,9 @@ async fn what_is_enough_is_committed_by_itself_and_the_rest_when_it_is_asked_for
     let (inbox, messages) = channel(edges.team.clone());
     let send = async {
         add(&inbox, day(0, 3, &edges)).await.unwrap();
-        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 3, "too few for a commit");
+        assert_eq!(inbox.inspect(Batch::held_events).await.unwrap(), 3, "too few for a commit");
         add(&inbox, day(1, COMMIT_EVENTS_MAX, &edges)).await.unwrap();
-        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0);
+        assert_eq!(inbox.inspect(Batch::held_events).await.unwrap(), 0);
         assert_eq!(edges.with_state(|state| state.windows.len()), 2);
         add(&inbox, day(2, 5, &edges)).await.unwrap();
         inbox.commit().await.unwrap();
@@ -89,10 +89,10 @@ async fn where_a_reading_waits_for_room_all_that_is_held_is_committed() {
     let send = async {
         add(&inbox, day(0, 3, &edges)).await.unwrap();
         inbox.make_room().await.unwrap();
-        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0);
+        assert_eq!(inbox.inspect(Batch::held_events).await.unwrap(), 0);
         let waits = inbox.waits();
         add(&inbox, day(1, 3, &edges)).await.unwrap();
-        assert_eq!(inbox.look(Batch::held_events).await.unwrap(), 0, "nothing is held back meanwhile");
+        assert_eq!(inbox.inspect(Batch::held_events).await.unwrap(), 0, "nothing is held back meanwhile");
         drop(waits);
         drop(inbox);
     };
@@ -108,7 +108,7 @@ async fn a_reading_waits_while_the_stage_takes_nothing() {
     assert!(add(&inbox, day(1, 3, &edges)).now_or_never().is_none());
     drop(messages);
     assert!(add(&inbox, day(2, 3, &edges)).await.is_err(), "the stage has ended");
-    assert!(inbox.commit().await.is_err() && inbox.look(|_| ()).await.is_err());
+    assert!(inbox.commit().await.is_err() && inbox.inspect(|_| ()).await.is_err());
 }
 
 #[tokio::test]

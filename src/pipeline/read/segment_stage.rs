@@ -1,4 +1,4 @@
-//! The leaf stage: what one part of a span brings becomes events of windows, changes of their records and findings, and goes to
+//! The segment stage: what one part of a span brings becomes events of windows, changes of their records and findings, and goes to
 //! the commit stage.
 
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 
 use crate::archive::{Finding, FindingKind, WindowState};
-use crate::collect::{Counted, Leaf, Outcome};
+use crate::collect::{Counted, Outcome, Segment};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::UNSTABLE;
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::ranges::{clip, missing, union};
 use crate::pipeline::read::round::{OfWindow, Purpose, Round};
-use crate::pipeline::team::budget::Share;
+use crate::pipeline::team::budget::Permit;
 use crate::pipeline::workers::Work;
 use crate::planted::{self, Bug};
 
@@ -30,20 +30,20 @@ struct Silence {
 
 /// One part of a span, read, and its events by their windows.
 pub struct Sorted {
-    pub leaf: Leaf,
+    pub segment: Segment,
     pub pieces: Work<Vec<OfWindow>>,
-    pub share: Share,
+    pub permit: Permit,
 }
 
-/// Takes the leaves of one stream's spans.
-pub struct LeafStage<'a> {
+/// Takes the segments of one stream's spans.
+pub struct SegmentStage<'a> {
     round: &'a Round<'a>,
     purpose: Purpose,
     /// What of each window is read again, by the window's start.
     rescanned: BTreeMap<Instant, Vec<Range>>,
 }
 
-impl<'a> LeafStage<'a> {
+impl<'a> SegmentStage<'a> {
     pub fn new(round: &'a Round<'a>, purpose: Purpose) -> Self {
         Self { round, purpose, rescanned: BTreeMap::new() }
     }
@@ -52,35 +52,35 @@ impl<'a> LeafStage<'a> {
     ///
     /// # Errors
     /// When the commit stage has ended.
-    pub async fn run(mut self, mut leaves: mpsc::Receiver<Sorted>) -> Result<(), RoundError> {
-        while let Some(leaf) = leaves.next().await {
-            self.send(leaf).await?;
+    pub async fn run(mut self, mut segments: mpsc::Receiver<Sorted>) -> Result<(), RoundError> {
+        while let Some(segment) = segments.next().await {
+            self.send(segment).await?;
         }
         Ok(())
     }
 
-    async fn send(&mut self, Sorted { leaf, pieces, share }: Sorted) -> Result<(), RoundError> {
+    async fn send(&mut self, Sorted { segment, pieces, permit }: Sorted) -> Result<(), RoundError> {
         let (round, purpose) = (self.round, self.purpose);
         let pieces = pieces.end().await;
-        round.ctx.service().hear(leaf.ended_at);
-        round.ctx.progress.read(&round.ctx.team, round.stream, leaf.range, count_of(&pieces), true);
-        match leaf.outcome {
-            Outcome::Confirmed => round.ctx.memory.note_still(round.stream, leaf.range),
-            Outcome::Unstable => round.ctx.memory.note_restless(round.stream, leaf.range),
-            Outcome::Left => {
-                round.ctx.memory.note_restless(round.stream, leaf.range);
-                round.ctx.left.note_open(round.stream, leaf.range);
+        round.ctx.service().hear(segment.ended_at);
+        round.ctx.progress.read(&round.ctx.team, round.stream, segment.range, count_of(&pieces), true);
+        match segment.outcome {
+            Outcome::Confirmed => round.ctx.memory.note_stable(round.stream, segment.range),
+            Outcome::Unstable => round.ctx.memory.note_unstable(round.stream, segment.range),
+            Outcome::Deferred => {
+                round.ctx.memory.note_unstable(round.stream, segment.range);
+                round.ctx.deferred.note_open(round.stream, segment.range);
             }
         }
-        let is_unstable = leaf.outcome != Outcome::Confirmed;
-        let read_at = leaf.began_at.unwrap_or(round.now).min(round.ctx.service().now());
+        let is_unstable = segment.outcome != Outcome::Confirmed;
+        let read_at = segment.began_at.unwrap_or(round.now).min(round.ctx.service().now());
         let mut changes = Vec::new();
         let (mut findings, mut notes) = (Vec::new(), Vec::new());
-        for window in round.index.overlapping(leaf.range) {
-            let part = clip(leaf.range, window).expect("BUG: the window overlaps the leaf");
+        for window in round.index.overlapping(segment.range) {
+            let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");
             let mut change = WindowChange::new(round.stream, window, read_at);
             change.ended_at = round.ctx.service().now().max(read_at);
-            (change.walks, change.requests) = (leaf.stats.walks, leaf.stats.requests);
+            (change.walks, change.requests) = (segment.stats.walks, segment.stats.requests);
             if let Some(held) = round.windows.get(&window.start) {
                 (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());
             }
@@ -89,7 +89,7 @@ impl<'a> LeafStage<'a> {
                 findings.extend(self.unstable(part));
             } else if is_unstable {
                 notes.push(self.unstable_window(part));
-            } else if purpose == Purpose::Settle && leaf.began_at.is_some_and(|at| at < window.end.plus(round.lag)) {
+            } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(round.lag)) {
                 // By the answer's own date the lag has not passed: the date that planned this was wrong, or this one is.
                 tracing::debug!(stream = %round.stream, %window, "read before its lag had passed");
             } else if let Some(finding) = self.silence(window, part, &pieces, read_at) {
@@ -98,7 +98,7 @@ impl<'a> LeafStage<'a> {
             } else {
                 change.confirmed = Some(part);
             }
-            if purpose == Purpose::Rescan && leaf.outcome == Outcome::Confirmed {
+            if purpose == Purpose::Rescan && segment.outcome == Outcome::Confirmed {
                 let parts = self.rescanned.entry(window.start).or_default();
                 *parts = union(parts, part);
                 change.rescanned = missing(window, parts).is_empty();
@@ -107,8 +107,8 @@ impl<'a> LeafStage<'a> {
         }
         round
             .ctx
-            .add_held(share, |batch| {
-                round.note_anomalies(batch, leaf.range, leaf.stats.anomalies);
+            .add_held(permit, |batch| {
+                round.note_anomalies(batch, segment.range, segment.stats.anomalies);
                 changes.into_iter().for_each(|change| batch.add_change(change));
                 batch.findings.extend(findings);
                 notes.into_iter().for_each(|finding| batch.note_finding(finding));

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, InventoryRead, TeamState, TeamWriter};
-use crate::inventory::{Look, Malformed, Standing};
+use crate::inventory::{Malformed, Snapshot, Standing};
 use crate::model::{Instant, InventoryPart, InventoryRow};
 use crate::pipeline::error::RoundError;
 
 /// A look this old is made again: a day, less what a day's run may begin earlier or end later than the one before.
-pub const LOOK_AGE: Duration = Duration::from_secs(23 * 3_600);
+pub const SCAN_AGE: Duration = Duration::from_secs(23 * 3_600);
 /// Undocumented fields that are announced of one team.
 const UNKNOWN_FIELDS_MAX: usize = 200;
 
 /// What the looks of a round came to.
 #[derive(Debug, Default)]
-pub struct LookRound {
+pub struct ScanRound {
     /// Rows that tell of something new, changed or gone.
     pub changes: u64,
     /// What could not be looked at; the next round tries again.
@@ -27,8 +27,8 @@ pub struct LookRound {
 /// Whether a part was never looked at, or too long ago. A look that is dated far into the future was made by a clock that
 /// nobody believes any more.
 pub fn is_old(state: &TeamState, part: InventoryPart, now: Instant) -> bool {
-    let is_far = |at: Instant| at.since(now).max(now.since(at)) >= LOOK_AGE;
-    state.last_look(part).is_none_or(|look| is_far(look.read_at))
+    let is_far = |at: Instant| at.since(now).max(now.since(at)) >= SCAN_AGE;
+    state.last_scan(part).is_none_or(|scan| is_far(scan.read_at))
 }
 
 pub fn unexpected(what: &str, malformed: &Malformed) -> ApiError {
@@ -53,14 +53,14 @@ pub fn next_moment<'a>(
     standings: impl Iterator<Item = &'a Standing>,
     now: Instant,
 ) -> Instant {
-    let looks = parts.filter_map(|part| state.last_look(part)).map(|look| look.read_at.micros());
-    let held = looks.chain(standings.filter_map(Standing::seen_to)).max();
+    let scans = parts.filter_map(|part| state.last_scan(part)).map(|scan| scan.read_at.micros());
+    let held = scans.chain(standings.filter_map(Standing::seen_to)).max();
     let micros = held.map_or(now.micros(), |held| now.micros().max(held.saturating_add(1)));
     Instant::from_nanos(micros.saturating_mul(1_000))
 }
 
 /// The record of a look; `entities`: none where the token may not see the part.
-pub fn looked(part: InventoryPart, read_at: Instant, entities: Option<usize>) -> InventoryRead {
+pub fn scan_record(part: InventoryPart, read_at: Instant, entities: Option<usize>) -> InventoryRead {
     InventoryRead { part, read_at, visible: entities.is_some(), entities: entities.unwrap_or(0) as u64 }
 }
 
@@ -70,7 +70,7 @@ pub fn changes_in(draft: &Draft) -> u64 {
 }
 
 /// Fields that are met for the first time.
-pub fn unknown_fields(state: &TeamState, look: &Look, found_at: Instant) -> Vec<Finding> {
+pub fn unknown_fields(state: &TeamState, snapshot: &Snapshot, found_at: Instant) -> Vec<Finding> {
     let known: BTreeSet<&str> = state
         .findings
         .iter()
@@ -87,6 +87,6 @@ pub fn unknown_fields(state: &TeamState, look: &Look, found_at: Instant) -> Vec<
         count,
         found_at,
     };
-    let new = look.unknown.counts().map(finding).filter(|finding| !known.contains(finding.subject.as_str()));
+    let new = snapshot.unknown.counts().map(finding).filter(|finding| !known.contains(finding.subject.as_str()));
     new.take(UNKNOWN_FIELDS_MAX.saturating_sub(known.len())).collect()
 }

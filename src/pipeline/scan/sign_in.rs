@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 
 use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Look, Scope, user_info};
+use crate::inventory::{Scope, Snapshot, user_info};
 use crate::model::{Instant, InventoryPart};
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::look::ask::REFUSALS_MAX;
-use crate::pipeline::look::record::{
-    LOOK_AGE, LookRound, changes_in, is_old, looked, next_moment, standings, unexpected, unknown_fields,
+use crate::pipeline::scan::record::{
+    SCAN_AGE, ScanRound, changes_in, is_old, next_moment, scan_record, standings, unexpected, unknown_fields,
 };
+use crate::pipeline::scan::requests::REFUSALS_MAX;
 use crate::pipeline::team::context::TeamContext;
 
 const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
@@ -32,15 +32,15 @@ enum End {
     Cut,
 }
 
-/// Asks about the users who are due. `has_looked`: the roster may have new ones.
+/// Asks about the users who are due. `has_scanned`: the roster may have new ones.
 ///
 /// # Errors
 /// When the archive cannot be written. What the service did not answer stands in the round's failures.
-pub async fn ask_users(ctx: &TeamContext, has_looked: bool, round: &mut LookRound) -> Result<(), RoundError> {
+pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRound) -> Result<(), RoundError> {
     let now = ctx.service().now();
     let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
-    let is_hidden = ctx.with_state(|state| state.last_look(InventoryPart::SignIn).is_some_and(|look| !look.visible));
-    if !is_due && (!has_looked || is_hidden) {
+    let is_hidden = ctx.with_state(|state| state.last_scan(InventoryPart::SignIn).is_some_and(|scan| !scan.visible));
+    if !is_due && (!has_scanned || is_hidden) {
         return Ok(());
     }
     let (users, waiting) = ctx
@@ -48,7 +48,7 @@ pub async fn ask_users(ctx: &TeamContext, has_looked: bool, round: &mut LookRoun
             let held = standings(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
             let users: BTreeSet<String> =
                 held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
-            let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(LOOK_AGE));
+            let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(SCAN_AGE));
             Ok((users, waiting))
         })
         .await?;
@@ -69,16 +69,16 @@ async fn ask_each(
     ctx: &TeamContext,
     waiting: Vec<String>,
     enough: usize,
-    round: &mut LookRound,
+    round: &mut ScanRound,
 ) -> Result<End, RoundError> {
-    let mut answers: Vec<(String, Look)> = Vec::new();
+    let mut answers: Vec<(String, Snapshot)> = Vec::new();
     let (mut answered, mut refusals, mut failures, mut is_cut) = (0, 0, 0, false);
     let mut end = None;
     let last = waiting.len().saturating_sub(1);
     for (at, user) in waiting.into_iter().enumerate() {
         match ask(ctx, &user).await {
-            Ok(look) => {
-                answers.push((user, look));
+            Ok(snapshot) => {
+                answers.push((user, snapshot));
                 (answered, failures) = (answered + 1, 0);
             }
             Err(error) if !error.is_transient() => {
@@ -96,7 +96,7 @@ async fn ask_each(
             end = Some(End::Cut);
         } else if at < last && ctx.is_spent() {
             // Whoever is left is asked about by the next run: the team's events do not wait for it.
-            ctx.left.note_rest();
+            ctx.deferred.note_unfinished();
             end = Some(End::Cut);
         }
         if answers.len() >= USERS_A_COMMIT {
@@ -110,14 +110,14 @@ async fn ask_each(
     Ok(end.unwrap_or(if is_cut { End::Cut } else { End::All }))
 }
 
-async fn ask(ctx: &TeamContext, user: &str) -> Result<Look, crate::api::ApiError> {
+async fn ask(ctx: &TeamContext, user: &str) -> Result<Snapshot, crate::api::ApiError> {
     let served = ctx.source.user_info(&ctx.team, user).await?;
     ctx.service().hear(served.at);
     user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
 }
 
 /// Commits answers, and with `end` that all who were due were asked about.
-async fn commit(ctx: &TeamContext, answers: Vec<(String, Look)>, end: Option<End>) -> Result<u64, ArchiveError> {
+async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option<End>) -> Result<u64, ArchiveError> {
     if answers.is_empty() && end.is_none() {
         return Ok(0);
     }
@@ -126,11 +126,11 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Look)>, end: Option<End
         let mut held = standings(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
         let mut draft = Draft::default();
-        let mut all = Look::default();
+        let mut all = Snapshot::default();
         for (part, standing) in &mut held {
             let mut rows = Vec::new();
-            for (user, look) in &answers {
-                if let Some(things) = look.parts.get(part) {
+            for (user, snapshot) in &answers {
+                if let Some(things) = snapshot.parts.get(part) {
                     rows.extend(standing.changes(*part, Scope::User(user), things, seen_at.micros()));
                 }
             }
@@ -138,11 +138,11 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Look)>, end: Option<End
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
             if let Some(end) = end {
                 let entities = (end == End::All).then_some(standing.len());
-                draft.inventory_reads.push(looked(*part, seen_at, entities));
+                draft.inventory_reads.push(scan_record(*part, seen_at, entities));
             }
         }
-        for (_, look) in answers {
-            all = all.with(Look { unknown: look.unknown, ..Look::default() });
+        for (_, snapshot) in answers {
+            all = all.with(Snapshot { unknown: snapshot.unknown, ..Snapshot::default() });
         }
         draft.findings = unknown_fields(writer.state(), &all, seen_at);
         let changes = changes_in(&draft);

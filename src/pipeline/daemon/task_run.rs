@@ -14,7 +14,7 @@ use crate::pipeline::daemon::timetable::{Outcome, Task};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::urgency::{Urgency, billing_within};
 use crate::pipeline::progress::Progress;
-use crate::pipeline::settings::{InventorySettings, Looks, Settings};
+use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
 use crate::pipeline::status::{TeamStatus, status_with};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::edges::TeamEdges;
@@ -23,7 +23,7 @@ use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::pipeline::workers::Workers;
 
 /// A visit settles and re-scans for so long, and leaves the rest to the next: newest events are read at each.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RUN_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What a visit works with. Another one is made when the configuration changes.
 pub struct Edges {
@@ -47,7 +47,7 @@ impl Edges {
         progress: Arc<dyn Progress>,
         settings: Settings,
     ) -> Self {
-        let never = InventorySettings { looks: Looks::Never, ..settings.inventory };
+        let never = InventorySettings { scan: ScanMode::Never, ..settings.inventory };
         let of = |stream| Arc::new(Settings { streams: vec![stream], inventory: never, ..settings.clone() });
         let mut by_stream = [Stream::Activity; 3].map(of);
         for stream in Stream::ALL {
@@ -59,7 +59,7 @@ impl Edges {
 
     /// What teams are visited for.
     pub fn tasks(&self) -> Vec<Task> {
-        let looks = (self.settings.inventory.looks != Looks::Never).then_some(Task::Inventory);
+        let looks = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
         self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(looks).collect()
     }
 
@@ -72,7 +72,7 @@ impl Edges {
 }
 
 /// How a visit went.
-pub struct Visit {
+pub struct TaskRun {
     pub team: TeamId,
     pub task: Task,
     pub outcome: Outcome,
@@ -85,7 +85,7 @@ pub struct Visit {
     pub error: Option<String>,
 }
 
-impl Visit {
+impl TaskRun {
     /// A visit of which nothing is known but that it broke.
     pub fn broken(team: TeamId, task: Task, error: String) -> Self {
         Self {
@@ -103,31 +103,31 @@ impl Visit {
 }
 
 /// Visits a team.
-pub async fn visit(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> Visit {
+pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> TaskRun {
     let opened = match open_teams.open(&team).await {
         Ok(opened) => opened,
         Err(error) => {
             let error = RoundError::from(error);
             let outcome = outcome_of(&error);
-            return Visit { outcome, ..Visit::broken(team, task, error.to_string()) };
+            return TaskRun { outcome, ..TaskRun::broken(team, task, error.to_string()) };
         }
     };
     let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
     let seq = writer.lock().unwrap_or_else(PoisonError::into_inner).state().seq;
     let opened_at = opened.recovery.map(|_| seq);
     let round = read(&edges, &team, opened, open_teams.budget(), task).await;
-    let mut visit = conclude(&edges, &team, task, &writer, &memory, &round);
-    visit.opened_at = opened_at;
-    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.looks.failures);
+    let mut run = conclude(&edges, &team, task, &writer, &memory, &round);
+    run.opened_at = opened_at;
+    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
     let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
     let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
     if let Some(error) = failures().find(is_fenced).or(failures().next()) {
-        (visit.outcome, visit.error) = (outcome_of(error), Some(error.to_string()));
+        (run.outcome, run.error) = (outcome_of(error), Some(error.to_string()));
     }
-    visit.committed.conflicts = u64::from(visit.outcome == Outcome::Fenced);
+    run.committed.conflicts = u64::from(run.outcome == Outcome::Fenced);
     drop(writer);
     open_teams.close(&team, keeps);
-    visit
+    run
 }
 
 async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
@@ -142,7 +142,7 @@ async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>,
         memory: opened.memory,
         writer: opened.writer,
         salts,
-        patience: Some(PATIENCE),
+        time_limit: Some(RUN_TIME_MAX),
     };
     read_team(team_edges, edges.source.clone()).await
 }
@@ -154,7 +154,7 @@ fn conclude(
     writer: &Mutex<TeamWriter>,
     memory: &TeamMemory,
     round: &TeamRound,
-) -> Visit {
+) -> TaskRun {
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     let (state, now) = (writer.state(), edges.clock.now());
     let within = match task {
@@ -162,7 +162,7 @@ fn conclude(
         Task::Read(_) | Task::Inventory => None,
     };
     let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
-    Visit {
+    TaskRun {
         team: team.clone(),
         task,
         outcome: Outcome::Done { is_unfinished: round.is_unfinished, within },

@@ -8,47 +8,47 @@ use std::collections::BTreeSet;
 
 use crate::api::{ApiError, Computers, Unread};
 use crate::archive::{ArchiveError, Dataset, Draft};
-use crate::inventory::{Look, Malformed, Scope, computers, sso_users, team, users};
+use crate::inventory::{Malformed, Scope, Snapshot, computers, sso_users, team, users};
 use crate::model::{Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::look::ask::Ask;
-use crate::pipeline::look::record::{
-    LookRound, changes_in, is_old, looked, next_moment, standings, unexpected, unknown_fields,
+use crate::pipeline::scan::record::{
+    ScanRound, changes_in, is_old, next_moment, scan_record, standings, unexpected, unknown_fields,
 };
-use crate::pipeline::look::sign_in::ask_users;
-use crate::pipeline::settings::Looks;
+use crate::pipeline::scan::requests::ScanRequest;
+use crate::pipeline::scan::sign_in::ask_users;
+use crate::pipeline::settings::ScanMode;
 use crate::pipeline::team::context::TeamContext;
 
 /// Looks at what is due, and commits it; `listed`: the computers as this round listed them last.
-pub async fn look(ctx: &TeamContext, listed: Option<Computers>) -> LookRound {
-    let mut round = LookRound::default();
-    if let Err(error) = look_at_all(ctx, listed, &mut round).await {
+pub async fn scan_inventory(ctx: &TeamContext, listed: Option<Computers>) -> ScanRound {
+    let mut round = ScanRound::default();
+    if let Err(error) = scan_due_parts(ctx, listed, &mut round).await {
         round.failures.push(error);
     }
     round
 }
 
-async fn look_at_all(ctx: &TeamContext, listed: Option<Computers>, round: &mut LookRound) -> Result<(), RoundError> {
+async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mut ScanRound) -> Result<(), RoundError> {
     let settings = &ctx.settings.inventory;
-    if settings.looks == Looks::Never {
+    if settings.scan == ScanMode::Never {
         return Ok(());
     }
     let now = ctx.service().now();
     let is_told = change_told(ctx, now).await?;
-    let is_due = |ask: &Ask| {
-        settings.looks == Looks::Now
+    let is_due = |ask: &ScanRequest| {
+        settings.scan == ScanMode::Now
             || is_told
             || ctx.with_state(|state| ask.parts().iter().any(|part| is_old(state, *part, now)))
     };
-    let due: Vec<Ask> = Ask::ALL.into_iter().filter(is_due).collect();
-    let has_looked = !due.is_empty();
-    if has_looked {
-        let seen = ask_for(ctx, &due, listed, round).await;
-        round.changes += commit_looks(ctx, seen, now).await?;
+    let due: Vec<ScanRequest> = ScanRequest::ALL.into_iter().filter(is_due).collect();
+    let has_scanned = !due.is_empty();
+    if has_scanned {
+        let scanned = send_requests(ctx, &due, listed, round).await;
+        round.changes += commit_scan(ctx, scanned, now).await?;
     }
     if settings.user_info {
-        ask_users(ctx, has_looked, round).await?;
+        ask_users(ctx, has_scanned, round).await?;
     }
     Ok(())
 }
@@ -56,8 +56,8 @@ async fn look_at_all(ctx: &TeamContext, listed: Option<Computers>, round: &mut L
 /// Whether activity since the oldest of the last looks tells of more than people who signed in.
 async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
     let since = ctx.with_state(|state| {
-        let asked = Ask::ALL.iter().flat_map(|ask| ask.parts());
-        let since = asked.map(|part| state.last_look(*part).map(|look| look.read_at)).min().flatten()?;
+        let asked = ScanRequest::ALL.iter().flat_map(|ask| ask.parts());
+        let since = asked.map(|part| state.last_scan(*part).map(|scan| scan.read_at)).min().flatten()?;
         state.files_of(Dataset::Activity).any(|file| file.last.is_some_and(|last| last > since)).then_some(since)
     });
     let Some(since) = since else { return Ok(false) };
@@ -78,83 +78,89 @@ fn tells_of_change(event_type: &str) -> bool {
 }
 
 /// What was shown, and the parts that were asked for and not shown.
-struct Seen {
-    look: Look,
+struct Scanned {
+    snapshot: Snapshot,
     hidden: BTreeSet<InventoryPart>,
 }
 
-async fn ask_for(ctx: &TeamContext, due: &[Ask], mut listed: Option<Computers>, round: &mut LookRound) -> Seen {
-    let mut seen = Seen { look: Look::default(), hidden: BTreeSet::new() };
+async fn send_requests(
+    ctx: &TeamContext,
+    due: &[ScanRequest],
+    mut listed: Option<Computers>,
+    round: &mut ScanRound,
+) -> Scanned {
+    let mut scanned = Scanned { snapshot: Snapshot::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
     // The team is asked in any case: it tells whether the token sees all.
-    for ask in Ask::ALL.into_iter().filter(|ask| *ask == Ask::Team || due.contains(ask)) {
-        match ask_one(ctx, ask, is_whole, &mut listed).await {
-            Ok(look) => {
-                let shown = look.parts.keys().copied().collect::<BTreeSet<_>>();
-                seen.hidden.extend(ask.parts().iter().filter(|part| !shown.contains(part)));
-                is_whole &= ask != Ask::Team || !is_limited(&look);
-                seen.look = std::mem::take(&mut seen.look).with(look);
+    for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
+        match send(ctx, ask, is_whole, &mut listed).await {
+            Ok(snapshot) => {
+                let shown = snapshot.parts.keys().copied().collect::<BTreeSet<_>>();
+                scanned.hidden.extend(ask.parts().iter().filter(|part| !shown.contains(part)));
+                is_whole &= ask != ScanRequest::Team || !is_limited(&snapshot);
+                scanned.snapshot = std::mem::take(&mut scanned.snapshot).with(snapshot);
             }
             Err(error) if !error.is_transient() => {
                 tracing::debug!(team = %ctx.team, ?ask, %error, "the token may not see this part of the inventory");
-                seen.hidden.extend(ask.parts());
-                is_whole &= ask != Ask::Team;
+                scanned.hidden.extend(ask.parts());
+                is_whole &= ask != ScanRequest::Team;
             }
             Err(error) => round.failures.push(error.into()),
         }
     }
-    seen
+    scanned
 }
 
-async fn ask_one(
+async fn send(
     ctx: &TeamContext,
-    ask: Ask,
+    ask: ScanRequest,
     is_whole: bool,
     listed: &mut Option<Computers>,
-) -> Result<Look, ApiError> {
-    let read = |what: &str, look: Result<Look, Malformed>| look.map_err(|malformed| unexpected(what, &malformed));
+) -> Result<Snapshot, ApiError> {
+    let read = |what: &str, read: Result<Snapshot, Malformed>| read.map_err(|malformed| unexpected(what, &malformed));
     match ask {
-        Ask::Team => {
+        ScanRequest::Team => {
             let view = ctx.source.team(&ctx.team).await?;
             ctx.service().hear(view.at);
             read("the team", team(view.body.whole.text()))
         }
-        Ask::Computers => {
+        ScanRequest::Computers => {
             let listed: Computers = match listed.take() {
                 Some(listed) => listed,
                 None => ctx.source.devices(&ctx.team).await?.body,
             };
             read("the team's computers", computers(listed.whole.text(), is_whole))
         }
-        Ask::Users => {
+        ScanRequest::Users => {
             let listed: Unread = ctx.source.users(&ctx.team).await?.body;
             read("the team's users", users(listed.text()))
         }
-        Ask::SsoUsers => {
+        ScanRequest::SsoUsers => {
             let listed = ctx.source.sso_users(&ctx.team).await?.body;
             read("the team's SSO users", sso_users(listed.text()))
         }
     }
 }
 
-fn is_limited(look: &Look) -> bool {
-    let team = look.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
+fn is_limited(snapshot: &Snapshot) -> bool {
+    let team = snapshot.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
     team.is_some_and(|values| values.last() == Some(&InventoryValue::Flag(true)))
 }
 
-async fn commit_looks(ctx: &TeamContext, seen: Seen, now: Instant) -> Result<u64, ArchiveError> {
+async fn commit_scan(ctx: &TeamContext, scanned: Scanned, now: Instant) -> Result<u64, ArchiveError> {
     let at = ctx.clock.now();
     ctx.with_writer(move |writer| {
-        let standings = standings(writer, seen.look.parts.keys().copied())?;
-        let parts = seen.look.parts.keys().chain(&seen.hidden).copied();
+        let standings = standings(writer, scanned.snapshot.parts.keys().copied())?;
+        let parts = scanned.snapshot.parts.keys().chain(&scanned.hidden).copied();
         let seen_at = next_moment(writer.state(), parts, standings.values(), now);
-        let mut draft = Draft { findings: unknown_fields(writer.state(), &seen.look, seen_at), ..Draft::default() };
-        for (part, things) in &seen.look.parts {
+        let mut draft =
+            Draft { findings: unknown_fields(writer.state(), &scanned.snapshot, seen_at), ..Draft::default() };
+        for (part, things) in &scanned.snapshot.parts {
             let rows = standings[part].changes(*part, Scope::Whole, things, seen_at.micros());
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
-            draft.inventory_reads.push(looked(*part, seen_at, Some(things.len())));
+            draft.inventory_reads.push(scan_record(*part, seen_at, Some(things.len())));
         }
-        draft.inventory_reads.extend(seen.hidden.iter().map(|part| looked(*part, seen_at, None)));
+        draft.inventory_reads.extend(scanned.hidden.iter().map(|part| scan_record(*part, seen_at, None)));
         let changes = changes_in(&draft);
         let _done = writer.commit(draft, at)?;
         Ok(changes)

@@ -4,7 +4,7 @@ use crate::api::{ApiError, EventSource};
 use crate::archive::TeamState;
 use crate::inventory::users;
 use crate::model::{Instant, InventoryPart, Stream, TeamId};
-use crate::pipeline::settings::{InventorySettings, Looks, Settings};
+use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
 
 use super::record::{is_old, unexpected};
 
@@ -13,29 +13,30 @@ pub const REFUSALS_MAX: usize = 3;
 
 /// What is asked for, and the parts that its answer shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub enum ScanRequest {
     Team,
     Computers,
     Users,
     SsoUsers,
 }
 
-impl Ask {
-    pub const ALL: [Ask; 4] = [Ask::Team, Ask::Computers, Ask::Users, Ask::SsoUsers];
+impl ScanRequest {
+    pub const ALL: [ScanRequest; 4] =
+        [ScanRequest::Team, ScanRequest::Computers, ScanRequest::Users, ScanRequest::SsoUsers];
 
     pub const fn parts(self) -> &'static [InventoryPart] {
         match self {
-            Ask::Team => &[InventoryPart::Team, InventoryPart::Groups, InventoryPart::Memberships],
-            Ask::Computers => &[InventoryPart::Computers, InventoryPart::Grants],
-            Ask::Users => &[InventoryPart::Users],
-            Ask::SsoUsers => &[InventoryPart::SsoUsers],
+            ScanRequest::Team => &[InventoryPart::Team, InventoryPart::Groups, InventoryPart::Memberships],
+            ScanRequest::Computers => &[InventoryPart::Computers, InventoryPart::Grants],
+            ScanRequest::Users => &[InventoryPart::Users],
+            ScanRequest::SsoUsers => &[InventoryPart::SsoUsers],
         }
     }
 }
 
 /// Requests that the looks of a round would take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LooksPlanned {
+pub struct PlannedScan {
     /// About people: these keep to the rate of the looks.
     pub people: u64,
     /// About the team and its computers.
@@ -44,25 +45,25 @@ pub struct LooksPlanned {
 
 /// What the looks of a round would ask for, as far as the ledger tells; `users` where the ledger does not know how many there
 /// are.
-pub fn looks_planned(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> LooksPlanned {
+pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> PlannedScan {
     let inventory = &settings.inventory;
     let is_due = |part| state.is_none_or(|state| is_old(state, part, now));
-    let is_asked = |ask: Ask| inventory.looks == Looks::Now || ask.parts().iter().any(|part| is_due(*part));
-    if inventory.looks == Looks::Never {
-        return LooksPlanned::default();
+    let is_asked = |ask: ScanRequest| inventory.scan == ScanMode::Now || ask.parts().iter().any(|part| is_due(*part));
+    if inventory.scan == ScanMode::Never {
+        return PlannedScan::default();
     }
-    let lists = [Ask::Users, Ask::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
+    let lists = [ScanRequest::Users, ScanRequest::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
     let told = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
     // A reading of the connections lists the computers anyway.
-    let lists_computers = is_asked(Ask::Computers) && !settings.reads(Stream::Connections);
-    let is_any = Ask::ALL.into_iter().any(is_asked);
-    LooksPlanned { people: lists + told, others: u64::from(is_any) + u64::from(lists_computers) }
+    let lists_computers = is_asked(ScanRequest::Computers) && !settings.reads(Stream::Connections);
+    let is_any = ScanRequest::ALL.into_iter().any(is_asked);
+    PlannedScan { people: lists + told, others: u64::from(is_any) + u64::from(lists_computers) }
 }
 
 /// Users whom a look asks about one by one; where the token may not see the answers, it ends after a few.
 fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
-    let held = state.and_then(|state| state.last_look(InventoryPart::Users)).map(|look| look.entities);
-    let is_hidden = state.and_then(|state| state.last_look(InventoryPart::SignIn)).is_some_and(|look| !look.visible);
+    let held = state.and_then(|state| state.last_scan(InventoryPart::Users)).map(|scan| scan.entities);
+    let is_hidden = state.and_then(|state| state.last_scan(InventoryPart::SignIn)).is_some_and(|scan| !scan.visible);
     let users = held.or(listed).unwrap_or(0);
     if is_hidden { users.min(REFUSALS_MAX as u64) } else { users }
 }
@@ -78,8 +79,8 @@ pub async fn count_users(
     state: Option<&TeamState>,
     settings: &InventorySettings,
 ) -> Result<Option<u64>, ApiError> {
-    let is_known = state.is_some_and(|state| state.last_look(InventoryPart::Users).is_some());
-    if settings.looks == Looks::Never || !settings.user_info || is_known {
+    let is_known = state.is_some_and(|state| state.last_scan(InventoryPart::Users).is_some());
+    if settings.scan == ScanMode::Never || !settings.user_info || is_known {
         return Ok(None);
     }
     let listed = match source.users(team).await {
@@ -87,6 +88,6 @@ pub async fn count_users(
         Err(error) if error.is_transient() => return Err(error),
         Err(_) => return Ok(None),
     };
-    let look = users(listed.text()).map_err(|malformed| unexpected("the team's users", &malformed))?;
-    Ok(look.parts.get(&InventoryPart::Users).map(|users| users.len() as u64))
+    let scan = users(listed.text()).map_err(|malformed| unexpected("the team's users", &malformed))?;
+    Ok(scan.parts.get(&InventoryPart::Users).map(|users| users.len() as u64))
 }

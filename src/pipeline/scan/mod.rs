@@ -1,6 +1,6 @@
 //! Looks at a team's people and computers, and what they leave in the archive.
 
-pub mod ask;
+pub mod requests;
 pub mod backlog;
 pub mod computers;
 pub mod inventory;

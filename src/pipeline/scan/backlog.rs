@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Instant, InventoryPart};
 
-use crate::pipeline::look::record::LOOK_AGE;
+use crate::pipeline::scan::record::SCAN_AGE;
 use crate::pipeline::status::InventoryStatus;
 
 /// The team, its computers, its users, and its SSO users.
@@ -14,12 +14,12 @@ const LATENESS: Duration = Duration::from_secs(3_600);
 
 /// Teams that wait for a look, and the requests that they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LooksLeft {
+pub struct ScanBacklog {
     pub teams: u64,
     pub requests: u64,
 }
 
-impl LooksLeft {
+impl ScanBacklog {
     /// `user_info`: each user is asked about. `every`: the time between two looks by the schedule. Teams whose users are
     /// not known yet count as many as the others have in the mean.
     pub fn of<'a>(
@@ -28,7 +28,7 @@ impl LooksLeft {
         every: Duration,
         now: Instant,
     ) -> Self {
-        let longest = every.max(LOOK_AGE) + LATENESS;
+        let longest = every.max(SCAN_AGE) + LATENESS;
         let is_old = |at: Option<Instant>| at.is_none_or(|at| now.since(at) > longest);
         let (mut left, mut unknown, mut known, mut users) = (Self::default(), 0, 0, 0);
         for inventory in inventories {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_left_is_counted_by_team_and_user() {
         let of = |inventories: &[InventoryStatus], user_info, every| {
-            let left = LooksLeft::of(inventories, user_info, Duration::from_secs(every), Instant::from_seconds(NOW));
+            let left = ScanBacklog::of(inventories, user_info, Duration::from_secs(every), Instant::from_seconds(NOW));
             (left.teams, left.requests)
         };
         let (fresh, never) = (inventory(Some(60), Some(60), 20, 20), inventory(None, None, 0, 0));
@@ -105,6 +105,6 @@ mod tests {
 
     #[test]
     fn the_time_is_what_the_requests_take_at_the_rate() {
-        assert_eq!(LooksLeft { teams: 1_000, requests: 12_000 }.seconds(50.0), 240);
+        assert_eq!(ScanBacklog { teams: 1_000, requests: 12_000 }.seconds(50.0), 240);
     }
 }

@@ -6,7 +6,7 @@ use crate::model::{Range, Stream};
 
 /// Noted by the readings of several streams at once.
 #[derive(Debug, Default)]
-pub struct Leftovers(Mutex<Held>);
+pub struct Deferred(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -14,7 +14,7 @@ struct Held {
     is_unfinished: bool,
 }
 
-impl Leftovers {
+impl Deferred {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -30,7 +30,7 @@ impl Leftovers {
     }
 
     /// The round has worked long enough: there is more to do.
-    pub fn note_rest(&self) {
+    pub fn note_unfinished(&self) {
         self.held().is_unfinished = true;
     }
 

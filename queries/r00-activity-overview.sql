@@ -1,10 +1,10 @@
 -- id: R00
 -- title: Activity overview
--- question: Who used which computer on which day, in what way and for how long?
+-- question: Who used which computer on which day, how, and for how long?
 -- controls: PCI DSS 10.2.2; NIST 800-53 AU-3; ISO 27001 A.8.15
 -- chart: columns x=day_local y=sessions series=computer_host_name | Sessions a day, by computer
 -- note: a session counts on the local day on which its first event happened
--- note: minutes are those of sessions of which beginning and end are known; open sessions add none
+-- note: minutes sums the sessions whose beginning and end are known; an open session adds nothing
 WITH started AS (
     SELECT team_id, date_trunc('day', local_time(first_event_at, $tz)) AS day_local, device_id, computer_host_name,
         peer_email, concat_ws(' / ', source_type, tunnel_id) AS connection_type, peer_ip, duration_ms, outcome

@@ -3,11 +3,11 @@
 -- question: Who reached which computer, when, from where, and for how long?
 -- controls: PCI DSS 10.2.1.1, 10.2.2; NIST 800-53 AU-3, AC-17(1); ISO 27001 A.8.15; HIPAA 164.312(b); NIS2 3.2.3(c)
 -- chart: columns x=day_local y=sessions series=end_state | Sessions a day, by how they ended
--- note: a session stands in the period in which its first event happened; the columns without _local are the same times in UTC
--- note: end_state: closed, open (established or authenticated, no close seen), failed (authentication failed, none succeeded), no-auth (requested only), orphan-close (a close without a beginning)
+-- note: a session belongs to the period of its first event; the columns without _local hold the same times in UTC
+-- note: end_state: closed, open (established or authenticated, no close event), failed (authentication failed and never succeeded), no-auth (only requested), orphan-close (only a close event)
 -- note: authentication events exist for fluid tunnels only, so authenticated_local stays empty for the others
--- note: computer_name is the name on the team's list when the session began, empty where that list was not yet read; computer_host_name is what the computer said
--- note: conflicts names the details on which events of one connection disagree
+-- note: computer_name is the name on the team's list when the session began, and empty before the first reading of that list; computer_host_name is the name that the computer itself sent
+-- note: conflicts names the fields in which the events of one connection contradict each other
 SELECT s.team_id, s.connection_id,
     local_time(s.requested_at, $tz) AS requested_local,
     local_time(s.established_at, $tz) AS established_local,

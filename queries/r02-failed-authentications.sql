@@ -2,16 +2,16 @@
 -- title: Failed authentications
 -- question: Is someone guessing a password?
 -- controls: PCI DSS 10.2.1.4, 8.3.4; NIST 800-53 AC-7; SOC 2 CC7.2; NIS2 3.2.3(d)
--- param: burst_count integer from 1 to 1000000 = 10 | failures of one peer within burst_window that make a burst
--- param: burst_window duration from 1s to 366d = 30m | the window in which they are counted
--- param: spray_devices integer from 1 to 1000000 = 5 | computers tried from one address within spread_window that make a spray
--- param: distributed_ips integer from 1 to 1000000 = 5 | addresses that try one computer within spread_window and make a distributed attempt
--- param: spread_window duration from 1s to 366d = 24h | the window in which computers and addresses are counted
+-- param: burst_count integer from 1 to 1000000 = 10 | this many failures of one peer within burst_window are a burst
+-- param: burst_window duration from 1s to 366d = 30m | the window for counting the failures of a burst
+-- param: spray_devices integer from 1 to 1000000 = 5 | one address that tries this many computers within spread_window is a spray
+-- param: distributed_ips integer from 1 to 1000000 = 5 | this many addresses that try one computer within spread_window are a distributed attempt
+-- param: spread_window duration from 1s to 366d = 24h | the window for counting computers and addresses
 -- chart: columns x=time_local y=failures series=reason | Failed authentications by reason
 -- severity: column
--- note: authentication events exist for fluid tunnels only: failed sign-ins over rdp, vnc or unknown tunnels are not in the data
--- note: a burst is counted per peer, and per address where the failure names no peer; failures just before the period are counted along
--- note: reason is the service's or the computer's own text
+-- note: authentication events exist for fluid tunnels only: the data holds no failed sign-ins over rdp, vnc or unknown tunnels
+-- note: the report counts bursts by peer, and by address where the failure names no peer; it includes failures just before the period
+-- note: reason is the text that the service or the computer sent
 WITH failure AS (
     SELECT team_id, event_time, coalesce(lower(trim(peer_email)), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         computer_host_name, failure_reason
@@ -19,7 +19,8 @@ WITH failure AS (
     WHERE event_time >= $from - to_seconds(greatest($burst_window, $spread_window)) AND event_time < $to
         AND event_type = 'authFailedEvent' AND ($team IS NULL OR team_id = $team)
 ), kind AS MATERIALIZED (
-    -- Failures that differ in time alone are of one kind. Kinds and keys are numbers: the windows below sort numbers, not texts.
+    -- One kind holds the failures that differ only in time. Kinds and keys are numbers, because numbers sort faster
+    -- than texts.
     SELECT *, row_number() OVER () AS kind_id,
         CASE WHEN peer_or_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_or_ip) END AS peer_key,
         CASE WHEN peer_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_ip) END AS ip_key,
@@ -28,12 +29,12 @@ WITH failure AS (
 ), numbered AS MATERIALIZED (
     SELECT kind_id, peer_key, ip_key, device_key, unnest(times) AS event_time FROM kind
 ), burst_end AS (
-    -- The failures at which a threshold is reached.
+    -- Each failure that reaches the threshold.
     SELECT peer_key, event_time FROM numbered WHERE peer_key IS NOT NULL
     QUALIFY lag(event_time, $burst_count - 1) OVER (PARTITION BY peer_key ORDER BY event_time)
         >= event_time - to_seconds($burst_window)
 ), spray_end AS (
-    -- Counting distinct values costs much: an address that never tried so many computers is left out first.
+    -- Counting distinct values is slow, so this leaves out addresses that never tried enough computers.
     SELECT ip_key, event_time FROM numbered
     WHERE ip_key IN (SELECT ip_key FROM kind GROUP BY ip_key HAVING count(DISTINCT device_key) >= $spray_devices)
     QUALIFY count(DISTINCT device_key) OVER (PARTITION BY ip_key ORDER BY event_time
@@ -44,7 +45,7 @@ WITH failure AS (
     QUALIFY count(DISTINCT ip_key) OVER (PARTITION BY device_key ORDER BY event_time
         RANGE BETWEEN to_seconds($spread_window) PRECEDING AND CURRENT ROW) >= $distributed_ips
 ), marked AS (
-    -- A failure belongs to a pattern when the threshold is reached at it or within the window after it.
+    -- A failure belongs to a pattern if this failure, or a later one within the window, reaches the threshold.
     SELECT n.kind_id, n.event_time,
         b.event_time <= n.event_time + to_seconds($burst_window) AS is_burst,
         s.event_time <= n.event_time + to_seconds($spread_window) AS is_spray,

@@ -1,14 +1,14 @@
 -- id: R03
 -- title: Failure, then success
--- question: Did a guess work?
+-- question: Did somebody guess a password?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC7.2, CC7.3; ISO 27001 A.8.16
 -- param: min_failures integer from 1 to 1000000 = 3 | failures before the success
--- param: window duration from 1s to 366d = 15m | how long before the success they may lie
+-- param: window duration from 1s to 366d = 15m | how long before the success the failures may happen
 -- chart: strip x=success_local | Successes after repeated failures
 -- severity: high
--- note: failures count when they were on the same computer from the same address or for the same peer, and no other such success lies between
+-- note: a failure counts if it was on the same computer, from the same address or for the same peer, and if no other such success came between
 -- note: authentication events exist for fluid tunnels only
--- note: three typing errors look the same as a guess: ask the person
+-- note: three typing errors look the same as guesses: ask the person
 WITH authentication AS (
     SELECT team_id, event_id, event_time, event_type = 'authSucceededEvent' AS is_success, connection_id, device_id,
         computer_host_name, lower(trim(peer_email)) AS peer, peer_email, peer_ip, failure_reason
@@ -19,7 +19,7 @@ WITH authentication AS (
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
 followed AS (
-    -- UNION, not UNION ALL: a failure that meets a success by peer and by address counts once.
+    -- UNION instead of UNION ALL: a failure that matches a success by peer and by address counts once.
     SELECT f.team_id, f.event_id AS failure, f.event_time AS failed_at, f.failure_reason, s.event_id AS success
     FROM failure f ASOF JOIN success s ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer_ip = f.peer_ip
         AND f.event_time <= s.event_time

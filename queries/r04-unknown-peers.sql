@@ -5,9 +5,9 @@
 -- param: reached_only boolean = false | leave out sessions that were only requested or failed to authenticate
 -- chart: bars x=peer y=sessions series=standing | Sessions of peers who are not on the roster
 -- severity: column
--- note: the roster in force at the session's beginning decides; a person is known by email address, in any letter case
--- note: standing: not on the roster; left before (once on it, not at that time); on the next reading (joined between two readings of the roster: no detection); no email; roster not yet read (no statement can be made: no detection)
--- note: a peer without an email cannot be told from a known person who connected in a way that names none
+-- note: the report uses the roster at the session's beginning, and knows a person by email address in upper or lower case
+-- note: standing: not on the roster; left before (on the roster earlier); on the next reading (joined between two readings of the roster: no detection); no email; roster not yet read (nothing is known: no detection)
+-- note: a peer without an email may be a known person whose connection names no email
 WITH begun AS (
     SELECT s.team_id, s.connection_id, s.first_event_at, s.outcome, s.peer_email, s.peer_ip, s.device_id,
         s.computer_host_name, nullif(lower(trim(s.peer_email)), '') AS peer

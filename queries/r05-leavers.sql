@@ -1,14 +1,14 @@
 -- id: R05
 -- title: Leavers
--- question: Could a removed user still act, or did one?
+-- question: Can a removed user still act, or did one act?
 -- controls: PCI DSS 8.2.5; SOC 2 CC6.2; NIST 800-53 AC-2(h); ISO 27001 A.5.18, A.6.5; NIS2 11.2.2(b)
--- param: removed_words list = removed,deleted,left | words in an event's type that tell of a removal
--- chart: dots x=removed_local y=hours_after | Hours from a removal to the last activity after it
+-- param: removed_words list = removed,deleted,left | words in an event's type that mean a removal
+-- chart: dots x=removed_local y=hours_after | Hours from a removal to the person's last activity
 -- severity: column
--- note: removed_local is the time of the activity event that names the user (its type holds user and one of removed_words: the service documents four types only), else the first reading of the roster without the user; removed_known_by says which
--- note: activity after a removal: sessions that began after it under the user's address while nobody else on the roster held it, and changes whose tokenInfo names the user; closing a connection is none, for the service itself disconnects
--- note: residual grants and groups are those still in force at the first reading that no longer showed the user
--- note: live_tokens are those that had not expired when the person's tokens were last read, which is before the removal: the service shows none of people who are gone, and no token ids (R13 has their titles)
+-- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
+-- note: activity after a removal: later sessions under the user's address, if nobody else on the roster has that address, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
+-- note: residual grants and groups are those in force at the first reading without the user
+-- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
 WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
 gone AS (
     SELECT u.team_id, u.user_id, u.email, nullif(lower(trim(u.email)), '') AS peer, u.role, u.valid_to AS seen_gone_at

@@ -1,19 +1,19 @@
 -- id: R06
 -- title: Joiners and movers
--- question: Was each change of people recorded, and by whom?
+-- question: Does an event record each change of people, and who made it?
 -- controls: PCI DSS 8.2.4, 10.2.1.5; NIST 800-53 AC-2(4); SOC 2 CC6.2, CC6.3; NIS2 3.2.3(b)
--- param: joined_words list = added,joined,created,accepted,provisioned | words in an event's type that tell of a new person
--- param: left_words list = removed,deleted,left | words that tell of a removal
--- param: changed_words list = role,access,changed,updated,modified,enabled,disabled | words that tell of a changed person
--- param: login_words list = logged,login,signin,signedin | words of events that change nobody
--- param: lookback duration to 3660d = 31d | how long before the period events may lie that explain its first readings
+-- param: joined_words list = added,joined,created,accepted,provisioned | words in an event's type that mean a new person
+-- param: left_words list = removed,deleted,left | words in an event's type that mean a removal
+-- param: changed_words list = role,access,changed,updated,modified,enabled,disabled | words in an event's type that mean a change of a person
+-- param: login_words list = logged,login,signin,signedin | words in the types of events that change nobody
+-- param: lookback duration to 3660d = 31d | how far before the period the report looks for events that explain its first readings
 -- chart: columns x=day_local y=people series=change | Joiners and leavers a day
 -- severity: column
--- note: each difference between two readings of the roster is reconciled with the activity events between them that name the person's id or email anywhere in their payload
--- note: standing: recorded; no event (seen in the roster, told by no event); no change seen (told by an event, not seen at the next reading); not yet read again
--- note: the service documents four event types only: the words that tell a joiner, a leaver and a change are parameters; an event whose type tells of a group and a user is matched with a change of membership
--- note: before and after come from the readings of the roster; the payload of events is not documented and is shown in R20
--- note: the first reading of a team shows nobody as a joiner; a gap in activity (R23) can be why no event is found
+-- note: the report compares each difference between two readings of the roster with the activity events between them that name the person's id or email anywhere in the payload
+-- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again
+-- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership
+-- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
+-- note: the first reading of a team shows no joiners; a gap in activity (R23) can explain a missing event
 WITH word AS (
     SELECT 'joined' AS kind, lower(unnest(from_json($joined_words, '["VARCHAR"]'))) AS word
     UNION ALL SELECT 'left', lower(unnest(from_json($left_words, '["VARCHAR"]')))
@@ -93,7 +93,7 @@ diff AS (
     SELECT t.team_id, t.event_id, p.user_id, p.email
     FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(t.term)
 ), event AS (
-    -- An event that names known people is theirs alone; one that names none stays, without a person.
+    -- An event belongs to the known people that it names. An event that names nobody stays, without a person.
     SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email
     FROM told_event w LEFT JOIN (SELECT team_id, event_id, user_id, max(email) AS email FROM person_told GROUP BY ALL) n
         ON n.team_id = w.team_id AND n.event_id = w.event_id

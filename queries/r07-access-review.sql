@@ -2,13 +2,13 @@
 -- title: Access review
 -- question: Who can reach which computer, and why?
 -- controls: PCI DSS 7.2.4; ISO 27001 A.5.18; SOC 2 CC6.3; NIST 800-53 AC-2; NIS2 11.2.2(e), 11.2.3
--- param: lookback duration to 36500d = 366d | how far back the last session of a person on a computer is looked for
+-- param: lookback duration to 36500d = 366d | how far back the report looks for the last session of a person on a computer
 -- chart: heatmap x=computer y=person value=ways | Who can reach which computer: the number of ways
--- note: access as the readings of the roster show it at --as-of (the period's end where none is given); the columns decision and reviewer are for signing off
--- note: via: direct, or a group's name; a group gives access where the person is a member and the computer is in the group or lists it
--- note: a person with remote access disabled is listed with what they would reach; a grant to somebody who is not on the roster is listed without an email
--- note: whether a person has joined the computer's operating system accounts is not in the data
--- note: 'not yet read' in via: the team's grants were not read before that moment, so nothing is known
+-- note: the access that the readings of the roster show at --as-of (by default the period's end); the reviewer fills the columns decision and reviewer
+-- note: via: direct, or a group's name; a group gives access if the person is a member, and if the computer is in the group or lists the group
+-- note: for a person with disabled remote access the report lists the computers that the person could reach if it were enabled; it lists a grant to somebody who is not on the roster without an email
+-- note: the data does not show whether a person has an operating system account on the computer
+-- note: 'not yet read' in via: Annals had not read the team's grants at that moment, so nothing is known
 WITH team AS (
     SELECT team_id, min(read_at) FILTER (part = 'grants') AS grants_at,
         min(read_at) FILTER (part = 'memberships') AS groups_at

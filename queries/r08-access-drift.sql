@@ -1,13 +1,13 @@
 -- id: R08
 -- title: Access drift
--- question: Who gained or lost access to a computer during the period, and what brought it?
+-- question: Who gained or lost access to a computer during the period, and which event caused it?
 -- controls: SOC 2 CC6.3; ISO 27001 A.5.18; NIST 800-53 AC-2(4)
--- param: removed_words list = removed,deleted,left | words in an event's type that tell of a removal
--- param: login_words list = logged,login,signin,signedin | words of events that change nothing
+-- param: removed_words list = removed,deleted,left | words in an event's type that mean a removal
+-- param: login_words list = logged,login,signin,signedin | words in the types of events that change nothing
 -- chart: bars x=person y=computers series=change | Computers gained and lost, by person
--- note: the difference between the access of R07 at the period's beginning and at its end; what came and went in between is not in it (R06 and R20 show it)
--- note: event is the last activity event of the period that names two of person, computer and group anywhere in its payload, or that tells of the removal of one of them
--- note: 'not yet read' in change: the team's grants were not read before the period began, so there is nothing to compare with
+-- note: the difference between the access of R07 at the period's beginning and at its end; it omits access that somebody gained and lost in between (R06 and R20 show it)
+-- note: event is the last activity event of the period that names two of person, computer and group anywhere in its payload, or that is a removal of one of them
+-- note: 'not yet read' in change: Annals had not read the team's grants before the period began, so it cannot compare
 WITH side AS (
     SELECT 'lost' AS change, $from AS at UNION ALL SELECT 'gained', $to
 ), team AS (

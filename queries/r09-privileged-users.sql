@@ -3,16 +3,16 @@
 -- question: How many administrators are there, since when, and what did they do?
 -- controls: ISO 27001 A.8.2; NIST 800-53 AC-6(9); PCI DSS 10.2.1.2; NIS2 11.3.3
 -- param: roles list = admin,admin-read-only | the roles that count as privileged
--- param: grant_words list = role,admin,added,joined,created,changed,updated,modified | words in an event's type that may tell of a role given
--- param: login_words list = logged,login,signin,signedin | words of events that are no administrative action
+-- param: grant_words list = role,admin,added,joined,created,changed,updated,modified | words in an event's type that may mean a new role
+-- param: login_words list = logged,login,signin,signedin | words in the types of events that are no administrative actions
 -- param: password_words list = password,email | words in a sign-in method that mean a password of this service
--- param: lookback duration to 36500d = 366d | how far back the event that gave the role is looked for
+-- param: lookback duration to 36500d = 366d | how far back the report looks for the event that gave the role
 -- chart: step x=time_local y=people series=role | Privileged users over time
 -- severity: column
--- note: one row for each span of time in which a person held a privileged role during the period; since 'at or before' the first reading of the roster where it was held at that reading
--- note: granted_by is the actor of the last event between two readings that names the person and whose type holds one of grant_words; the service documents four event types only
--- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo is counted for nobody
--- note: second_factor as in R10: UNKNOWN where the sign-in is by an identity provider
+-- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster
+-- note: granted_by is the actor of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
+-- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody
+-- note: second_factor has the meaning of R10: UNKNOWN if the person signs in through an identity provider
 WITH held AS (
     SELECT *, lag(role) OVER one_user AS earlier_role, lag(valid_to) OVER one_user AS earlier_to
     FROM inventory_users WHERE ($team IS NULL OR team_id = $team) AND valid_from < $to

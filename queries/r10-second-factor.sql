@@ -3,14 +3,14 @@
 -- question: Who could sign in without a second factor?
 -- controls: PCI DSS 8.4.2, 8.4.3; NIST 800-53 AC-17, IA-2(1); NIS2 21(2)(j); ISO 27001 A.8.5
 -- param: password_words list = password,email | words in a sign-in method that mean a password of this service
--- param: privileged_roles list = admin,admin-read-only | roles whose missing second factor weighs more
+-- param: privileged_roles list = admin,admin-read-only | roles for which a missing second factor is more severe
 -- chart: area x=day_local y=people series=verdict | People by second factor, over the period
 -- severity: column
--- note: the roster as read up to --as-of (the period's end where none is given)
--- note: PASS: the service's own second factor is on. FAIL: it is off, and the person signs in with a password, or with no method that is named. UNKNOWN: sign-in by an identity provider alone (only the provider knows whether it asks for a second factor), or the service does not say
--- note: a person with both a password and an identity provider and no second factor FAILs: the password alone lets them in
--- note: turned_off_local is the reading during the period at which the second factor was first seen off after it had been on
--- note: 'not yet read': the team's roster was not read before that moment
+-- note: the roster at --as-of (by default the period's end)
+-- note: PASS: the service's own second factor is on. FAIL: it is off, and the person signs in with a password or the service names no sign-in method. UNKNOWN: the person signs in through an identity provider only (only the provider knows whether it asks for a second factor), or the service does not say
+-- note: a person with a password, an identity provider and no second factor is a FAIL, because the password alone is enough to sign in
+-- note: turned_off_local is the first reading in the period that showed the second factor off after it had been on
+-- note: 'not yet read': Annals had not read the team's roster at that moment
 WITH version AS (
     SELECT team_id, user_id, valid_from, totp_enabled,
         lag(totp_enabled) OVER one_user AS earlier, lag(valid_to) OVER one_user AS earlier_to

@@ -1,14 +1,14 @@
 -- id: R11
 -- title: Dormant users
--- question: Which accounts has nobody used for a long time, or ever?
+-- question: Which accounts has nobody used for a long time, and which has nobody ever used?
 -- controls: PCI DSS 8.2.6; CIS 5.3; NIST 800-53 AC-2(3); NIS2 11.5.4
--- param: dormant_days integer from 0 to 36500 = 90 | days without use after which PCI DSS wants an account removed or disabled
--- param: early_days integer from 0 to 36500 = 45 | days after which CIS does
+-- param: dormant_days integer from 0 to 36500 = 90 | days without use after which PCI DSS requires that an account is removed or disabled
+-- param: early_days integer from 0 to 36500 = 45 | days without use after which CIS requires it
 -- chart: histogram x=days_unused | Days without use, of all users on the roster
 -- severity: column
--- note: the roster as read up to --as-of (the period's end where none is given); last use is the later of what the service says and the last archived session under the person's address
--- note: never used: neither says anything; the archive knows no sessions from before it begins (R23)
--- note: a person with role user whose remote access is disabled is listed, and is no detection
+-- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under the person's address
+-- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23)
+-- note: the report lists a person with role user and disabled remote access, but not as a detection
 WITH person AS (
     SELECT u.*, nullif(lower(trim(u.email)), '') AS peer
     FROM inventory_users u

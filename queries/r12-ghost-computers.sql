@@ -1,13 +1,13 @@
 -- id: R12
 -- title: Ghost computers
--- question: Which computers are granted to people and never seen, or seen by nobody who may?
+-- question: Which computers with grants were never online, or not for a long time, and which computers have no grants?
 -- controls: ISO 27001 A.5.15, A.5.18; SOC 2 CC6.1
--- param: offline_days integer from 0 to 36500 = 90 | days without a sign of life after which a computer with grants is listed
+-- param: offline_days integer from 0 to 36500 = 90 | days offline after which the report lists a computer with grants
 -- chart: dots x=days_offline y=people series=state | Computers by days offline and people who may reach them
 -- severity: column
--- note: the computers as read up to --as-of (the period's end where none is given)
--- note: the service sets last online only when a computer connects or reconnects, so one that has been connected throughout looks old: the last archived session counts as a sign of life too
--- note: a computer that has never said when it was online is counted from the first reading that showed it
+-- note: the list of computers at --as-of (by default the period's end)
+-- note: the service updates last online only when a computer connects or reconnects, so its value is old for a computer that stays connected: the last archived session counts too
+-- note: for a computer without any last online time, days_offline begins at the first reading that showed it
 WITH computer AS (
     SELECT * FROM inventory_computers
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)

@@ -1,14 +1,14 @@
 -- id: R13
 -- title: Tokens
--- question: Which sign-in tokens and API credentials are stale, endless or left behind?
+-- question: Which sign-in tokens and API credentials are stale, never expire, or belong to people who left?
 -- controls: PCI DSS 7.2.5.1; NIST 800-53 AC-2(3); ISO 27001 A.5.17
--- param: expiring_days integer from 0 to 36500 = 30 | a token that ends within so many days is listed
--- param: stale_days integer from 0 to 36500 = 90 | a token not used for so many days is listed
+-- param: expiring_days integer from 0 to 36500 = 30 | the report lists a token that expires within this many days
+-- param: stale_days integer from 0 to 36500 = 90 | the report lists a token that nobody has used for this many days
 -- chart: timeline start=start_local end=end_local lane=token series=state | Tokens: from the first reading that showed them to their end
 -- severity: column
--- note: tokens as read up to --as-of (the period's end where none is given) from each person's sign-in details; the service gives no token id and never the token itself
--- note: state: endless (no end), expired, expiring (ends within expiring_days), stale (not used for stale_days, or never since it was first read that long ago), owner left (no longer on the roster; the token is as it was last read before that); several may hold
--- note: 'not yet read' in state: the team's tokens were not read before that moment, or the caller may not read them
+-- note: the tokens in each person's sign-in details at --as-of (by default the period's end); the service shows no token id and never the token itself
+-- note: state: endless (it never expires), expired, expiring (within expiring_days), stale (no use for stale_days, or no use at all although the first reading showed it that long ago), owner left (the owner is not on the roster any more; the row shows the last reading before that); a token can have several states
+-- note: 'not yet read' in state: Annals had not read the team's tokens at that moment, or its token may not read them
 WITH token AS (
     SELECT * FROM inventory_tokens
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)

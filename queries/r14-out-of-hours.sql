@@ -2,15 +2,15 @@
 -- title: Out-of-hours access
 -- question: Who connected outside working hours?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC7.2; ISO 27001 A.8.16
--- param: opens time = 07:00 | when a working day begins, by the clocks of the zone
--- param: closes time = 19:00 | when it ends; earlier than opens: it ends the next day
+-- param: opens time = 07:00 | when a working day begins, in the zone's local time
+-- param: closes time = 19:00 | when a working day ends; if closes is earlier than opens, it ends on the next day
 -- param: workdays list of mon,tue,wed,thu,fri,sat,sun = mon,tue,wed,thu,fri | the days that have working hours
 -- param: holidays list of dates = null | days without working hours: 2026-12-25,2026-12-26
 -- param: reached_only boolean = true | leave out sessions that were only requested or failed to authenticate
 -- chart: punchcard x=hour y=weekday value=sessions | Sessions outside working hours
 -- severity: low
--- note: hours and weekdays are those of the zone of the report, summer time as the zone has it: give the team's own zone with --tz, and one team with --team where teams live in several
--- note: a session counts by its beginning; how long it went on into the night is in R18
+-- note: hours and weekdays are local to the report's zone, with its summer time: name the team's own zone with --tz; for teams in several zones, run the report once for each with --team
+-- note: a session counts by its beginning; R18 shows how long sessions lasted
 WITH hours AS (
     SELECT $opens AS opens, $closes AS closes,
         list_transform(from_json($workdays, '["VARCHAR"]'), lambda d: lower(left(d, 3))) AS workdays,
@@ -20,7 +20,7 @@ WITH hours AS (
     WHERE s.first_event_at >= $from AND s.first_event_at < $to AND ($team IS NULL OR s.team_id = $team)
         AND (NOT $reached_only OR s.outcome IN ('ended', 'open', 'closed_only'))
 ), placed AS (
-    -- After midnight, a working day that ends the next day is still the day before.
+    -- A working day that ends on the next day still belongs to its first day after midnight.
     SELECT b.*, h.*, CASE WHEN h.closes < h.opens AND b.start_local::TIME < h.closes
         THEN b.start_local - INTERVAL 1 DAY ELSE b.start_local END AS day_of
     FROM begun b CROSS JOIN hours h

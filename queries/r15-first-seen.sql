@@ -2,14 +2,14 @@
 -- title: First seen
 -- question: Did someone connect from a new place, to a new computer, or from two places at once?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC6.6; ISO 27001 A.8.16
--- param: history_days integer from 1 to 36500 = 90 | days before a session in which the same must not have been seen
--- param: history_min_days integer from 0 to 36500 = 7 | with fewer days of history before it, a first sight is no detection
--- chart: strip x=seen_local series=what | What was seen for the first time
+-- param: history_days integer from 1 to 36500 = 90 | days of history before a session; a value that they do not hold is new
+-- param: history_min_days integer from 0 to 36500 = 7 | a new value is no detection if the archive holds fewer days of history before it
+-- chart: strip x=seen_local series=what | New peers, networks, addresses and computers
 -- severity: column
--- note: what: new peer (no session in the history: its address and computer are not listed again), new network (the address is in a network that the peer was not seen in), new address, new computer, two addresses at once (sessions of one peer overlap)
+-- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
 -- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address
--- note: days_of_history says how many of those days the archive covers; sessions that failed to authenticate count as sight, for the attempt was made
--- note: geography is left out: the service gives no place, and no table of places is used
+-- note: days_of_history says how many of those days the archive covers; a session that failed to authenticate counts too, because it is an attempt
+-- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
         lower(trim(s.peer_email)) AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name,
@@ -20,7 +20,7 @@ WITH seen AS (
     WHERE s.first_event_at >= $from - to_days($history_days::INTEGER) AND s.first_event_at < $to
         AND ($team IS NULL OR s.team_id = $team) AND s.peer_email IS NOT NULL
 ), day AS (
-    -- Sessions of one day that are alike are taken together: only the first of them can be a first sight.
+    -- One row for equal sessions of a day: only the first of them can be new.
     SELECT team_id, peer, peer_ip, network, device_id, begun_at::DATE AS day,
         max(begun_at) AS last_at, min((begun_at, connection_id)) AS first
     FROM seen GROUP BY ALL
@@ -39,8 +39,8 @@ WITH seen AS (
     SELECT s.*, f AS is_new FROM seen s
     JOIN first_sight f ON f.team_id = s.team_id AND f.connection_id = s.connection_id
 ), stay AS (
-    -- Unbroken stays of one peer at one address: those of two addresses overlap where the later begins before the other ends. What
-    -- ended before the period overlaps nothing that begins in it.
+    -- A stay is an unbroken span of one peer at one address. Stays at two addresses overlap if the later one begins
+    -- before the other ends. A stay that ended before the period overlaps no stay that begins in the period.
     SELECT team_id, peer, peer_ip, arg_min(connection_id, (begun_at, connection_id)) AS connection_id, min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
               PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) AS stay

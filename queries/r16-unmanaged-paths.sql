@@ -1,12 +1,12 @@
 -- id: R16
 -- title: Unmanaged paths
--- question: Which connections went past the managed path: by address, rdp, vnc, or in a way nobody knows?
+-- question: Which connections bypassed the managed path: by direct address, by rdp or vnc, or in an unknown way?
 -- controls: NIST 800-53 AC-17(2), AC-17(3); SOC 2 CC6.6; PCI DSS 8.4.3
--- param: history_days integer from 0 to 36500 = 90 | days before the period in which a combination must not have been seen on the computer to be new
+-- param: history_days integer from 0 to 36500 = 90 | days of history before the period; a combination that they do not hold for the computer is new
 -- chart: area100 x=day_local y=sessions series=path | Paths of all sessions, as shares
 -- severity: column
--- note: listed are sessions whose source is not cloud or whose tunnel is not fluid; is_new: the computer was not reached in that way in the history_days before the period
--- note: authentication events exist for fluid tunnels only, so for the others nothing shows who signed in on the computer
+-- note: the report lists sessions whose source is not cloud or whose tunnel is not fluid; is_new: nobody reached the computer in that way in the history_days before the period
+-- note: authentication events exist for fluid tunnels only, so the data does not show who signed in on the computer through other tunnels
 WITH path AS (
     SELECT team_id, first_event_at, peer_email, peer_ip, device_id, computer_host_name, source_type, tunnel_id, direct_ip, outcome
     FROM sessions

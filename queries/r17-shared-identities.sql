@@ -1,12 +1,12 @@
 -- id: R17
 -- title: Shared identities
--- question: Is one identity used by several people?
+-- question: Do several people use one identity?
 -- controls: PCI DSS 8.2.2; NIS2 11.5.3; ISO 27001 A.5.16
--- param: ips integer from 2 to 1000000 = 2 | addresses at which one peer is at the same time
--- param: peers integer from 2 to 1000000 = 3 | peers who use one account of a computer
+-- param: ips integer from 2 to 1000000 = 2 | the report lists a peer who connects from this many addresses at the same time
+-- param: peers integer from 2 to 1000000 = 3 | the report lists an account of a computer that this many peers use
 -- chart: heatmap x=other y=identity value=sessions | Identities, and the addresses or people that share them
 -- severity: medium
--- note: one peer: sessions of one person overlap from that many addresses; a telephone beside a desk computer looks the same
+-- note: one peer: sessions of one person from that many addresses overlap; a person who uses a telephone and a desk computer looks the same
 -- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer
 WITH used AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,
@@ -16,7 +16,7 @@ WITH used AS (
     WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)
         AND outcome IN ('ended', 'open')
 ), stay AS (
-    -- Unbroken stays of one peer begun_at one address; those of one address never overlap.
+    -- A stay is an unbroken span of one peer at one address. Stays at one address never overlap.
     SELECT team_id, peer, peer_ip, min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
               PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) AS stay
@@ -27,7 +27,7 @@ WITH used AS (
 ), edge AS (
     SELECT team_id, peer, begun_at, 1 AS step FROM stay UNION ALL SELECT team_id, peer, end_at, -1 FROM stay
 ), level AS (
-    -- At one moment what ends comes first: to follow is not to overlap.
+    -- Ends sort before beginnings of the same moment: a stay that follows another does not overlap it.
     SELECT team_id, peer, begun_at, step, sum(step) OVER (PARTITION BY team_id, peer ORDER BY begun_at, step
         ROWS UNBOUNDED PRECEDING) AS open_ips
     FROM edge

@@ -1,15 +1,15 @@
 -- id: R18
 -- title: Long or unclosed sessions
--- question: Which sessions went on for very long, or were never seen to end?
+-- question: Which sessions lasted very long, or have no recorded end?
 -- controls: NIST 800-53 AC-12; SOC 2 CC7.2
--- param: long duration from 1s to 36500d = 12h | a session longer than this is listed
--- param: percentile number from 0 to 1 = 0.99 | so is one longer than this share of the period's closed sessions
--- param: percentile_sessions integer from 1 to 1000000000 = 100 | with fewer closed sessions the percentile says nothing and is not used
+-- param: long duration from 1s to 36500d = 12h | the report lists a session that lasted longer than this
+-- param: percentile number from 0 to 1 = 0.99 | the report also lists a session that lasted longer than this share of the period's closed sessions
+-- param: percentile_sessions integer from 1 to 1000000000 = 100 | the report ignores the percentile if the period has fewer closed sessions
 -- chart: histogram x=hours log | Durations of all closed sessions, in hours
 -- severity: column
--- note: idle time is not in the data: nothing is claimed about idle sessions or their lock (PCI DSS 8.2.8)
--- note: state: longer than the limit; longer than the percentile (always some: no fault in itself); never closed (established or authenticated, and no close has been seen for longer than the limit); not closed yet
--- note: a close that was lost in a gap (R23) leaves a session unclosed here
+-- note: the data holds no idle time, so the report says nothing about idle sessions or their lock (PCI DSS 8.2.8)
+-- note: state: longer than the limit; longer than the percentile (there are always some; this is no fault); never closed (established or authenticated, without a close event for longer than the limit); not closed yet
+-- note: a session stays unclosed here if its close event was lost in a gap (R23)
 WITH begun AS (
     SELECT *, duration_ms / 3600000.0 AS hours FROM sessions
     WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)

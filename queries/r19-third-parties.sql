@@ -1,15 +1,15 @@
 -- id: R19
 -- title: Third parties
--- question: Which outsiders connected, to what, for how long, and inside the window agreed with them?
+-- question: Which outsiders connected, to which computers, for how long, and inside the agreed window?
 -- controls: PCI DSS 8.2.7; SOC 2 CC9.2; ISO 27001 A.5.19; NIS2 11.2.2(d)
--- param: own_domains list = null | email domains of your own people; none given: the domain that most of the team's roster has
--- param: approved_from date = null | when the agreed window begins; none given: at any time
--- param: approved_to date = null | when it ends
+-- param: own_domains list = null | email domains of your own people; without a value: the domain that most people on the team's roster have
+-- param: approved_from date = null | when the agreed window begins; without a value: any time
+-- param: approved_to date = null | when the agreed window ends
 -- chart: columns x=month_local y=hours series=domain | Hours of third parties, by month
 -- severity: column
--- note: a third party is a peer whose email domain is not among own_domains (their subdomains are); own says which domains were taken
--- note: peers without an email are in R04; hours are those of sessions of which beginning and end are known
--- note: the service knows no agreed windows: give them as parameters, and sessions outside become detections
+-- note: a third party is a peer whose email domain is neither one of own_domains nor a subdomain of one; the column own says which domains the report used
+-- note: R04 lists peers without an email; hours sums the sessions whose beginning and end are known
+-- note: the service has no agreed windows: if you give one as parameters, sessions outside it are detections
 WITH roster AS (
     SELECT team_id, lower(split_part(email, '@', 2)) AS domain, count(*) AS people FROM inventory_users
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from) AND contains(email, '@')

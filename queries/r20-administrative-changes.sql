@@ -2,13 +2,13 @@
 -- title: Administrative change log
 -- question: Who changed what, and when?
 -- controls: PCI DSS 10.2.1.2; NIST 800-53 AC-6(9); SOC 2 CC8.1; NIS2 3.2.3(e)
--- param: login_words list = logged,login,signin,signedin | words of events that are no change
--- param: confirm_within duration to 3660d = 8d | a reading of the roster so long after the event may confirm it
--- chart: bars x=actor y=changes | Changes, by who made them
--- note: all activity events of the period but logins; the service documents four event types and no payload, so the payload is shown as it came
--- note: actor: the person whose id or email stands anywhere in tokenInfo, else tokenInfo as it came, empty where the service recorded none
--- note: target: people, computers and groups whose id (or email) stands anywhere in the payload; one that was on no reading cannot be recognised
--- note: confirmed_by: parts of the roster in which an entry of a target changed at the first reading after the event; empty where none changed, was not read since, or the change is none of the roster's (a setting, an invitation)
+-- param: login_words list = logged,login,signin,signedin | words in the types of events that are no changes
+-- param: confirm_within duration to 3660d = 8d | how long after the event a reading of the roster may confirm it
+-- chart: bars x=actor y=changes | Changes, by actor
+-- note: all activity events of the period except logins; the service documents four event types and no payload, so the report shows the payload as the service sent it
+-- note: actor: the person whose id or email is anywhere in tokenInfo; otherwise tokenInfo as the service sent it; empty if the service recorded none
+-- note: target: people, computers and groups whose id (or email) is anywhere in the payload; the report cannot recognise one that no reading of the roster showed
+-- note: confirmed_by: the parts of the roster in which an entry of a target changed at the first reading after the event; empty if no entry changed, if Annals has not read the part since, or if the change is not in the roster (a setting, an invitation)
 WITH word AS (SELECT lower(unnest(from_json($login_words, '["VARCHAR"]'))) AS word),
 change AS NOT MATERIALIZED (
     SELECT team_id, event_id, event_time, event_time_ns, event_type, token_info, payload
@@ -26,7 +26,7 @@ change AS NOT MATERIALIZED (
     SELECT team_id, 'groups', 'group', group_id, coalesce(name, group_id), NULL, valid_from, valid_to
     FROM inventory_groups WHERE $team IS NULL OR team_id = $team
 ), thing AS MATERIALIZED (
-    -- Numbers in the order in which they are listed: over years, few bytes for each event that names them.
+    -- Small numbers, in the order of the output, keep the memory for years of events low.
     SELECT *, row_number() OVER (ORDER BY kind DESC, label, id, team_id) AS nr
     FROM (SELECT team_id, kind, id, arg_max(label, valid_from) AS label FROM version GROUP BY ALL)
 ), spelling AS (
@@ -66,7 +66,7 @@ change AS NOT MATERIALIZED (
         unnest([device_id, grantee_id, device_id, grantee_id]), unnest([valid_from, valid_from, valid_to, valid_to])
     FROM inventory_grants WHERE valid_from >= $from OR valid_to >= $from
 ), reading AS (
-    -- A reading is the first one after all that happened since the one before it.
+    -- A reading is the first reading after every event since the reading before it.
     SELECT team_id, part, read_at, lag(read_at) OVER (PARTITION BY team_id, part ORDER BY read_at) AS before_at
     FROM (SELECT DISTINCT team_id, part, read_at FROM inventory_reads WHERE visible)
 ), seen AS (

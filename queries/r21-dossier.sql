@@ -1,14 +1,14 @@
 -- id: R21
 -- title: Dossier
--- question: What is held about one person or one computer?
+-- question: What does the archive hold about one person or one computer?
 -- controls: GDPR 15; NIST 800-53 AU-7; ISO 27001 A.5.28
 -- param: subject text | an email address or user id, or a computer's id or name
 -- param: aliases list = null | further addresses, ids or local user names that mean the same subject
--- chart: dots x=time_local y=source series=role | What is held, over time
--- note: one subject: its id, and every email address or name that the readings of the roster ever gave that id, are searched in connections (peer, computer, local user name), in the text of activity, billing and quarantine, in every part of the roster and in the reviews
--- note: for an answer under GDPR article 15 choose a period from the archive's beginning; held is the text as it is kept, and may speak of other people
--- note: sessions are derived from the connection events listed here and are not listed again (R01 shows them)
--- note: in activity, billing and quarantine an address or id counts where it is a whole JSON string
+-- chart: dots x=time_local y=source series=role | Rows about the subject, over time
+-- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections (peer, computer, local user name), in the text of activity, billing and quarantine, in every part of the roster and in the reviews
+-- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, and may name other people
+-- note: the report does not list sessions, because they derive from the connection events listed here (R01 shows them)
+-- note: in activity, billing and quarantine an address or id counts only if it is a whole JSON string
 WITH given AS (
     SELECT lower(trim($subject)) AS term
     UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]')))

@@ -1,15 +1,15 @@
 -- id: R22
 -- title: Seats and billing
--- question: Are the seats paid for those that are used, and is the subscription safe?
+-- question: Does the team use the seats that it pays for, and did every payment succeed?
 -- controls: ISO 27001 A.5.23; SOC 2 CC2.1
--- param: seat_words list = count,seat,quantity,licen | words in an entry's type that tell the number of seats
--- param: new_keys list = to,new,after,current,now | names that a payload may give the new number where it holds several
+-- param: seat_words list = count,seat,quantity,licen | words in an entry's type that mean a number of seats
+-- param: new_keys list = to,new,after,current,now | names of the new number in a payload that holds several numbers
 -- chart: step x=time_local y=people series=what | Seats, and people with remote access
 -- severity: column
--- note: the service documents the kinds of billing entries, not the names of their fields: seats is the only number in the payload of an entry whose type holds one of seat_words, or that under one of new_keys; else it stays empty and the payload says it
--- note: delta is seats less people with remote access on the roster read last before the entry; empty before the first reading
--- note: payment: recovered where a later payment succeeded, not recovered where none has
--- note: the service shows the ten newest entries alone; entries lost between two polls are gaps in R23
+-- note: the service documents the types of billing entries but not their field names: seats is the only number in the payload of an entry whose type contains one of seat_words, or the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
+-- note: delta is seats minus the people with remote access at the last reading of the roster before the entry; empty before the first reading
+-- note: payment: recovered if a later payment succeeded, not recovered if none did
+-- note: the service shows only the ten newest entries; R23 shows a gap where entries were lost between two polls
 WITH entry AS (
     SELECT *, regexp_extract_all(payload, '"([^"\\]*)"\s*:\s*-?[0-9]+\s*[,}]', 1) AS keys,
         regexp_extract_all(payload, '"[^"\\]*"\s*:\s*(-?[0-9]+)\s*[,}]', 1) AS numbers,

@@ -1,18 +1,18 @@
 -- id: R23
 -- title: Collection health
--- question: What could we have missed?
+-- question: Which events may be missing from the archive?
 -- controls: PCI DSS 10.7.2, 10.2.1.6; NIST 800-53 AU-5; NIS2 3.2.3(k), 3.2.6
--- param: baseline_days integer from 0 to 36500 = 56 | days before the period from which the usual number of events is learned
+-- param: baseline_days integer from 0 to 36500 = 56 | days before the period from which the report learns the usual number of events
 -- param: quiet_share number from 0 to 1 = 0.1 | a day with less than this share of the usual events of its weekday is quiet
--- param: usual_min integer from 0 to 1000000000 = 20 | weekdays with fewer usual events are never called quiet
--- param: unread_after duration to 3660d = 48h | a day not read whole so long after its end is a finding
+-- param: usual_min integer from 0 to 1000000000 = 20 | the report never calls a weekday with fewer usual events quiet
+-- param: unread_after duration to 3660d = 48h | a day that is not completely read this long after its end is a detection
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
--- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span or a removal has passed over them, so they cannot be read later
--- note: events read again or served twice are recognised and not kept, and not counted: there is no column for duplicates; unknown_fields counts those of people and computers, an event's own are kept inside its text
--- note: removed_before counts computers that were removed before the day was first read: their connections are not in it
--- note: clock_steps counts times this machine's clock was found set back; polls are requests that read the day's windows
+-- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span has passed, or a removal deleted the events, so nobody can read them later
+-- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
+-- note: removed_before counts computers that were removed before Annals first read the day: their connections are missing
+-- note: clock_steps counts how often Annals found this machine's clock set back; polls counts the requests that read the day's windows
 WITH grid AS (
     SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
@@ -35,7 +35,7 @@ WITH grid AS (
 ), usual AS (
     SELECT team_id, stream, dayofweek(day_utc) AS weekday, median(events) AS usual FROM held
     WHERE day_utc < date_trunc('day', $from) AND provisional = 0 GROUP BY ALL
-    -- Of fewer days nothing usual can be told.
+    -- Fewer days are too few to learn from.
     HAVING count(*) >= 4
 ), standing AS (
     SELECT f.* FROM findings f

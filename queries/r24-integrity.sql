@@ -1,13 +1,13 @@
 -- id: R24
 -- title: Integrity attestation
--- question: Is the archive what was written into it?
+-- question: Does the archive still hold exactly what was written?
 -- controls: PCI DSS 10.3.2, 10.3.4; NIST 800-53 AU-9(3), AU-10; ISO 27001 A.5.33, A.8.15
 -- needs: verify
 -- chart: strip x=committed_local series=team_id | Commits in the ledger
 -- severity: column
 -- note: one row for the archive as a whole, one for each team, and one for each fault that the check found; the period of the report does not limit it
--- note: every data file is read and hashed, and every ledger line is hashed and compared with the one before; head_sha256 is what to keep elsewhere (annals anchor) and to compare at the next check
--- note: signing keys, checkpoints and anchors are not part of the archive: no column tells them; the tail after the last head kept elsewhere rests on this machine alone
+-- note: the check reads and hashes every data file, and hashes every ledger line and compares it with the line before; keep head_sha256 elsewhere (annals anchor), and compare it at the next check
+-- note: signing keys, checkpoints and anchors are not part of the archive, so no column shows them; only this machine vouches for the lines after the last head that is kept elsewhere
 WITH line AS (
     SELECT *, lag(sha256) OVER (PARTITION BY team_id ORDER BY seq) AS expected_prev,
         lag(seq) OVER (PARTITION BY team_id ORDER BY seq) AS expected_seq

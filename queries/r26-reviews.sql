@@ -1,14 +1,14 @@
 -- id: R26
 -- title: Review record
--- question: Did somebody look, how often, and what came of it?
+-- question: Did somebody review the evidence, how often, and with which outcome?
 -- controls: PCI DSS 10.4.1, 10.4.3; HIPAA 164.308(a)(1)(ii)(D), 164.316(b)(2)(i); NIST 800-53 AU-6; CIS 8.11
--- param: cadence duration from 1s to 3660d = 24h | how often somebody must look: 24h for PCI DSS, 7d for CIS
--- param: grace duration to 3660d = 12h | how much later a review may be before it is overdue
+-- param: cadence duration from 1s to 3660d = 24h | how often somebody must review: 24h for PCI DSS, 7d for CIS
+-- param: grace duration to 3660d = 12h | how late a review may be before it is overdue
 -- chart: dots x=day_local y=what series=team_id | Reviews, and times without one
 -- severity: column
--- note: reviews are appended to the ledger by `annals review sign`; a line of the ledger cannot be changed afterwards without R24 showing it
+-- note: `annals review sign` appends a review to the ledger; R24 shows every later change of a ledger line
 -- note: overdue: from the end of the cadence after a review (or the period's beginning) to the next review, or to the period's end
--- note: that a review was signed says that a pack was looked at, not how carefully
+-- note: a signed review shows that somebody looked at a pack, not how carefully
 WITH team AS (
     SELECT team_id FROM coverage WHERE $team IS NULL OR team_id = $team
     UNION SELECT team_id FROM reviews WHERE $team IS NULL OR team_id = $team
@@ -16,7 +16,7 @@ WITH team AS (
     SELECT * FROM reviews
     WHERE reviewed_at < $to AND ($team IS NULL OR team_id = $team)
 ), mark AS (
-    -- The beginning counts as a look, so that a quiet first day is not overdue.
+    -- The period's beginning counts as a review, so a first day without a review is not overdue.
     SELECT team_id, $from AS looked_at FROM team
     UNION SELECT team_id, reviewed_at FROM review WHERE reviewed_at >= $from
 ), pause AS (

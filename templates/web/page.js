@@ -1,4 +1,4 @@
-// Brings the overview up to date while somebody looks at it. The page is whole without this.
+// Updates the overview while the visitor looks at it. The page is complete without this script.
 'use strict';
 (() => {
   const EVERY_MS = 10_000;
@@ -8,7 +8,7 @@
   let seen = new Date();
 
   async function renew() {
-    // Whoever reads a part of it with the keyboard or has chosen text is not disturbed.
+    // Do not replace the page under a visitor who has focus inside it or has selected text.
     const chosen = document.getSelection();
     const isBusy = region.contains(document.activeElement) || (chosen && !chosen.isCollapsed);
     if (document.hidden || isBusy) return;

@@ -1,4 +1,4 @@
-//! Activity events: changes to people, computers and settings. They have no id, and some are told twice.
+//! Activity events: changes to people, computers and settings. They have no id, and some of them occur twice.
 
 use super::cast::{Cast, opaque_id, secret};
 use super::json::{push_escaped_string, push_int, push_string};
@@ -8,17 +8,17 @@ use super::sessions::DAY_MS;
 use super::words::{GROUP_NAMES, HOSTILE_NAMES};
 
 const DAY_NANOS: i64 = DAY_MS * 1_000_000;
-/// Numbers from here on belong to a dense second.
+/// Numbers from this one on belong to a dense second.
 const DENSE_FROM: u64 = 1 << 30;
 
-/// One activity event: its time in nanoseconds, and the name that all else is drawn from. Equal records are twins.
+/// One activity event: its time in nanoseconds, and the number that seeds its other fields. Equal records are twins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ActivityRecord {
     pub at_nanos: i64,
     pub name: u64,
 }
 
-/// All activity of a day, in no order. `mean` is the connections a day: a busy team changes more.
+/// All activity of a day, unsorted. `mean` is the number of connections a day: a busy team has more changes.
 pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ActivityRecord>) {
     if mean == 0 {
         return;
@@ -40,8 +40,8 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
     }
 }
 
-/// An identity provider pushes its people: more than a page of additions in one second, some at the same nanosecond,
-/// some of them twins.
+/// An identity provider adds people: more than a page of additions in one second. Some have the same nanosecond, some
+/// are twins.
 fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, out: &mut Vec<ActivityRecord>) {
     let second = day * DAY_NANOS + dice.span(0, 86_400) * 1_000_000_000;
     for number in 0..dice.between(1_010, 1_300) {
@@ -54,7 +54,7 @@ fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, ou
     }
 }
 
-/// The event's text as it is served, without a separator.
+/// Writes the event's JSON text, without a separator.
 pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
     if seasons::is_seasonal(record) {
         return seasons::push_event(&cast.seasonal, &cast.people[0], record, out);
@@ -85,7 +85,8 @@ fn push_newcomer(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"source\":\"scim\",\"role\":\"user\"}");
 }
 
-/// One of many kinds of change. None says that a computer was removed: whoever reads it must take its history for lost.
+/// One of many kinds of change. None of them removes a computer: a reader would have to assume that its history is
+/// lost.
 fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut Vec<u8>) {
     let person = &cast.people[dice.place(cast.people.len())];
     let stranger = opaque_id(cast.seed ^ 0x9057, record.name);

@@ -1,4 +1,4 @@
-//! Answers: JSON bodies, and refusals in whichever shape the switches give them.
+//! Answers: JSON bodies, and refusals in the shape that the switches select.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::choices::{Choices, CreatedBody, ErrorShape};
 
-/// What a refusal is about, where the document leaves its status open.
+/// The kind of a refusal whose status the document leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// No token, or a wrong one.
+    /// The token is missing or wrong.
     Unknown,
-    /// A right token that may not do this.
+    /// The token is valid but lacks the right.
     Forbidden,
-    /// The request is not as its endpoint takes it.
+    /// The request does not have the form that its endpoint accepts.
     Invalid,
-    /// A rule or a limit of the team stands against it.
+    /// A rule or a limit of the team forbids it.
     Rule,
     /// The document gives the status.
     Given(u16),
 }
 
-/// A refusal: its kind, a code for machines, a sentence for people.
+/// A refusal: its kind, a code for programs, and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub kind: Kind,
@@ -80,7 +80,7 @@ impl Refusal {
         Self { retry_after_seconds: Some(seconds), ..refusal }
     }
 
-    /// One of the codes whose status the document does not show.
+    /// A refusal with a code whose status the document does not show.
     pub(super) fn rule(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(Kind::Rule, code, detail)
     }
@@ -97,7 +97,7 @@ impl Refusal {
         Self::new(Kind::Given(404), "invite-not-found", format!("no such {what}, or it has expired"))
     }
 
-    /// In the status and the shape that the switches give it.
+    /// The answer with the status and the shape that the switches select.
     pub(super) fn answer(&self, choices: &Choices) -> Response {
         let status = match self.kind {
             Kind::Unknown => choices.unauthorized_status,
@@ -118,7 +118,7 @@ impl Refusal {
     }
 }
 
-/// The gate gives it the shape that the switches ask for.
+/// The middleware later gives the refusal the shape that the switches select.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = StatusCode::BAD_REQUEST.into_response();
@@ -148,7 +148,7 @@ pub(super) fn error_body(shape: ErrorShape, status: StatusCode, code: &str, deta
     response
 }
 
-/// What an endpoint answers of which the document shows no body.
+/// The answer of an endpoint for which the document shows no body.
 pub(super) fn done(status: StatusCode, body: CreatedBody) -> Response {
     let mut response = match body {
         CreatedBody::Empty => status.into_response(),

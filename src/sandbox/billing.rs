@@ -1,4 +1,4 @@
-//! Billing entries: seats bought and given back, payments made and failed.
+//! Billing entries: bought and returned seats, successful and failed payments.
 
 use crate::model::Instant;
 

@@ -1,4 +1,4 @@
-//! Who is on a team: people, computers, groups, invites and installers, all by seed.
+//! The members of a team: people, computers, groups, invites and installers, all determined by the seed.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use super::words::{
     CLIENT_SYSTEMS, COMPUTER_KINDS, FIRST_NAMES, GROUP_NAMES, HOSTILE_NAMES, LAST_NAMES, TEAM_NAMES, ZONES_MINUTES,
 };
 
-/// Every secret that the sandbox makes up begins so: a reader's files, logs and pages must hold it nowhere.
+/// Every secret of the sandbox begins with this text. No file, log or page of a reader may contain it.
 pub const SECRET_PREFIX: &str = "planted-secret-";
 
 const NAME_CHARS_MAX: usize = 64;
-/// More than a team has people.
+/// More than the number of people of a team.
 const FIRST_SEASONAL: u32 = 1 << 17;
-/// Far longer than any name may be; on the computer that is used least.
+/// Far longer than a valid name. The least used computer has it.
 const LONG_HOST_REPEATS: usize = 270;
 const HOST_FIELD: &[u8] = b",\"computerHostName\":";
 
@@ -34,7 +34,7 @@ pub(super) struct Person {
     pub scim: bool,
     pub zone_minutes: i64,
     pub home_address: u32,
-    /// `"peerInfo":{"email":…,"ipAddress":"`, to be followed by an address and `"}`.
+    /// `"peerInfo":{"email":…,"ipAddress":"`. The writer appends an address and `"}`.
     pub peer_json: Vec<u8>,
     /// `,"localUserName":…`
     pub local_user_json: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Computer {
     pub groups: Vec<usize>,
     /// `,"deviceID":…`
     pub id_json: Vec<u8>,
-    /// `,"computerHostName":…`; empty where the computer tells none.
+    /// `,"computerHostName":…`; empty if the computer has no host name.
     pub host_json: Vec<u8>,
 }
 
@@ -72,13 +72,13 @@ pub(super) struct Cast {
     pub name: String,
     pub seed: u64,
     pub people: Vec<Person>,
-    /// Those who come and go; no record names them by place.
+    /// The members who join and leave. No record refers to them by position.
     pub seasonal: Vec<Seasonal>,
     pub computers: Vec<Computer>,
     pub groups: Vec<Group>,
     pub user_invites: Vec<Invite>,
     pub installers: Vec<Invite>,
-    /// Whether some connection events are not as the document describes them.
+    /// Whether some connection events differ from the document.
     pub odd_events: bool,
     computer_places: HashMap<DeviceId, u32>,
 }
@@ -133,7 +133,7 @@ impl Cast {
     }
 }
 
-/// Drawn apart, so that they change nothing about the others.
+/// Uses its own random numbers, so that it changes nothing about the other members.
 fn seasonal(seed: u64, people: usize, team: u32) -> Vec<Seasonal> {
     if people < seasons::PEOPLE_MIN as usize {
         return Vec::new();
@@ -147,7 +147,7 @@ fn seasonal(seed: u64, people: usize, team: u32) -> Vec<Seasonal> {
     (0..seasons::SEASONAL).map(one).collect()
 }
 
-/// An address in the network of `base`, the host part by chance.
+/// An address in the network of `base` with a random host part.
 pub(super) fn address(base: u32, roll: u64, hosts: u32) -> u32 {
     base | u32::try_from(roll & u64::from(hosts)).expect("BUG: masked by 32 bits")
 }
@@ -183,7 +183,7 @@ fn person(seed: u64, place: u32, team: u32, dice: &mut Dice) -> Person {
         sso: place == 0 || dice.per_mille(400),
         scim: dice.per_mille(200),
         zone_minutes: *dice.pick(&ZONES_MINUTES),
-        // 198.18.0.0/15 is set aside for tests of networks.
+        // 198.18.0.0/15 is reserved for tests of networks.
         home_address: address(0xC612_0000, dice.roll(), 0x0001_FFFF),
         peer_json,
         local_user_json,

@@ -1,66 +1,66 @@
-//! The switches for what the document leaves open.
+//! The switches for the points that the document leaves open.
 
 use serde::{Deserialize, Serialize};
 
-/// What the document leaves open; see the table in the room's documentation.
+/// One choice for each point that the document leaves open. The table in `mod.rs` explains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Choices {
     pub bounds: Bounds,
-    /// Events in a page when the request names no `limit`.
+    /// Events in a page if the request has no `limit`.
     pub default_limit: usize,
-    /// Order of `history` and `history/devices` when the request names no `desc`.
+    /// Order of `history` and `history/devices` if the request has no `desc`.
     pub default_desc: bool,
-    /// A larger `limit` is refused with 400.
+    /// The sandbox refuses a larger `limit` with 400.
     pub limit_max: usize,
     /// The same for the deprecated per-computer history.
     pub device_limit_max: usize,
-    /// Silently gives at most so many events a page, whatever `limit` says.
+    /// The largest page, whatever `limit` says. The answer does not mention it.
     pub page_cap: Option<usize>,
     pub has_more: HasMore,
     pub next_offset: NextOffset,
     pub order: Order,
     pub error_shape: ErrorShape,
-    /// A missing or wrong token.
+    /// The status for a missing or wrong token.
     pub unauthorized_status: u16,
-    /// A right token that may not do this.
+    /// The status for a valid token without the right.
     pub forbidden_status: u16,
-    /// A body or query that is not as the endpoint takes it.
+    /// The status for a body or query that the endpoint does not accept.
     pub invalid_status: u16,
-    /// The codes whose status the document does not show, and a group that the identity provider manages.
+    /// The status for codes whose status the document does not show, and for groups that the identity provider manages.
     pub rule_status: u16,
-    /// What "OK" and "Created" answer.
+    /// The body of "OK" and "Created".
     pub created_body: CreatedBody,
-    /// Whether lists without items are served rather than left out.
+    /// Whether answers include empty lists or omit them.
     pub empty_lists: bool,
     /// Whether members who are no admins may read more than the limited team view.
     pub members_read: bool,
-    /// Whether a body with a field that the endpoint does not have is refused.
+    /// Whether the sandbox refuses a body with a field that the endpoint does not have.
     pub refuse_unknown_fields: bool,
-    /// Whether a body without `Content-Type: application/json` is refused.
+    /// Whether the sandbox refuses a body without `Content-Type: application/json`.
     pub require_content_type: bool,
-    /// When only an admin with remote access on is the admin that a team must keep.
+    /// When an admin needs remote access to count as the admin that a team must keep.
     pub admin_needs_access: AdminAccess,
-    /// Days that an invite is valid; 0: without end.
+    /// How many days an invite is valid; 0: it never expires.
     pub invite_days: u32,
-    /// Whether invites and installers that have expired are still listed.
+    /// Whether lists show expired invites and installers.
     pub list_expired: bool,
-    /// Whether connection events older than the plan's span are withheld.
+    /// Whether histories omit connection events older than the plan's span.
     pub enforce_plan_span: bool,
-    /// Of one token, in a minute of the sandbox's clock.
+    /// The limit of one token in a minute of the sandbox's clock.
     pub requests_per_minute: Option<u32>,
-    /// How long after a change its events are served.
+    /// The delay before the sandbox serves a change's events.
     pub event_delay_ms: u64,
 }
 
-/// More events in a page would not be a page.
+/// The largest limit that a switch may set.
 const PAGE_EVENTS_MAX: u64 = 100_000;
 /// A hundred years.
 const INVITE_DAYS_MAX: u64 = 36_600;
 /// A year.
 const DELAY_MS_MAX: u64 = 366 * 86_400_000;
 
-/// What the switches that are numbers take: at least, and at most.
+/// The numeric switches, with their smallest and largest value.
 pub(super) const NUMBERS: [(&str, u64, u64); 11] = [
     ("default_limit", 1, PAGE_EVENTS_MAX),
     ("limit_max", 1, PAGE_EVENTS_MAX),
@@ -74,14 +74,14 @@ pub(super) const NUMBERS: [(&str, u64, u64); 11] = [
     ("requests_per_minute", 1, 1_000_000_000),
     ("event_delay_ms", 0, DELAY_MS_MAX),
 ];
-/// Those of them that may be null: no cap, no limit.
+/// The numeric switches that may be null, which means no limit.
 pub(super) const NULLABLE: [&str; 2] = ["page_cap", "requests_per_minute"];
 
 impl Choices {
-    /// The switches that pairs of the form `name=value` set; the value is JSON or a bare word.
+    /// Reads switches from pairs `name=value`; the value is JSON or a bare word.
     ///
     /// # Errors
-    /// The pair that names no switch or no value of one, and why.
+    /// When a pair has an unknown switch or an invalid value: the pair and the reason.
     pub fn from_pairs(pairs: &[String]) -> Result<Self, (String, String)> {
         super::console::choices_from(pairs)
     }
@@ -119,32 +119,32 @@ impl Default for Choices {
     }
 }
 
-/// How an event's time becomes the whole seconds that `startTime` and `stopTime` are compared with.
+/// How the sandbox rounds an event's time to whole seconds before it compares it with `startTime` and `stopTime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rounding {
-    /// Not at all: only an event at exactly x.000 is in the last second.
+    /// No rounding: only an event at exactly x.000 is in the last second.
     Exact,
     Down,
     Up,
     Nearest,
 }
 
-/// One reading of "inclusive".
+/// One interpretation of "inclusive".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     pub rounding: Rounding,
-    /// An event on `startTime` itself is left out.
+    /// The range excludes an event at `startTime` itself.
     pub start_open: bool,
-    /// An event on `stopTime` itself is left out.
+    /// The range excludes an event at `stopTime` itself.
     pub stop_open: bool,
 }
 
 impl Bounds {
-    /// The whole of the last second is included: x.999 too.
+    /// The range includes the whole last second: x.999 too.
     pub const WHOLE_SECOND: Bounds = Bounds { rounding: Rounding::Down, start_open: false, stop_open: false };
-    /// Of the last second only x.000 is included.
+    /// The range includes only x.000 of the last second.
     pub const EXACT: Bounds = Bounds { rounding: Rounding::Exact, start_open: false, stop_open: false };
 
     /// The first nanosecond that a range from `start` includes.
@@ -152,7 +152,7 @@ impl Bounds {
         self.reaching(start, self.start_open)
     }
 
-    /// The first nanosecond past a range up to `stop`.
+    /// The first nanosecond after a range that ends at `stop`.
     pub(super) fn end_nano(self, stop: i64) -> i64 {
         self.reaching(stop, !self.stop_open)
     }
@@ -170,7 +170,7 @@ impl Bounds {
     }
 }
 
-/// What `hasMoreEvents` says.
+/// The value of `hasMoreEvents`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HasMore {
@@ -180,14 +180,14 @@ pub enum HasMore {
     Missing,
 }
 
-/// What `nextOffset` says; honest, it stands only beside a true `hasMoreEvents`.
+/// The value of `nextOffset`. The honest one occurs only beside a true `hasMoreEvents`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextOffset {
     Honest,
     Missing,
     Zero,
-    /// The offset that was asked for: the walk would stand still.
+    /// The requested offset: a client that trusts it makes no progress.
     Stuck,
     Backwards,
 }
@@ -197,19 +197,19 @@ pub enum NextOffset {
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     ByTime,
-    /// Every two neighbours of the list are swapped: one stable list, not in time order.
+    /// Each pair of neighbours is swapped: the list is stable, but not in time order.
     NeighboursSwapped,
 }
 
-/// Whether an admin without remote access is the admin that a team must keep.
+/// Whether an admin without remote access counts as the admin that a team must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdminAccess {
-    /// Yes: a change of remote access never leaves a team without an admin.
+    /// Yes: a change of remote access can never leave a team without an admin.
     Never,
-    /// Yes; but who turns an admin's remote access off must leave an admin who has it.
+    /// Yes; but a request that turns an admin's remote access off must leave an admin with remote access.
     WhenChanged,
-    /// No: roles and removals must leave one with remote access too.
+    /// No: changes of roles and removals must also leave an admin with remote access.
     Always,
 }
 
@@ -223,7 +223,7 @@ pub enum ErrorShape {
     Message,
     /// `error` with `code` and `message`.
     Nested,
-    /// `code` alone.
+    /// Only `code`.
     Code,
     /// `errors`, a list of one with `code`, `detail` and `status`.
     Errors,
@@ -231,7 +231,7 @@ pub enum ErrorShape {
     Problem,
 }
 
-/// The body where the document shows none.
+/// The body of an answer for which the document shows none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CreatedBody {
@@ -246,7 +246,7 @@ pub enum CreatedBody {
 mod tests {
     use super::*;
 
-    /// The rule itself, in its plain form: round, then compare.
+    /// The rule in its simplest form: round, then compare.
     fn includes(bounds: Bounds, start: i64, stop: i64, nanos: i64) -> bool {
         const S: i64 = 1_000_000_000;
         let (at, unit) = match bounds.rounding {

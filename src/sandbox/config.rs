@@ -1,4 +1,4 @@
-//! What a sandbox is asked for.
+//! The configuration of a sandbox.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::mishaps::FaultRule;
 use super::saved::Saved;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// How far ahead of its end a live sandbox has events in store.
+/// How many days of events after its end a live sandbox prepares.
 pub const LIVE_DAYS: u32 = 7;
-/// More events than this in one team would not fit the records' 32-bit positions.
+/// The records' 32-bit positions hold no more events of one team.
 pub(super) const TEAM_SESSIONS_MAX: u64 = 500_000_000;
 
-/// What a sandbox is made of. Equal configurations with equal ends serve equal bytes on every machine.
+/// Equal configurations with equal ends serve equal bytes on every machine.
 #[derive(Clone)]
 pub struct SandboxConfig {
     pub seed: u64,
@@ -29,27 +29,26 @@ pub struct SandboxConfig {
     pub computers_per_team: u32,
     /// `127.0.0.1:0` takes a free port.
     pub listen: SocketAddr,
-    /// A clock that stands still until it is moved. `None`: the machine's own.
+    /// The time of a clock that only requests move. `None`: the machine's clock.
     pub now: Option<Instant>,
-    /// Seconds of the sandbox in a real one. `None`: 1, or 0 where `now` is given.
+    /// Sandbox seconds in one real second. `None`: 1, or 0 if `now` is set.
     pub speed: Option<u32>,
-    /// No generated event is younger, unless `days_ahead`. `None`: the clock's hour at the start.
+    /// The time of the last generated event, without `days_ahead`. `None`: the full hour of the clock at the start.
     pub end: Option<Instant>,
-    /// Events in store for the days after `end`; each is served once the clock has reached it.
+    /// How many days after `end` have events. The sandbox serves each event once the clock has reached it.
     pub days_ahead: u32,
     pub lateness: Lateness,
-    /// On one day in so many, a second holds more events than a page; 0: never.
+    /// One day in this many has a second with more events than a page; 0: none.
     pub dense_every_days: u32,
-    /// Whether a few of a thousand connection events are of a type, or have fields, that the document does not name, and
-    /// others leave out what it names, as those of a service that grows.
+    /// Whether a few in a thousand connection events have undocumented types or fields, or lack documented ones.
     pub odd_events: bool,
-    /// `planFeatures.deviceEventsMaxRetrievalDuration`. `None`: 90 days, or all of the history where it is longer.
+    /// `planFeatures.deviceEventsMaxRetrievalDuration`. `None`: 90 days, or the whole history if it is longer.
     pub plan_span: Option<Duration>,
     pub choices: Choices,
     pub faults: Option<FaultHook>,
-    /// Faults by rule, which a sandbox-only request may replace.
+    /// Fault rules. A sandbox-only request can replace them.
     pub fault_rules: Vec<FaultRule>,
-    /// Taken up at the start; all that the data is made of must be as it says: see [`Saved::config`].
+    /// The state to load at the start. The settings of the data must agree with it: see [`Saved::config`].
     pub saved: Option<Saved>,
 }
 
@@ -85,51 +84,51 @@ impl SandboxConfig {
     }
 }
 
-/// Events that the service shows only some time after they happened.
+/// How many events the service shows only some time after they happened, and how long after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Of a million events, how many are late.
+    /// Late events in a million.
     pub per_million: u32,
-    /// The longest delay; delays are spread evenly from one millisecond to this.
+    /// The longest delay. Delays are spread evenly from one millisecond to this one.
     pub longest: Duration,
 }
 
-/// A request as a fault hook sees it. The token is not part of it.
+/// A request as a fault hook sees it, without the token.
 #[derive(Debug, Clone)]
 pub struct RequestInfo {
-    /// Counted from 0 over all requests of this sandbox.
+    /// The number of the request, from 0, over all requests of this sandbox.
     pub serial: u64,
     pub method: String,
     pub path: String,
-    /// The query as sent, without `?`.
+    /// The query as the client sent it, without `?`.
     pub query: String,
     /// The sandbox's clock.
     pub now: Instant,
 }
 
-/// What goes wrong with one request.
+/// A fault of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// This status with an error body, and a `Retry-After` header of this text.
     Status { status: u16, retry_after: Option<String> },
-    /// The JSON text is cut in half, under a header that fits the half.
+    /// Half of the JSON text, with a `Content-Length` that matches the half.
     Truncate,
-    /// Half of the body arrives, then the connection ends before the promised length.
+    /// Half of the body; then the connection ends before the announced length.
     CutShort,
     /// Status 200 with this content type and body.
     Body { content_type: &'static str, body: &'static str },
     /// Status 200 with a page of HTML.
     Html,
-    /// The connection is reset without an answer.
+    /// A reset connection without an answer.
     Reset,
-    /// The answer is right but comes later.
+    /// The correct answer after a delay.
     Delay(Duration),
-    /// A redirection to this address.
+    /// A redirect to this address.
     Redirect(String),
-    /// The answer is right, but its `Date` header tells this moment.
+    /// The correct answer, with this moment in its `Date` header.
     Dated(Instant),
 }
 
-/// Asked before each request; called on the server's tasks, so it must be quick. It may use the sandbox's handle, for
-/// example to add or remove events between two pages.
+/// Decides the fault of each request. The server's tasks call it, so it must be quick. It may use the sandbox's
+/// handle, for example to add or remove events between two pages.
 pub type FaultHook = Arc<dyn Fn(&RequestInfo) -> Option<Fault> + Send + Sync>;

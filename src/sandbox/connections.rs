@@ -1,4 +1,4 @@
-//! The JSON text of a connection event, made from its record each time it is served.
+//! Writes the JSON text of a connection event from its record for each answer.
 
 use super::cast::{Cast, Computer, Person, address};
 use super::json::{push_hex, push_int, push_ipv4, push_string};
@@ -9,15 +9,15 @@ use super::words::FAILURE_REASONS;
 /// Hexadecimal digits of the ids of events and connections.
 const ID_DIGITS: u32 = 16;
 
-/// Where a connection event is served.
+/// The history that serves a connection event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionForm {
     Team,
-    /// The deprecated per-computer history, which does not say `deviceID`.
+    /// The deprecated per-computer history, whose events have no `deviceID`.
     Computer,
 }
 
-/// A connection as its events tell of it.
+/// The fields that all events of a connection share.
 struct Scene<'a> {
     who: Traits,
     person: &'a Person,
@@ -38,7 +38,7 @@ impl<'a> Scene<'a> {
             70..96 => "directip",
             _ => "unknown",
         };
-        // Fields of one roll, not a roll each: this runs for every event served.
+        // One random number serves several fields, because this runs for every event.
         let bits = dice.roll();
         let roams = bits & 0x7 == 0;
         let peer_address = if roams { address(0xC612_0000, bits >> 32, 0x0001_FFFF) } else { person.home_address };
@@ -54,7 +54,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A request or an established connection holds its details itself.
+    /// Request and established events hold the connection's details themselves.
     fn push_own(&self, name: &[u8], out: &mut Vec<u8>) {
         push_name(name, out);
         self.push_details(out);
@@ -111,7 +111,7 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\":");
 }
 
-/// The event's text as it is served, without a separator.
+/// Writes the event's JSON text, without a separator.
 pub(super) fn push_connection(cast: &Cast, record: ConnectionRecord, form: ConnectionForm, out: &mut Vec<u8>) {
     let scene = Scene::draw(cast, traits(cast, record.session));
     let seed = scene.who.seed;
@@ -125,7 +125,7 @@ pub(super) fn push_connection(cast: &Cast, record: ConnectionRecord, form: Conne
     }
     out.extend_from_slice(&scene.computer.host_json);
     if scene.extra_field {
-        // Spaces and number forms that a reader must hand on as they are.
+        // Unusual spaces and number forms, which a reader must keep as they are.
         out.extend_from_slice(b",\"agentTrace\": { \"hops\" : [1, 2.50, 1e3], \"build\": \"");
         push_hex(out, seed, 8);
         out.extend_from_slice(b"\" }");

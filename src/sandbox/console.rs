@@ -25,7 +25,7 @@ use super::world::World;
 
 type Answer = Result<Response, Refusal>;
 
-/// Serves one row of the table.
+/// Serves one row of the table of routes.
 pub(super) fn serve(
     world: &Arc<World>,
     route: &'static Route,
@@ -60,7 +60,7 @@ pub(super) fn serve(
             Ok(clock(world))
         }
         Op::OpenApi => Ok(json_value(&openapi::description(&world.choices()))),
-        other => unreachable!("BUG: {other:?} is no matter of the sandbox itself"),
+        other => unreachable!("BUG: {other:?} is not a request about the sandbox itself"),
     }
 }
 
@@ -68,7 +68,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
     serde_json::from_value(value).map_err(|error| Refusal::unreadable(error.to_string()))
 }
 
-/// The switches with some of them set anew, by name.
+/// The switches with new values for the named ones.
 pub(super) fn changed(choices: Choices, fields: Map<String, Value>) -> Result<Choices, Refusal> {
     let Value::Object(mut all) = json!(choices) else { return Ok(choices) };
     all.extend(fields);
@@ -88,7 +88,7 @@ fn clock(world: &World) -> Response {
 
 fn set_clock(world: &World, fields: &Map<String, Value>) -> Answer {
     let now = fields.get("now").and_then(Value::as_str).map(|text| {
-        text.parse::<Instant>().map_err(|error| Refusal::invalid(format!("now {text:?} is no moment: {error}")))
+        text.parse::<Instant>().map_err(|error| Refusal::invalid(format!("now {text:?} is not a time: {error}")))
     });
     if let Some(now) = now.transpose()? {
         world.clock.set(now);
@@ -107,7 +107,7 @@ fn faults(world: &World) -> Response {
     json_value(&json!({"rules": world.mishaps.rules()}))
 }
 
-/// A token for a person of a team: it may do what the person may.
+/// Issues a token for a person of a team, with the person's rights.
 fn issue(world: &World, path: &RawPathParams, fields: &Map<String, Value>) -> Answer {
     let mut ids = path.iter().map(|(_, value)| value.to_owned());
     let (team, user) = (ids.next().unwrap_or_default(), ids.next().unwrap_or_default());
@@ -118,15 +118,15 @@ fn issue(world: &World, path: &RawPathParams, fields: &Map<String, Value>) -> An
     Ok(response)
 }
 
-/// Switches by name, as the command takes them: `name=value`, the value as JSON or as a bare word.
+/// Reads switches from pairs `name=value` of the command line; the value is JSON or a bare word.
 ///
 /// # Errors
-/// When a name or a value is not one of a switch.
+/// When a pair has an unknown switch or an invalid value.
 pub(super) fn choices_from(pairs: &[String]) -> Result<Choices, (String, String)> {
     let mut fields = Map::new();
     for pair in pairs {
         let Some((name, value)) = pair.split_once('=') else {
-            return Err((pair.clone(), "it takes the form name=value".to_owned()));
+            return Err((pair.clone(), "the form is name=value".to_owned()));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         let changed = changed(Choices::default(), Map::from_iter([(name.to_owned(), value.clone())]));
@@ -142,7 +142,7 @@ mod tests {
     use crate::sandbox::choices::ErrorShape;
 
     #[test]
-    fn every_switch_stands_in_the_rooms_table_and_in_the_description() {
+    fn every_switch_is_in_the_table_of_the_module_and_in_the_description() {
         let (table, all) = (include_str!("mod.rs"), json!(Choices::default()));
         let described = openapi::description(&Choices::default());
         let schema = &described["components"]["schemas"]["Choices"]["properties"];
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_set_by_name_and_a_wrong_one_is_named() {
+    fn pairs_set_switches_and_an_invalid_pair_is_named_in_the_error() {
         let from = |pairs: &[&str]| choices_from(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
         let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();
         assert_eq!((choices.default_limit, choices.error_shape), (7, ErrorShape::Nested));

@@ -1,4 +1,4 @@
-//! Requests about a team's administration: from HTTP to the rules and back.
+//! Requests of a team's administration: turns HTTP into rule calls and outcomes into HTTP.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::routes::{Op, Route};
 use super::tokens::Bearer;
 use super::world::World;
 
-/// Serves one row of the table.
+/// Serves one row of the table of routes.
 pub(super) fn administer(
     world: &Arc<World>,
     route: &'static Route,
@@ -36,7 +36,7 @@ pub(super) fn administer(
     let asked = Asked { op: route.op, ids: &ids, query: &query, body: &body };
     let caller = world.caller(team, bearer)?;
     let mut outcome = world.administer(team, &caller, &asked)?;
-    // The limited view stays as it is.
+    // The limited view never gets empty lists.
     let is_limited = route.op == Op::Team && !caller.is_admin;
     if let (true, Some(schema), Some(body)) = (choices.empty_lists && !is_limited, route.answer, &mut outcome.body) {
         with_empty_lists(body, schema, &choices);
@@ -56,7 +56,7 @@ fn answer(outcome: Outcome, created: super::choices::CreatedBody) -> Response {
     }
 }
 
-/// An empty body is one without fields.
+/// Reads an empty body as an object without fields.
 pub(super) fn read_body(headers: &HeaderMap, body: &Bytes, needs_type: bool) -> Result<Map<String, Value>, Refusal> {
     if body.is_empty() {
         return Ok(Map::new());

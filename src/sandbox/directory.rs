@@ -1,4 +1,4 @@
-//! The teams of a token; and the sandbox's own view of them, the truth.
+//! The teams of a token, and the truth of their events.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) async fn teams(State(world): State<Arc<World>>, Extension(bearer): Ex
     Ok(json_value(&ids.map(|id| json!(id)).collect::<Value>()))
 }
 
-/// Every event that ever existed, one JSON object a line.
+/// Streams every event that ever existed, one JSON object a line.
 pub(super) async fn truth(State(world): State<Arc<World>>, Path((team, stream)): Path<(String, String)>) -> Answer {
     let team = Arc::clone(world.team(&team).ok_or_else(|| Refusal::not_found("team"))?);
     let stream: Stream = stream.parse().map_err(|_| Refusal::not_found("stream"))?;

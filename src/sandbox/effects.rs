@@ -1,4 +1,4 @@
-//! What a change leaves in the streams: activity, billing entries, connection events, histories taken away.
+//! Writes the effects of a change into the streams: activity, billing entries, connection events, deleted histories.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::admin::{Actor, Caller, Effect, TeamState};
 use super::overlay::Extra;
 use super::team::Team;
 
-/// Puts the effects of one change into the team's streams, at `now`, to be served from `visible_from` on.
+/// Writes the effects of one change into the team's streams at `now`. The sandbox serves them after `delay`.
 pub(super) fn publish(
     team: &Team,
     state: &mut TeamState,
@@ -27,7 +27,7 @@ pub(super) fn publish(
                 team.insert(Stream::Activity, Extra::new(raw, now, None, visible_from));
             }
             Effect::Billed(event) => {
-                // The ledger counts in seconds.
+                // Billing entries have times in whole seconds.
                 let at = now.floor_second();
                 let entry =
                     json!({"id": state.draw_id(), "teamid": state.id, "timestamp": at.seconds(), "event": event});
@@ -45,7 +45,7 @@ pub(super) fn publish(
     }
 }
 
-/// `tokenInfo`: who made a change, where that is recorded.
+/// `tokenInfo`: who made the change, if the service records it.
 pub(super) fn token_info(caller: &Caller, actor: &Actor) -> Option<Value> {
     match actor {
         Actor::Caller => Some(json!({"userID": caller.user_id, "email": caller.email, "title": caller.title})),
@@ -62,7 +62,7 @@ fn activity(told_by: Option<&Value>, now: Instant, name: &str, payload: Map<Stri
     json!({"header": header, name: payload}).to_string()
 }
 
-/// The deprecated per-computer history does not say which computer it is.
+/// The event without its computer: the deprecated per-computer history does not name it.
 pub(super) fn without_device(raw: &[u8]) -> Option<Vec<u8>> {
     let Ok(Value::Object(mut event)) = serde_json::from_slice::<Value>(raw) else { return None };
     event.remove("deviceID")?;

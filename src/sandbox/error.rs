@@ -12,13 +12,13 @@ use super::saved::SavedError;
 pub enum SandboxError {
     #[error("the sandbox cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the sandbox cannot make {asked} {what}: at most {most}")]
+    #[error("the sandbox cannot make {asked} {what}: the maximum is {most}")]
     TooMany { what: &'static str, asked: u64, most: u64 },
-    #[error("the sandbox's data lies between 2000 and 2100: {days} days up to {end} do not")]
+    #[error("{days} days up to {end} are not within 2000 to 2100: the sandbox makes data for these years only")]
     OutsideTime { days: u32, end: String },
-    #[error("the saved sandbox is not taken up: {0}")]
+    #[error("cannot load the saved sandbox: {0}")]
     Saved(#[from] SavedError),
-    #[error("the file {} of a saved sandbox: {source}", path.display())]
+    #[error("cannot read or write the saved sandbox {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("{what} {text:?} is not understood: {reason}")]
     Option { what: &'static str, text: String, reason: String },

@@ -1,4 +1,4 @@
-//! What every request passes: the fault hook, the token, the `Date` of the sandbox's own clock.
+//! Middleware of every request: fault hook and rules, token check, and the `Date` of the sandbox's clock.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,7 +24,7 @@ use super::world::World;
 const BODY_BYTES_MAX: usize = 1 << 30;
 const HTML: &str = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>upstream</body></html>";
 
-/// Answers one request, well or as the fault hook says.
+/// Answers one request, correctly or with the fault that the hook or a rule selects.
 pub(super) async fn pass(
     State(world): State<Arc<World>>,
     ConnectInfo(connection): ConnectInfo<Cutter>,
@@ -68,7 +68,7 @@ pub(super) async fn pass(
     response
 }
 
-/// Lets a request through that its token allows, and gives refusals the shape of the switches.
+/// Lets a request through if its token allows it. Gives refusals the shape that the switches select.
 async fn admit(world: &World, connection: &Cutter, mut request: Request, next: Next) -> Response {
     let choices = world.choices();
     if request.uri().path() == openapi::PATH {
@@ -94,7 +94,7 @@ fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, 
     let Some(bearer) = world.bearer_of(token, team) else {
         return Err(Refusal::unauthorized());
     };
-    // What sets the limit must stay in reach.
+    // Only documented paths have the limit, so a test can always reset it.
     if let Some(most) = choices.requests_per_minute.filter(|_| path.starts_with("/v1/")) {
         let now = world.clock.now().seconds();
         if !world.tokens.count(token, now, most) {
@@ -120,8 +120,8 @@ fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, 
     Ok(bearer)
 }
 
-/// Gives every refusal the shape of the switches, also one that the web framework worded by itself, for example of a
-/// path that is not UTF-8.
+/// Gives every refusal the shape that the switches select, also refusals of the web framework, for example of a path
+/// that is not UTF-8.
 fn told(mut response: Response, choices: &Choices) -> Response {
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         return refusal.answer(choices);
@@ -162,7 +162,7 @@ fn redirected(to: &str, choices: &Choices) -> Response {
     response
 }
 
-/// Half of a response; `promised`: under the length of the whole.
+/// Half of a response. With `promised`, its header announces the whole length.
 async fn cut(response: Response, promised: bool) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(whole) = to_bytes(body, BODY_BYTES_MAX).await else {
@@ -176,7 +176,7 @@ async fn cut(response: Response, promised: bool) -> Response {
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
     let sent = stream::once(async { Ok::<Bytes, std::io::Error>(half) });
     let broken = stream::once(async {
-        // Lets the server put the half on the wire before it learns of the break.
+        // Lets the server send the half before the body fails.
         tokio::task::yield_now().await;
         Err(std::io::ErrorKind::ConnectionReset.into())
     });

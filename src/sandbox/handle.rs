@@ -1,4 +1,4 @@
-//! What tests and demonstrations may do to a running sandbox, and ask of it.
+//! A handle with which tests and demonstrations control and inspect a running sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use super::tokens::{Bearer, Role};
 use super::truth::Truth;
 use super::world::World;
 
-/// An event put in by hand: whatever bytes a test wants to see served.
+/// An event that a test inserts, with any bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsertedEvent {
-    /// Served as they are, between two commas: JSON, or deliberately not.
+    /// The bytes that the sandbox serves between two commas: JSON, or deliberately invalid.
     pub raw: Bytes,
-    /// Its place in the stream; the bytes may say otherwise.
+    /// The time that orders it in the stream; the bytes may say another time.
     pub at: Instant,
-    /// The computer whose history holds it, for a connection event.
+    /// For a connection event: the computer whose history holds it.
     pub device: Option<DeviceId>,
-    /// From when on it is served; `None`: from now on.
+    /// The first time at which the sandbox serves it; `None`: now.
     pub visible_from: Option<Instant>,
 }
 
-/// A running sandbox seen from inside. Clones are the same sandbox.
+/// Controls a running sandbox. All clones control the same sandbox.
 #[derive(Clone)]
 pub struct SandboxHandle(Arc<World>);
 
@@ -44,12 +44,12 @@ impl SandboxHandle {
         &self.0
     }
 
-    /// The sandbox's clock, which `Date` headers tell.
+    /// The sandbox's clock, which the `Date` headers show.
     pub fn now(&self) -> Instant {
         self.0.clock.now()
     }
 
-    /// Moves the clock on: events ahead of it become visible, late ones are born.
+    /// Moves the clock forward. Events up to the new time become visible.
     pub fn advance(&self, by: Duration) {
         self.0.clock.advance(by);
     }
@@ -59,7 +59,7 @@ impl SandboxHandle {
         self.0.clock.set(now);
     }
 
-    /// No event made by seed is younger, unless the sandbox was given days ahead.
+    /// The time of the last generated event, without the days ahead.
     pub fn end(&self) -> Instant {
         self.0.end
     }
@@ -76,24 +76,24 @@ impl SandboxHandle {
         self.0.set_faults(faults);
     }
 
-    /// All that is needed to go on from here later.
+    /// The state that a later sandbox needs to continue from here.
     pub fn saved(&self) -> Saved {
         Saved::of(&self.0)
     }
 
-    /// How many requests came so far, refused ones too.
+    /// How many requests have come so far, refused ones too.
     pub fn requests(&self) -> u64 {
         self.0.requests()
     }
 
-    /// The team's computers as of now; none for an unknown team.
+    /// The team's current computers; none for an unknown team.
     pub fn devices(&self, team: &TeamId) -> Vec<DeviceId> {
         let Some(team) = self.team(team) else { return Vec::new() };
         let state = team.state(self.0.roster_at());
         state.devices.iter().map(|device| DeviceId::from(device.id.as_str())).collect()
     }
 
-    /// How many events of a stream are there to be read now; of billing, all and not only the ten newest.
+    /// How many events of a stream are visible now. For billing it counts all, not only the ten newest.
     pub fn visible(&self, team: &TeamId, stream: Stream) -> u64 {
         let (Some(team), now) = (self.team(team), self.now()) else { return 0 };
         match stream {
@@ -103,12 +103,12 @@ impl SandboxHandle {
         }
     }
 
-    /// Every event of a stream that ever existed up to now. An unknown team has none.
+    /// Every event of a stream that has existed until now. An unknown team has none.
     pub fn truth(&self, team: &TeamId, stream: Stream) -> impl Iterator<Item = super::TruthEvent> + use<> {
         self.team(team).map(|team| Truth::new(Arc::clone(team), stream, self.now())).into_iter().flatten()
     }
 
-    /// Puts an event in its place in time. Returns false for an unknown team.
+    /// Inserts an event at its time. Returns false for an unknown team.
     pub fn insert(&self, team: &TeamId, stream: Stream, event: InsertedEvent) -> bool {
         let Some(team) = self.team(team) else { return false };
         let visible_from = event.visible_from.unwrap_or_else(|| self.now());
@@ -116,8 +116,8 @@ impl SandboxHandle {
         true
     }
 
-    /// Removes a computer: its connection history is gone at once, and the activity says so. Returns false when it is
-    /// not on the team.
+    /// Removes a computer. Its connection history disappears at once, and activity gets an event. Returns false if
+    /// the computer is not on the team.
     pub fn remove_device(&self, team: &TeamId, device: &DeviceId) -> bool {
         let Some(team) = self.team(team) else { return false };
         let bearer = Bearer { role: Role::Admin, person: None };
@@ -126,7 +126,7 @@ impl SandboxHandle {
         self.0.caller(team, &bearer).and_then(|caller| self.0.administer(team, &caller, &asked)).is_ok()
     }
 
-    /// Takes the events of `[from, end)` away without a word. Returns how many; billing entries stay.
+    /// Deletes the events of `[from, end)` without any activity event, and returns their number. Billing entries stay.
     pub fn withdraw(&self, team: &TeamId, stream: Stream, from: Instant, end: Instant) -> u64 {
         let Some(team) = self.team(team) else { return 0 };
         match stream {

@@ -18,12 +18,12 @@ use super::team::Team;
 use super::world::World;
 
 const BILLING_ENTRIES: usize = 10;
-/// Room for a page of events of the usual size, so that the buffer rarely grows.
+/// Buffer size for a usual page, so that the buffer rarely grows.
 const EVENT_BYTES: usize = 420;
 
 type Answer = Result<Response, Refusal>;
 
-/// The query of a history request as sent.
+/// The query of a history request as the client sent it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     desc: Option<bool>,
@@ -35,7 +35,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Unknown parameters are passed over.
+    /// Ignores unknown parameters.
     fn parse(query: Option<String>) -> Result<Self, Refusal> {
         let mut asked = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -83,7 +83,7 @@ fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
     value.parse().map_err(|_| Refusal::invalid(format!("{name} {value:?} is not what {name} takes")))
 }
 
-/// In any case, and as 1 and 0: clients write the boolean of their own language.
+/// Accepts upper and lower case, and 1 and 0: clients write the boolean of their own language.
 fn flag(name: &str, value: &str) -> Result<bool, Refusal> {
     match value.to_ascii_lowercase().as_str() {
         "1" => Ok(true),
@@ -134,7 +134,7 @@ pub(super) async fn connections(
     Ok(json_text(out))
 }
 
-/// The deprecated form: its own limit, no paging fields, and no `deviceID` in the events.
+/// The deprecated history: its own limit, no paging fields, and no `deviceID` in the events.
 pub(super) async fn computer_connections(
     State(world): State<Arc<World>>,
     Path((team, computer)): Path<(String, String)>,
@@ -173,7 +173,7 @@ pub(super) async fn billing(State(world): State<Arc<World>>, Path(team): Path<St
     Ok(json_text(out))
 }
 
-/// Connection events before this moment are withheld.
+/// The answer omits connection events before this moment.
 fn earliest(world: &World, choices: &Choices, now: Instant) -> Option<Instant> {
     choices.enforce_plan_span.then(|| now.minus(world.config.plan_span()))
 }
@@ -186,7 +186,7 @@ fn start_list(name: &str, limit: usize) -> Vec<u8> {
     out
 }
 
-/// What a page turned out to be.
+/// The outcome of a page.
 #[derive(Clone, Copy)]
 struct Served {
     events: usize,
@@ -218,7 +218,7 @@ fn push_page<R: Record>(
     Served { events: items.len(), total }
 }
 
-/// Closes the list and adds what the service claims about the rest.
+/// Closes the list and adds the service's claims about the remaining events.
 fn push_paging(choices: &Choices, cut: Cut, served: Served, out: &mut Vec<u8>) {
     let next = cut.offset.saturating_add(served.events as u64);
     let more = match choices.has_more {

@@ -1,8 +1,8 @@
-//! Writes JSON text straight into a buffer: the sandbox serves millions of events a second from compact records.
+//! Writes JSON text directly into a buffer, because the sandbox serves millions of events a second.
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// A string with its quotes. Non-ASCII stays as UTF-8.
+/// Writes a string with quotes. Non-ASCII characters stay UTF-8.
 pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for &byte in text.as_bytes() {
@@ -17,8 +17,8 @@ pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A string with its quotes, everything but plain ASCII escaped, and `<`, `>`, `&` too: another spelling of the same
-/// string, which readers must keep byte for byte.
+/// Writes a string with quotes, and escapes all non-ASCII characters and `<`, `>`, `&`. This is another spelling of
+/// the same string, which a reader must keep byte for byte.
 pub(super) fn push_escaped_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut units = [0u16; 2];
@@ -56,7 +56,7 @@ pub(super) fn push_int(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// The lowest `digits` hexadecimal digits of `value`.
+/// Writes the lowest `digits` hexadecimal digits of `value`.
 pub(super) fn push_hex(out: &mut Vec<u8>, value: u64, digits: u32) {
     for place in (0..digits).rev() {
         out.push(HEX[((value >> (place * 4)) & 0xf) as usize]);

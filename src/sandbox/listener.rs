@@ -1,4 +1,4 @@
-//! A listener whose connections the server can cut in the middle, as a broken network would.
+//! A listener whose connections the server can cut in the middle, like a broken network.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(super) struct CuttableListener(pub TcpListener);
 
-/// Cuts one connection: nothing more is written to it, and it ends with a reset.
+/// Cuts one connection: the server writes nothing more to it, and it ends with a reset.
 #[derive(Debug, Clone)]
 pub(super) struct Cutter {
     is_cut: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ impl Listener for CuttableListener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // A page goes out as soon as it is written; failing to say so costs only time.
+        // Send each page at once. If this option fails, pages are only slower.
         let _ = stream.set_nodelay(true);
         (CuttableStream { stream, cutter: Cutter { is_cut: Arc::default(), peer: address.ip() } }, address)
     }

@@ -1,4 +1,4 @@
-//! Faults by rule: which requests they befall, and how often. The command and a sandbox-only request set them.
+//! Fault rules: which requests fail, how, and how often. The command line and a sandbox-only request set them.
 
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
@@ -10,35 +10,35 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::config::{Fault, RequestInfo};
 
-/// The statuses that a rule may ask for.
+/// The statuses that a rule may set.
 pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
-/// The longest that a rule may hold an answer back: an hour.
+/// The longest delay that a rule may set: an hour.
 pub(super) const LATENCY_MS_MAX: u64 = 3_600_000;
 
 /// One rule, as JSON: `{"path": "/history", "every": 5, "times": 3, "fault": {"status": {"status": 503}}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// Only paths that hold this text; none: all of the documented ones.
+    /// The rule matches only paths that contain this text; `None`: all documented paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Only this method.
+    /// The rule matches only this method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Each so-many-th of the requests that fit.
+    /// Every how many matching requests the fault happens.
     #[serde(default = "one")]
     pub every: NonZeroU64,
-    /// No more often than this; none: without end.
+    /// How often the fault happens at most; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
     pub fault: Mishap,
 }
 
-/// What befalls a request.
+/// The fault of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mishap {
-    /// The answer comes so many milliseconds later.
+    /// The answer comes this many milliseconds later.
     LatencyMs(#[serde(deserialize_with = "latency")] u64),
     /// This status, with a `Retry-After` of this text.
     #[serde(rename_all = "snake_case")]
@@ -49,7 +49,7 @@ pub enum Mishap {
         retry_after: Option<String>,
     },
     Reset,
-    /// Half of the JSON text, as if whole.
+    /// Half of the JSON text, with a matching length.
     Truncate,
     /// Half of the body, then the connection ends.
     CutShort,
@@ -68,16 +68,16 @@ fn latency<'de, D: Deserializer<'de>>(text: D) -> Result<u64, D::Error> {
     Err(D::Error::custom(format!("a latency of {millis} ms: at most {LATENCY_MS_MAX} are allowed")))
 }
 
-/// Only failures are faults: an answer that is none, or good, comes of itself.
+/// A rule may only set statuses of failures.
 fn failure<'de, D: Deserializer<'de>>(text: D) -> Result<u16, D::Error> {
     let status = u16::deserialize(text)?;
     if FAILURES.contains(&status) {
         return Ok(status);
     }
-    Err(D::Error::custom(format!("{status} is no status of a failure: {} to {} are", FAILURES.start(), FAILURES.end())))
+    Err(D::Error::custom(format!("{status} is not a failure status: use {} to {}", FAILURES.start(), FAILURES.end())))
 }
 
-/// A rule, and how often it has been looked at and come true; as JSON in a saved sandbox.
+/// A rule, how many requests matched it, and how many got the fault. A saved sandbox holds it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CountedRule {
@@ -112,9 +112,9 @@ impl Mishaps {
         self.held().iter().map(|counted| counted.rule.clone()).collect()
     }
 
-    /// What befalls a request: the first rule that fits and whose turn it is.
+    /// The fault of a request: that of the first rule that matches and is due.
     pub(super) fn befalling(&self, request: &RequestInfo) -> Option<Fault> {
-        // What rules the faults must stay in reach.
+        // Only documented paths get faults, so a test can always remove the rules.
         if !request.path.starts_with("/v1/") {
             return None;
         }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_befalls_each_nth_fitting_request_so_often() {
+    fn a_rule_hits_every_nth_matching_request_up_to_its_limit() {
         let rule: FaultRule = serde_json::from_str(
             r#"{"path": "/history", "every": 2, "times": 2, "fault": {"status": {"status": 503}}}"#,
         )

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the interface as this sandbox serves it now, made of the same table as the router.
+//! `GET /openapi.json`: describes the interface that this sandbox serves now, from the same table as the router.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ mod schemas;
 
 pub(super) use lists::with_empty_lists;
 
-/// Served to whoever asks.
+/// This path needs no token.
 pub(super) const PATH: &str = "/openapi.json";
 
-/// The description in OpenAPI 3.1, with statuses and shapes as the switches stand.
+/// The description in OpenAPI 3.1, with the statuses and shapes that the switches select.
 pub(super) fn description(choices: &Choices) -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in ROUTES {
@@ -147,7 +147,7 @@ fn success(route: &Route, choices: &Choices) -> Value {
 
 /// The statuses of every refusal that the operation knows.
 fn failures(route: &Route, choices: &Choices) -> BTreeSet<u16> {
-    // 400 also says that the path cannot be read.
+    // 400 is also the status for a path that cannot be read.
     let mut statuses = BTreeSet::from([400, choices.invalid_status, choices.unauthorized_status]);
     if route.op == Op::OpenApi {
         return statuses;

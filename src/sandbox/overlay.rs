@@ -1,4 +1,4 @@
-//! What changes while a sandbox runs: events put in by hand, computers removed, events taken away.
+//! The changes of a running sandbox: inserted events, removed computers, deleted events.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::model::{DeviceId, Instant};
 
-/// An event that is kept as its text: billing entries, and whatever is put in by hand.
+/// An event that is stored as text: a billing entry or an inserted event.
 #[derive(Debug, Clone)]
 pub(super) struct Extra {
     pub raw: Bytes,
@@ -26,7 +26,7 @@ impl Extra {
         self.visible_from <= now && self.visible_until.is_none_or(|until| now < until)
     }
 
-    /// Takes the event away at `now`; one that is gone already stays gone since then.
+    /// Deletes the event at `now`. An event that is already deleted keeps its earlier time.
     pub(super) fn withdraw(&mut self, now: Instant) -> bool {
         let was_there = self.is_visible(now);
         self.visible_until = Some(self.visible_until.map_or(now, |until| until.min(now)));
@@ -34,31 +34,32 @@ impl Extra {
     }
 }
 
-/// Puts an event in its place in time, after those of the same moment.
+/// Inserts an event by its time, after events of the same moment.
 pub(super) fn insert_by_time(extras: &mut Vec<Extra>, extra: Extra) {
     let place = extras.partition_point(|held| held.at <= extra.at);
     extras.insert(place, extra);
 }
 
-/// Records taken away together: their positions, and when.
+/// Records that were deleted together: their positions, and when.
 #[derive(Debug, Clone)]
 pub(super) struct Withdrawal {
     pub positions: Range<u32>,
     pub at: Instant,
 }
 
-/// The changing part of a shelf.
+/// The part of a stream that changes.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     /// Sorted by time.
     pub extras: Vec<Extra>,
-    /// Computers by place, and when they were removed.
+    /// Removed computers by position, and when.
     pub removed: HashMap<u32, Instant>,
     pub withdrawals: Vec<Withdrawal>,
-    /// Positions of records that are not served, sorted: not born yet, of a removed computer, or taken away.
+    /// Sorted positions of records that the sandbox does not serve: late ones, those of removed computers, and
+    /// deleted ones.
     pub hidden: Vec<u32>,
     /// The same by computer, without the removed ones.
     pub hidden_of: HashMap<u32, Vec<u32>>,
-    /// How many of the shelf's late records `hidden` takes as born.
+    /// How many of the stream's late records are visible, that is, not in `hidden`.
     pub born: usize,
 }

@@ -1,5 +1,5 @@
-//! People across teams: one address is one account. Who shares an SSO connection with another team, who comes on a second
-//! team, and what a token may do on each of its person's teams.
+//! People on several teams: one address is one account. Finds who shares an SSO connection, who joins a second team,
+//! and the rights of a token on each of its person's teams.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::team::Team;
 use super::tokens::{self, Bearer, Holder, Issued};
 use super::world::World;
 
-/// Whether a request looks at, or changes, more than its own team. Such requests take turns.
+/// Whether a request reads or changes other teams too. Such requests run one after the other.
 pub(super) fn reaches_beyond(op: Op) -> bool {
     matches!(op, Op::SsoUsers | Op::AddSsoUser | Op::Join | Op::SsoAccount | Op::ConfirmTotp | Op::Settings)
 }
 
 impl World {
-    /// Whose token it is, and what it may do on a team; a person's one holds while the person is on any team.
+    /// The owner and the rights of a token on a team. A person's token is valid while the person is on any team.
     pub(super) fn bearer_of(&self, token: &str, team: Option<&str>) -> Option<Bearer> {
         if let Some(role) = tokens::standing_role(self.config.seed, token) {
             return Some(Bearer { role, person: None });
@@ -37,7 +37,7 @@ impl World {
         Some(Bearer { role: holder.role_on(team), person: Some(holder) })
     }
 
-    /// A team that nobody has looked at yet has only the people of its seed, and of those only its own.
+    /// A team without a state yet has only the people that its seed makes, so only the token's own team needs a look.
     fn memberships(&self, issued: &Issued) -> Vec<Membership> {
         let at = self.roster_at();
         let may_have = |team: &&Arc<Team>| team.is_looked_at() || team.cast.id.as_str() == issued.team;
@@ -48,7 +48,7 @@ impl World {
         self.teams.iter().filter(may_have).filter_map(membership).collect()
     }
 
-    /// A person's token for a team's person, from now on in the person's token log.
+    /// Issues a token for a person of a team, and adds it to the person's token log.
     pub(super) fn issue(&self, issued: Issued) -> Result<String, Refusal> {
         let team = self.team(&issued.team).ok_or_else(|| Refusal::not_found("team"))?;
         let mut state = team.state(self.roster_at());
@@ -63,7 +63,7 @@ impl World {
         Ok(self.tokens.issue(self.config.seed, issued))
     }
 
-    /// The token log tells when and from where a token was last used.
+    /// Writes into the token log when and from which address the token was last used.
     pub(super) fn note_use(&self, holder: &Holder, peer: Option<IpAddr>) {
         let Some(team) = self.team(&holder.issued.team) else { return };
         let (title, mut state) = (holder.issued.title(), team.state(self.roster_at()));
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The people of other teams that a request is about.
+    /// The people of other teams that a request concerns.
     pub(super) fn elsewhere(&self, team: &Team, asked: &Asked<'_>) -> Result<Vec<User>, Refusal> {
         let at = self.roster_at();
         match asked.op {
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// Those of other teams who sign in with the connection that this team's people sign in with.
+    /// The people of other teams who share this team's SSO connection.
     fn sharing(&self, team: &Team) -> Vec<User> {
         if !self.shares_sso() {
             return Vec::new();
@@ -123,7 +123,7 @@ impl World {
         may_know.find_map(|other| other.state(at).account(email).cloned())
     }
 
-    /// Brings a change of an account to the other teams that know it.
+    /// Applies a change of an account to the other teams that know it.
     pub(super) fn spread(
         &self,
         team: &Team,

@@ -1,5 +1,4 @@
-//! Every path that the sandbox answers, once: the router, the checks of bodies and the OpenAPI description are made of
-//! this table.
+//! The table of every path that the sandbox answers. The router, the body checks and the OpenAPI description use it.
 
 use super::admin::{Field, Kind};
 
@@ -7,7 +6,7 @@ mod table;
 
 pub(super) use table::ROUTES;
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Teams,
@@ -53,7 +52,7 @@ pub(super) enum Op {
     DeviceEvents,
     DeviceHistory,
     Billing,
-    // From here on: the sandbox's own.
+    // The sandbox's own operations begin here.
     Truth,
     Connect,
     Disconnect,
@@ -101,10 +100,10 @@ pub(super) enum ParameterKind {
     Text,
     Flag,
     Integer,
-    /// At least 1, and at most as the switch for team histories (true) or computer histories says.
+    /// From 1 to the maximum for team histories (true) or computer histories, which a switch sets.
     Limit(bool),
     Offset,
-    /// Repeated, once each.
+    /// A repeated parameter.
     Ids,
 }
 
@@ -118,7 +117,7 @@ pub(super) struct Route {
     pub body: &'static [Field],
     /// The status of success.
     pub status: u16,
-    /// The schema of what is answered then; none: no body is shown.
+    /// The schema of the answer's body; `None`: the document shows no body.
     pub answer: Option<&'static str>,
 }
 
@@ -139,13 +138,13 @@ impl Route {
         Self { answer: Some(schema), ..self }
     }
 
-    /// Whether the documented service has it.
+    /// Whether the service's document has this path.
     pub(super) fn is_documented(&self) -> bool {
         self.path.starts_with("/v1/")
     }
 }
 
-/// The row of an operation.
+/// The table's row of an operation.
 pub(super) fn route_of(op: Op) -> &'static Route {
     ROUTES.iter().find(|route| route.op == op).expect("BUG: every operation has its row")
 }

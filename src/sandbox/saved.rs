@@ -1,4 +1,4 @@
-//! A sandbox as one JSON file: what it was made of, and all that has changed since. What its seed makes is not in it.
+//! A sandbox as one JSON file: its configuration and all later changes. The file omits what the seed makes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -23,22 +23,22 @@ use super::world::World;
 
 mod older;
 
-/// Raised with every change that a reader of the one before would not understand; [`older`] brings earlier ones up to it.
+/// Raise this with every change that an older version cannot read; [`older`] converts earlier formats.
 const FORMAT: u64 = 2;
 
-/// Why a saved sandbox is not taken up.
+/// Why a saved sandbox cannot be loaded.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SavedError {
-    #[error("it cannot be read as a saved sandbox: {0}")]
+    #[error("the text cannot be read as a saved sandbox: {0}")]
     Unreadable(String),
     #[error(
-        "it has format {format}{}, and this is annals {}, which reads formats 1 to {FORMAT}: load it with the version \
-         that saved it, or a later one",
+        "the saved sandbox has format {format}{}, and this is annals {}, which reads formats 1 to {FORMAT}: load it \
+         with the version that saved it, or a later one",
         .saved_by.as_ref().map(|version| format!(", saved by annals {version}")).unwrap_or_default(),
         env!("CARGO_PKG_VERSION")
     )]
     Format { format: u64, saved_by: Option<String> },
-    #[error("it was made of other data than this sandbox: start one with it instead (annals sandbox --load FILE)")]
+    #[error("the saved sandbox has other data than this sandbox: start a sandbox with it (annals sandbox --load FILE)")]
     OtherData,
 }
 
@@ -46,19 +46,19 @@ pub enum SavedError {
 #[serde(deny_unknown_fields)]
 pub struct Saved {
     format: u64,
-    /// The version of annals, for whoever cannot read the format.
+    /// The version of Annals that saved it. The error message of an unreadable format shows it.
     saved_by: String,
     made_of: MadeOf,
     clock: SavedClock,
     choices: Choices,
     faults: Vec<CountedRule>,
     tokens: BTreeMap<String, Issued>,
-    /// What the rate limit has counted.
+    /// The counters of the rate limit.
     minute: Minute,
     teams: Vec<SavedTeam>,
 }
 
-/// The part of the configuration that the synthetic data follows from.
+/// The part of the configuration that determines the synthetic data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MadeOf {
@@ -90,16 +90,16 @@ struct SavedTeam {
 #[serde(deny_unknown_fields)]
 struct SavedChanges {
     events: Vec<SavedEvent>,
-    /// Computers of the synthetic history, by place.
+    /// Removed computers of the synthetic history, by position.
     removed: BTreeMap<u32, Instant>,
-    /// First and last position, and when.
+    /// First and last position, and the time of the deletion.
     withdrawn: Vec<(u32, u32, Instant)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedEvent {
-    /// As served; where that is no UTF-8, hexadecimal in its place.
+    /// The event's text; for bytes that are not UTF-8, the other field holds them in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,10 +113,10 @@ struct SavedEvent {
 }
 
 impl Saved {
-    /// Of this format, or an earlier one.
+    /// Reads a saved sandbox of this format or an earlier one.
     ///
     /// # Errors
-    /// When the text is no saved sandbox, or one of a later format.
+    /// When the text is not a saved sandbox, or has a later format.
     pub fn parse(text: &[u8]) -> Result<Self, SavedError> {
         Self::read(serde_json::from_slice(text).map_err(unreadable)?)
     }
@@ -127,7 +127,7 @@ impl Saved {
         serde_json::from_value(older::brought_up(value)?).map_err(unreadable)
     }
 
-    /// What a sandbox must be made of to take this up.
+    /// The configuration that a sandbox needs to load this state.
     pub fn config(self) -> SandboxConfig {
         let made = self.made_of.clone();
         SandboxConfig {
@@ -166,7 +166,7 @@ impl Saved {
     }
 
     /// # Errors
-    /// When it was made of other data. The sandbox is then as it was.
+    /// When its data differs from the sandbox's. The sandbox then stays unchanged.
     pub(super) fn restore(self, world: &World) -> Result<(), SavedError> {
         let is_same = |(saved, team): (&SavedTeam, &std::sync::Arc<Team>)| saved.state.id == team.cast.id.as_str();
         if self.made_of != MadeOf::of(world)
@@ -220,7 +220,7 @@ impl MadeOf {
 
 impl SavedTeam {
     fn of(team: &Team, at: Instant) -> Self {
-        // Held to the end, so that no change falls between the parts.
+        // Hold these locks to the end: no change may happen between the parts.
         let state = team.state(at);
         Self {
             activity: SavedChanges::of(&team.activity.changes()),

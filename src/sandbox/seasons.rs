@@ -1,5 +1,6 @@
-//! People who come and go: each is on the team for 28 of every 40 days, by seed and day alone. They make no connections, and
-//! the activity tells of every change; one of them is an admin for a while, and one is not let go of everywhere.
+//! Members who join and leave: each is on the team for 28 of every 40 days, as seed and day determine. They make no
+//! connections. Activity has an event for every change. One of them is an admin for some days; one keeps access to a
+//! computer after each removal.
 
 use crate::model::Instant;
 
@@ -11,28 +12,28 @@ use super::seed::mix2;
 const DAY_SECONDS: i64 = 86_400;
 const ROUND_DAYS: i64 = 40;
 const STAY_DAYS: i64 = 28;
-/// Days of a stay in which the second of them is an admin.
+/// Days of a stay on which the second such member is an admin.
 const ADMIN_DAYS: std::ops::Range<i64> = 8..18;
-/// In the number of an activity record: told of someone who comes or goes.
+/// This bit of an activity record's number marks events of these members.
 const SEASON: u64 = 1 << 31;
-/// The smallest team that has such people.
+/// The smallest team with such members.
 pub(super) const PEOPLE_MIN: u32 = 5;
 pub(super) const SEASONAL: u32 = 3;
 
-/// What activity tells of someone who comes and goes.
+/// The activity events of a member who joins and leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Added,
     Promoted,
     Demoted,
     Removed,
-    /// Hours after the removal: something still lets this person in.
+    /// The person signs in hours after the removal, because one grant was left.
     CameBack,
 }
 
 const TOLD: [Told; 5] = [Told::Added, Told::Promoted, Told::Demoted, Told::Removed, Told::CameBack];
 
-/// Someone who comes and goes.
+/// A member who joins and leaves.
 pub(super) struct Seasonal {
     pub person: Person,
     number: u32,
@@ -44,13 +45,13 @@ impl Seasonal {
         Self { person, number, seed: mix2(seed, 0x5ea5 + u64::from(number)) }
     }
 
-    /// The day of the stay that `day` is, counted on until the next begins.
+    /// The number of days since the stay began; it counts on until the next stay begins.
     fn phase(&self, day: i64) -> i64 {
         let offset = i64::try_from(self.seed % 13).expect("BUG: less than 13") + i64::from(self.number) * 13;
         (day + offset).rem_euclid(ROUND_DAYS)
     }
 
-    /// When something is told of, on a day.
+    /// The second of the day at which an event happens.
     fn second_of(&self, told: Told, day: i64) -> i64 {
         let hour = match told {
             Told::Added => 8,
@@ -73,7 +74,7 @@ impl Seasonal {
         }
     }
 
-    /// When the stay that holds `at` began; `None` when this person is not on the team then.
+    /// When the stay that includes `at` began; `None` if this person is not on the team at that time.
     pub(super) fn joined_at(&self, at: Instant) -> Option<Instant> {
         let day = at.seconds().div_euclid(DAY_SECONDS);
         let first = day - self.phase(day);
@@ -90,13 +91,13 @@ impl Seasonal {
         if self.number == 1 && (from..until).contains(&at.seconds()) { "admin" } else { "user" }
     }
 
-    /// Whether a computer still lists this person after every removal.
+    /// Whether a computer still lists this person after each removal.
     pub(super) fn is_forgotten(&self) -> bool {
         self.number == 2
     }
 }
 
-/// What activity tells on a day of those who come and go.
+/// The activity events of a day about members who join and leave.
 pub(super) fn plan_day(seasonal: &[Seasonal], day: i64, out: &mut Vec<ActivityRecord>) {
     for someone in seasonal {
         for (told, number) in TOLD.into_iter().zip(0u64..).filter(|(told, _)| someone.is_told(*told, day)) {
@@ -111,7 +112,7 @@ pub(super) fn is_seasonal(record: ActivityRecord) -> bool {
     record.name & SEASON != 0
 }
 
-/// The event's text as it is served, without a separator.
+/// Writes the event's JSON text, without a separator.
 pub(super) fn push_event(seasonal: &[Seasonal], admin: &Person, record: ActivityRecord, out: &mut Vec<u8>) {
     let place = usize::try_from(record.name >> 4 & 0xff).expect("BUG: eight bits");
     let told = TOLD[usize::try_from(record.name & 0xf).expect("BUG: four bits")];

@@ -1,6 +1,6 @@
-//! Chance that is the same on every machine: everything the sandbox makes up is a function of the seed.
+//! Random numbers that are equal on every machine: all synthetic data is a function of the seed.
 
-/// Scatters the bits of `x`: equal inputs give equal outputs, near inputs give far ones.
+/// Mixes the bits of `x`: equal inputs give equal outputs, and similar inputs give different ones.
 pub(super) const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -8,12 +8,12 @@ pub(super) const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// One number made of two, order mattering.
+/// Mixes two numbers into one; their order matters.
 pub(super) const fn mix2(a: u64, b: u64) -> u64 {
     mix(mix(a) ^ b)
 }
 
-/// A stream of numbers that starts at one number.
+/// A stream of random numbers from one seed.
 #[derive(Debug, Clone)]
 pub(super) struct Dice(u64);
 
@@ -38,18 +38,18 @@ impl Dice {
         low + self.below(high.saturating_sub(low))
     }
 
-    /// A span of time in `low..high`, in whatever unit they are.
+    /// A span of time in `low..high`, in the unit of the arguments.
     pub(super) fn span(&mut self, low: u32, high: i64) -> i64 {
         let high = u64::try_from(high).unwrap_or(0);
         i64::try_from(self.between(u64::from(low), high)).expect("BUG: a number below a positive i64 fits one")
     }
 
-    /// A place in a list of `len`.
+    /// A position in a list of `len` items.
     pub(super) fn place(&mut self, len: usize) -> usize {
         index(self.roll(), len)
     }
 
-    /// True in `share` of 1000 rolls.
+    /// True in `share` of 1000 calls.
     pub(super) fn per_mille(&mut self, share: u64) -> bool {
         self.below(1000) < share
     }
@@ -59,18 +59,18 @@ impl Dice {
     }
 }
 
-/// The place in a list as the records name it; no list has more than 2^32 entries, as the start checks.
+/// A position as the records store it. The start checks that no list has more than 2^32 entries.
 pub(super) fn short(place: usize) -> u32 {
     u32::try_from(place).expect("BUG: a list of the sandbox has fewer than 2^32 entries")
 }
 
-/// Maps a roll onto `0..bound`.
+/// Maps a random number to `0..bound`.
 pub(super) fn scale(roll: u64, bound: u64) -> u64 {
     let wide = (u128::from(roll) * u128::from(bound)) >> 64;
     u64::try_from(wide).expect("BUG: the upper half of a product fits 64 bits")
 }
 
-/// Maps a roll onto the places of a list of `len`.
+/// Maps a random number to a position in a list of `len` items.
 pub(super) fn index(roll: u64, len: usize) -> usize {
     usize::try_from(scale(roll, len as u64)).expect("BUG: a number below a length is a place")
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_numbers_never_change() {
-        // The first outputs of SplitMix64 for this seed, as its authors publish them.
+        // The first outputs of SplitMix64 for this seed, from its authors' publication.
         let mut dice = Dice::new(1_234_567);
         assert_eq!(dice.roll(), 6_457_827_717_110_365_317);
         assert_eq!(dice.roll(), 3_203_168_211_198_807_973);

@@ -1,4 +1,4 @@
-//! Starting, running and stopping a sandbox.
+//! Starts, runs and stops a sandbox.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,23 +26,23 @@ use super::tokens::{Bearer, Role};
 use super::world::World;
 use super::{console, desk, directory, gate, history};
 
-/// A saved sandbox comes as one body.
+/// The largest body: a saved sandbox comes as one body.
 const BODY_BYTES_MAX: usize = 256 << 20;
-/// How long a stopping sandbox waits for answers under way.
+/// How long a stopping sandbox waits for unfinished answers.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The documented service over synthetic teams.
+/// The documented interface over synthetic teams.
 pub struct Sandbox;
 
-/// A sandbox that serves until it is shut down or dropped.
+/// A sandbox that serves until a caller shuts it down or drops it.
 pub struct RunningSandbox {
-    /// Without `/v1`: the documented paths begin with it.
+    /// The address without `/v1`, with which the documented paths begin.
     pub base_url: String,
-    /// Derived from the seed and worth nothing elsewhere.
+    /// The admin token. The seed determines it, and it is worth nothing elsewhere.
     pub admin_token: String,
-    /// May make only GET requests.
+    /// A token for GET requests only.
     pub read_only_token: String,
-    /// Belongs to a member who is no admin: the limited team view.
+    /// The token of a member who is no admin and sees the limited team view.
     pub member_token: String,
     pub teams: Vec<TeamId>,
     pub handle: SandboxHandle,
@@ -51,10 +51,11 @@ pub struct RunningSandbox {
 }
 
 impl Sandbox {
-    /// Makes the data and listens. Needs a tokio runtime, on which it then serves.
+    /// Makes the data, listens, and serves on the current tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be had, or the data asked for is too much or lies outside 2000 to 2100.
+    /// When it cannot listen on the address, or when the configured data is too large or outside the years 2000 to
+    /// 2100.
     pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, SandboxError> {
         let address = config.listen;
         let world = tokio::task::spawn_blocking(move || World::generate(config))
@@ -80,7 +81,7 @@ impl Sandbox {
 }
 
 impl RunningSandbox {
-    /// Stops serving; answers under way get two seconds.
+    /// Stops the server. Unfinished answers get two seconds.
     pub async fn shutdown(mut self) {
         let _ = self.stop.send(true);
         if let Some(mut server) = self.server.take() {
@@ -106,10 +107,10 @@ fn base_url(bound: SocketAddr) -> String {
 async fn serve(world: Arc<World>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
     let service = router(world).into_make_service_with_connect_info::<Cutter>();
     let stop = async move {
-        // An error means that the sandbox was dropped, which is the same wish.
+        // An error means that the owner dropped the sandbox: stop as well.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
-    // Serving a listener never fails: errors of single connections end those alone.
+    // This never fails: an error of one connection ends only that connection.
     let _ = axum::serve(CuttableListener(listener), service).with_graceful_shutdown(stop).await;
 }
 

@@ -1,17 +1,17 @@
-//! One connection from its request to its close, planned by seed: what happens when, without a word of JSON.
+//! Plans one connection from its request to its close: which events happen, and when. Another file writes the JSON.
 //!
-//! A connection is named by its day and its number in the day, so a day's events do not depend on where the history
-//! begins or ends: two sandboxes of one seed agree wherever they overlap.
+//! The day and a number in the day identify a connection, so a day's events do not depend on the history's beginning
+//! or end: two sandboxes with one seed agree where they overlap.
 
 use super::cast::Cast;
 use super::seed::{Dice, index, mix, mix2};
 
 pub(super) const DAY_MS: i64 = 86_400_000;
-/// Numbers from here on belong to a dense second.
+/// Numbers from this one on belong to a dense second.
 const DENSE_FROM: u64 = 1 << 30;
 const ATTEMPTS_MAX: u64 = 5;
 
-/// The name of a connection within its team: day since the epoch, and number in the day.
+/// Identifies a connection within its team: the day since the epoch, and the number in the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SessionKey(u64);
 
@@ -36,7 +36,7 @@ pub(super) enum ConnectionKind {
     Established = 1,
     AuthFailed = 2,
     AuthSucceeded = 3,
-    /// A type that the document does not name.
+    /// An undocumented type.
     Unknown = 4,
     Closed = 5,
 }
@@ -69,7 +69,7 @@ impl ConnectionRecord {
         }
     }
 
-    /// What makes this event another than the others of its connection.
+    /// Tells this event from the others of its connection.
     pub(super) fn step(self) -> u64 {
         self.when & 0xff
     }
@@ -94,10 +94,10 @@ impl Tunnel {
     }
 }
 
-/// What stays the same over all events of a connection.
+/// The properties that all events of a connection share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Traits {
-    /// All other draws about the connection start here.
+    /// The seed of all other properties of the connection.
     pub seed: u64,
     pub computer: u16,
     pub person: u16,
@@ -110,12 +110,12 @@ pub(super) fn traits(cast: &Cast, key: SessionKey) -> Traits {
     if key.is_dense() {
         let day = mix2(cast.seed, key.0 >> 32);
         let person = narrow(index(mix(day), cast.people.len()));
-        // Not the last computer: its host name is very long, and a dense second would serve it a thousand times.
+        // Skip the last computer: its host name is very long, and a dense second would repeat it a thousand times.
         let computer = narrow(index(day, computers.saturating_sub(1)));
         return Traits { seed, computer, person, tunnel: Tunnel::Fluid };
     }
     let mut dice = Dice::new(seed);
-    // The lower of two rolls: some computers are far busier than others.
+    // The lower of two random numbers: some computers are far busier than others.
     let computer = dice.place(computers).min(dice.place(computers));
     let users = &cast.computers[computer].users;
     let person = if dice.per_mille(850) { *dice.pick(users) } else { dice.place(cast.people.len()) };
@@ -128,21 +128,21 @@ pub(super) fn traits(cast: &Cast, key: SessionKey) -> Traits {
     Traits { seed, computer: narrow(computer), person: narrow(person), tunnel }
 }
 
-/// A place among a team's people or computers, of which the start allows no more than 16 bits can name.
+/// A position among a team's people or computers. The start checks that it fits into 16 bits.
 fn narrow(place: usize) -> u16 {
     u16::try_from(place).expect("BUG: a team has fewer than 2^16 people and computers")
 }
 
-/// How many connections begin on a day: fewer at weekends, the week's mean being `mean`.
+/// How many connections begin on a day: fewer at weekends, and `mean` on average over a week.
 fn sessions_on(day: i64, mean: u32) -> u64 {
     let weekday = (day + 4).rem_euclid(7);
     let eighths = if weekday == 0 || weekday == 6 { 3 } else { 10 };
     let exact = u64::from(mean) * eighths;
-    // 5 * 10 + 2 * 3 eighths are seven days' worth.
+    // Five days of 10/8 and two of 3/8 make seven days.
     exact.div_ceil(8)
 }
 
-/// All events of the connections that begin on `day`, in no order.
+/// All events of the connections that begin on `day`, unsorted.
 pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ConnectionRecord>) {
     for number in 0..sessions_on(day, mean) {
         plan_session(cast, SessionKey::new(day, number), day, out);
@@ -155,7 +155,7 @@ pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, 
     }
 }
 
-/// Someone tries passwords by machine: a request and two failures each time, all within one second.
+/// A machine guesses passwords: one request and two failures for each connection, all within one second.
 fn plan_dense_second(cast: &Cast, day: i64, out: &mut Vec<ConnectionRecord>) {
     let mut dice = Dice::new(mix2(mix2(cast.seed, 0xde5e), day.unsigned_abs()));
     let second = day * DAY_MS + dice.span(0, 86_400) * 1000;
@@ -205,7 +205,7 @@ fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<Connection
     }
 }
 
-/// Mostly in the person's working hours, folded into the UTC day.
+/// Mostly in the person's working hours, moved into the UTC day.
 fn start_of_day_ms(zone_minutes: i64, dice: &mut Dice) -> i64 {
     if dice.per_mille(120) {
         return dice.span(0, DAY_MS);
@@ -214,7 +214,7 @@ fn start_of_day_ms(zone_minutes: i64, dice: &mut Dice) -> i64 {
     (local - zone_minutes * 60_000).rem_euclid(DAY_MS)
 }
 
-/// From seconds to three weeks.
+/// A duration from seconds to three weeks.
 fn length_ms(dice: &mut Dice) -> i64 {
     let (low, high) = match dice.below(100) {
         0..10 => (800, 40_000),

@@ -1,4 +1,4 @@
-//! One stream of one team: millions of records in time order, and any page of them in logarithmic time.
+//! One stream of one team: millions of records in time order. It finds any page in logarithmic time.
 
 use std::collections::HashMap;
 use std::sync::{RwLock, RwLockReadGuard};
@@ -13,14 +13,14 @@ use super::overlay::{Extra, Overlay, Withdrawal, insert_by_time};
 use super::seed::{mix2, short};
 use super::view::View;
 
-/// A compact record. `Ord` is the order of the stream.
+/// A compact record. `Ord` gives the order of the stream.
 pub(super) trait Record: Copy + Ord + Send + Sync {
     fn at(self) -> Instant;
-    /// A number that tells the record from others; equal for twins.
+    /// A number that identifies the record; twins have the same number.
     fn name(self) -> u64;
 }
 
-/// The positions of every computer's records, in one list cut into parts.
+/// The positions of each computer's records: one list, divided by computer.
 #[derive(Default)]
 pub(super) struct ByComputer {
     places: Vec<u16>,
@@ -29,7 +29,7 @@ pub(super) struct ByComputer {
 }
 
 impl ByComputer {
-    /// `places` names the computer of each record, in the stream's order; there are `computers` of them.
+    /// `places` holds the computer of each record in the stream's order; `computers` is the number of computers.
     pub(super) fn new(places: Vec<u16>, computers: usize) -> Self {
         let mut starts = vec![0u32; computers + 1];
         for &place in &places {
@@ -61,16 +61,16 @@ impl ByComputer {
     }
 }
 
-/// What is asked of a listing before it is cut into pages.
+/// The filter of a listing, before paging.
 pub(super) struct Listing {
     /// Half-open, to the nanosecond.
     pub from: Instant,
     pub end: Instant,
-    /// Only these computers' events: places for records, ids for events put in by hand.
+    /// Only events of these computers: positions for records, ids for inserted events.
     pub computers: Option<Vec<(Option<u32>, DeviceId)>>,
 }
 
-/// Which part of a listing.
+/// The page of a listing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub offset: u64,
@@ -85,7 +85,7 @@ pub(super) enum Item<R> {
     Extra(Bytes),
 }
 
-/// All that happened to a shelf.
+/// All changes of a stream.
 pub(super) struct Changes {
     /// Sorted by time.
     pub extras: Vec<Extra>,
@@ -98,13 +98,13 @@ pub(super) struct Shelf<R> {
     pub(super) by_computer: ByComputer,
     lateness: Lateness,
     seed: u64,
-    /// Late records by birth.
+    /// Late records, sorted by the time at which they become visible.
     late: Vec<(Instant, u32)>,
     overlay: RwLock<Overlay>,
 }
 
 impl<R: Record> Shelf<R> {
-    /// `base` is sorted.
+    /// `base` must be sorted.
     pub(super) fn new(base: Vec<R>, by_computer: ByComputer, lateness: Lateness, seed: u64) -> Self {
         let mut shelf = Self { base, by_computer, lateness, seed, late: Vec::new(), overlay: RwLock::default() };
         if lateness.per_million > 0 {
@@ -119,7 +119,7 @@ impl<R: Record> Shelf<R> {
         shelf
     }
 
-    /// When the service first shows the record.
+    /// When the sandbox first shows the record.
     pub(super) fn birth(&self, record: R) -> Instant {
         let roll = mix2(self.seed ^ record.name(), record.at().nanos().unsigned_abs());
         if self.lateness.per_million == 0 || roll % 1_000_000 >= u64::from(self.lateness.per_million) {
@@ -129,7 +129,7 @@ impl<R: Record> Shelf<R> {
         record.at().plus(Duration::from_millis(1 + (roll >> 20) % longest))
     }
 
-    /// One atomic look at the overlay as of `now`.
+    /// A consistent view of the overlay at `now`.
     pub(super) fn look(&self, now: Instant) -> RwLockReadGuard<'_, Overlay> {
         let born = self.late.partition_point(|(birth, _)| *birth <= now);
         if self.read().born != born {
@@ -138,13 +138,13 @@ impl<R: Record> Shelf<R> {
         self.read()
     }
 
-    /// A page, and how many events the whole listing has.
+    /// A page, and the number of events in the whole listing.
     pub(super) fn page(&self, now: Instant, listing: &Listing, cut: Cut) -> (Vec<Item<R>>, u64) {
         let overlay = self.look(now);
         View::new(self, &overlay, now, listing).page(cut)
     }
 
-    /// The number of records and events put in by hand that are served at `now`.
+    /// The number of records and inserted events that are visible at `now`.
     pub(super) fn visible(&self, now: Instant) -> u64 {
         let whole =
             Listing { from: Instant::from_nanos(i64::MIN), end: Instant::from_nanos(i64::MAX), computers: None };
@@ -156,7 +156,7 @@ impl<R: Record> Shelf<R> {
         insert_by_time(&mut self.write().extras, extra);
     }
 
-    /// Takes a computer's whole history away. Returns false when that was done before.
+    /// Deletes a computer's whole history. Returns false if it was deleted before.
     pub(super) fn remove_computer(&self, place: u32, id: &DeviceId, now: Instant) -> bool {
         let mut overlay = self.write();
         if overlay.removed.contains_key(&place) {
@@ -171,14 +171,14 @@ impl<R: Record> Shelf<R> {
         true
     }
 
-    /// What has changed since the shelf was made.
+    /// All changes since the stream was made.
     pub(super) fn changes(&self) -> Changes {
         let overlay = self.read();
         let (extras, removed) = (overlay.extras.clone(), overlay.removed.clone());
         Changes { extras, removed, withdrawals: overlay.withdrawals.clone() }
     }
 
-    /// Makes the shelf as it was when the changes were taken down. Positions past its end name no record.
+    /// Restores saved changes. Positions past the end have no record.
     pub(super) fn restore(&self, mut changes: Changes) {
         let end = short(self.base.len());
         for withdrawal in &mut changes.withdrawals {
@@ -193,14 +193,14 @@ impl<R: Record> Shelf<R> {
         self.rebuild_hidden(&mut overlay, born);
     }
 
-    /// Takes away what was put in by hand for a computer.
+    /// Deletes the inserted events of a computer.
     pub(super) fn withdraw_extras_of(&self, id: &DeviceId, now: Instant) {
         for extra in self.write().extras.iter_mut().filter(|extra| extra.device.as_ref() == Some(id)) {
             extra.withdraw(now);
         }
     }
 
-    /// Takes away what was visible of `[from, end)`; returns how many events that were.
+    /// Deletes the visible events of `[from, end)` and returns their number.
     pub(super) fn withdraw(&self, from: Instant, end: Instant, now: Instant) -> u64 {
         let before = self.visible(now);
         let mut overlay = self.write();

@@ -14,13 +14,13 @@ use super::seed::mix2;
 use super::sessions::{self, ConnectionKind, ConnectionRecord, DAY_MS, traits};
 use super::shelf::{ByComputer, Record, Shelf};
 
-/// The days that a team's history is made of, and the moment that no made event reaches.
+/// The days of a team's history, and the moment before which all generated events lie.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub first_day: i64,
     pub last_day: i64,
     pub horizon: Instant,
-    /// What is lately on the team counts from here.
+    /// Ages such as "recently used" count back from this moment.
     pub end: Instant,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Team {
     /// Sorted by time.
     billing: RwLock<Vec<Extra>>,
     end: Instant,
-    /// Made when it is first looked at: a sandbox may have thousands of teams.
+    /// Made at its first use, because a sandbox may have thousands of teams.
     state: OnceLock<Mutex<TeamState>>,
 }
 
@@ -98,7 +98,7 @@ impl Team {
         }
     }
 
-    /// The team as administration has it, those who come and go being as of `at`.
+    /// The team's state, with the members who join and leave as of `at`.
     pub(super) fn state(&self, at: Instant) -> MutexGuard<'_, TeamState> {
         let state = self.state.get_or_init(|| Mutex::new(found(&self.cast, self.created_at.seconds(), self.end)));
         let mut state = state.lock().expect("BUG: nothing panics while it holds a team's state");
@@ -106,7 +106,7 @@ impl Team {
         state
     }
 
-    /// Whether it has a state that may differ from what its seed makes.
+    /// Whether the team has a state that may differ from the seed's.
     pub(super) fn is_looked_at(&self) -> bool {
         self.state.get().is_some()
     }
@@ -115,7 +115,7 @@ impl Team {
         *self.billing.write().expect("BUG: nothing panics while it holds the billing entries") = entries;
     }
 
-    /// Takes a computer's connection history away.
+    /// Deletes a computer's connection history.
     pub(super) fn forget_computer(&self, id: &DeviceId, now: Instant) {
         match self.cast.computer_place(id) {
             Some(place) => {
@@ -126,7 +126,7 @@ impl Team {
     }
 }
 
-/// Cuts a plan at the horizon and puts it in order.
+/// Drops the records from the horizon on, and sorts the others.
 fn settle<R: Record>(records: &mut Vec<R>, horizon: Instant) {
     records.retain(|record| record.at() < horizon);
     records.sort_unstable();

@@ -1,4 +1,4 @@
-//! The sandbox's clock: the machine's own, one that stands still, or one that runs at another speed.
+//! The sandbox's clock: the machine's clock, a clock that stands still, or a clock with another speed.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{Clock, SystemClock};
 use crate::model::Instant;
 
-/// Since the clock was last set: what it showed then, when that was, and how fast it runs.
+/// The last setting of the clock: its time, the real time of the setting, and its speed.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     set_at: i64,
     shown: i64,
-    /// Seconds of the sandbox in a real one; 0: it stands.
+    /// Sandbox seconds in one real second; 0: the clock stands still.
     speed: u32,
-    /// Never moved by anyone: it is the machine's own.
+    /// No request has moved the clock: it is the machine's clock.
     is_real: bool,
 }
 
-/// A clock as it is saved.
+/// The saved form of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedClock {
@@ -34,7 +34,7 @@ pub(super) struct SandboxClock {
 }
 
 impl SandboxClock {
-    /// `now` given, it stands unless a speed is given too.
+    /// With `now` and without `speed`, the clock stands still.
     pub(super) fn new(now: Option<Instant>, speed: Option<u32>) -> Self {
         let system = SystemClock::new();
         let set_at = system.now().nanos();
@@ -80,7 +80,7 @@ impl SandboxClock {
         SavedClock { now: self.shown(&pace), speed: pace.speed, is_real: pace.is_real }
     }
 
-    /// A clock that was the machine's own is so again; another goes on where it was.
+    /// A machine's clock becomes the machine's clock again; another clock continues at its saved time.
     pub(super) fn restore(&self, saved: SavedClock) {
         let set_at = self.system.now().nanos();
         let shown = if saved.is_real { set_at } else { saved.now.nanos() };

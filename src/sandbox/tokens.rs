@@ -1,4 +1,4 @@
-//! Who holds which token: three standing ones, derived from the seed, and those issued for a person.
+//! Tokens and their owners: three standing tokens, which the seed determines, and tokens that are issued for a person.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, RwLock};
@@ -10,16 +10,16 @@ use super::answer::Refusal;
 use super::cast::Cast;
 use super::seed::mix2;
 
-/// What a token may do.
+/// The rights of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Admin,
     ReadOnly,
-    /// A member who is no admin: sees the limited team view.
+    /// The token of a member who is no admin and sees the limited team view.
     Member,
 }
 
-/// A token issued for one person; it may do what the person may, now.
+/// A token that is issued for one person, with the person's current rights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Issued {
     pub team: String,
@@ -28,21 +28,21 @@ pub(super) struct Issued {
 }
 
 impl Issued {
-    /// What the token log and `tokenInfo` call it.
+    /// The token's title in the token log and in `tokenInfo`.
     pub(super) fn title(&self) -> &'static str {
         if self.read_only { "sandbox read-only token of a person" } else { "sandbox token of a person" }
     }
 }
 
-/// Whose request it is.
+/// The owner of a request's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub role: Role,
-    /// None: a standing token, which keeps what it may do whatever happens to people.
+    /// `None`: a standing token, whose rights never change.
     pub person: Option<Holder>,
 }
 
-/// The person that a token was issued for, and the teams that they are on now.
+/// The person of an issued token, and the person's current teams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Holder {
     pub issued: Issued,
@@ -54,7 +54,7 @@ impl Holder {
         self.memberships.iter().any(|held| held.team == team)
     }
 
-    /// What the token may do on a team; without one, what it may do nowhere in particular.
+    /// The token's rights on a team; without a team, its rights in requests that name no team.
     pub(super) fn role_on(&self, team: Option<&str>) -> Role {
         let held = team.and_then(|team| self.memberships.iter().find(|held| held.team == team));
         match held.map(|held| held.role) {
@@ -65,7 +65,7 @@ impl Holder {
     }
 }
 
-/// A minute of the sandbox's clock, counted from the epoch, and each token's requests in it.
+/// The current minute of the sandbox's clock since the epoch, and each token's requests in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Minute {
@@ -105,7 +105,7 @@ impl Tokens {
         *self.issued.write().expect("BUG: nothing panics while it holds the tokens") = all;
     }
 
-    /// A token for a person: always the same one.
+    /// The token for a person; it is always the same.
     pub(super) fn issue(&self, seed: u64, issued: Issued) -> String {
         let text = format!("{} {} {}", issued.team, issued.user, issued.read_only);
         let number = text.bytes().fold(mix2(seed, 0x70c3), |held, byte| mix2(held, u64::from(byte)));
@@ -114,7 +114,7 @@ impl Tokens {
         token
     }
 
-    /// Counts a request of the minute; false when there were too many.
+    /// Counts a request of the minute. Returns false if there were too many.
     pub(super) fn count(&self, token: &str, now_seconds: i64, most: u32) -> bool {
         let mut counted = self.counted();
         let number = now_seconds.div_euclid(60);
@@ -139,7 +139,7 @@ impl Tokens {
     }
 }
 
-/// The person behind a token, as a team sees it. The standing ones are those of the team's first person.
+/// The person behind a token, from the view of a team. The team's first person owns the standing tokens.
 pub(super) fn caller(cast: &Cast, state: &TeamState, bearer: &Bearer) -> Result<Caller, Refusal> {
     let Some(holder) = &bearer.person else {
         let person = &cast.people[0];

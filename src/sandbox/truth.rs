@@ -1,4 +1,4 @@
-//! Every event that ever existed, whether or not it is still served: what a reader's archive is held against.
+//! Every event that ever existed, visible or not. Tests compare a reader's archive with it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::overlay::{Extra, Withdrawal};
 use super::shelf::{Changes, Record};
 use super::team::Team;
 
-/// One event and its life. It was served from `visible_from` on, and no more from `visible_until` on.
+/// One event and its lifetime: the sandbox serves it from `visible_from` until before `visible_until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TruthEvent {
     pub stream: Stream,
-    /// The bytes that `history`, `history/devices` or `billing/events` serve.
+    /// The bytes in `history`, `history/devices` or `billing/events`.
     pub raw: Bytes,
     pub at: Instant,
     /// The computer of a connection event.
     pub device: Option<DeviceId>,
     pub visible_from: Instant,
-    /// `None`: it is still served.
+    /// `None`: it is still visible.
     pub visible_until: Option<Instant>,
 }
 
 impl TruthEvent {
-    /// One line of JSON; the event's bytes are a string, in hexadecimal when they are not UTF-8.
+    /// Writes one line of JSON. The event's bytes are a string, in hexadecimal if they are not UTF-8.
     pub(super) fn push_line(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"stream\":");
         push_string(out, self.stream.as_str());
@@ -61,8 +61,7 @@ impl TruthEvent {
     }
 }
 
-/// The events of one stream of one team, as of the moment of asking; those made by seed in time order, then those put
-/// in by hand.
+/// The events of one stream of one team at one moment: generated events in time order, then inserted events.
 pub struct Truth {
     team: Arc<Team>,
     stream: Stream,
@@ -86,7 +85,7 @@ impl Truth {
         Self { team, stream, now, next: 0, removed, withdrawals, extras: extras.into_iter() }
     }
 
-    /// The next record by seed that existed at some time, passing over those that never did.
+    /// The next generated record that was ever visible.
     fn next_made(&mut self) -> Option<TruthEvent> {
         match self.stream {
             Stream::Billing => None,
@@ -111,8 +110,8 @@ impl Truth {
         }
     }
 
-    /// Steps over one record; `None` when it never was served. On a clock that stands still, an event may have been
-    /// born, served and taken away at one moment.
+    /// Reads one record; `None` if it was never visible. With a clock that stands still, a record can appear and
+    /// disappear at the same moment.
     fn life(&mut self, at: Instant, born: Instant, render: impl Fn(&Self, &mut Vec<u8>)) -> Option<TruthEvent> {
         let position = self.next;
         self.next += 1;

@@ -1,4 +1,4 @@
-//! One listing of a shelf at one moment: how many events it has, and which is the k-th, without walking there.
+//! One listing of a stream at one moment: counts its events, and finds the k-th event without a walk.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,12 +13,12 @@ use super::shelf::{Cut, Item, Listing, Record, Shelf};
 pub(super) struct View<'a, R> {
     shelf: &'a Shelf<R>,
     overlay: &'a Overlay,
-    /// The positions in the asked range that time has reached.
+    /// The positions in the requested range, up to now.
     start: u32,
     end: u32,
-    /// Only these computers, by place, none of them removed.
+    /// Only these computers, by position, without removed ones.
     computers: Option<Vec<u32>>,
-    /// The visible events put in by hand, each with the position that it stands before.
+    /// The visible inserted events, each with the position before which it stands.
     extras: Vec<(u32, &'a Extra)>,
 }
 
@@ -91,7 +91,7 @@ impl<'a, R: Record> View<'a, R> {
         items
     }
 
-    /// How many records of the listing stand before a position.
+    /// The number of the listing's records before a position.
     fn count_before(&self, position: u32) -> u64 {
         let Some(computers) = &self.computers else {
             let hidden = between(&self.overlay.hidden, self.start, position);
@@ -109,7 +109,7 @@ impl<'a, R: Record> View<'a, R> {
         first_where(self.start, self.end, |position| self.count_before(position + 1) > rank)
     }
 
-    /// The listing's positions from one on, in order.
+    /// The listing's positions from a given one on, in order.
     fn made_from(&self, position: u32) -> Box<dyn Iterator<Item = u32> + '_> {
         let hidden = &self.overlay.hidden;
         let Some(computers) = &self.computers else {
@@ -136,7 +136,7 @@ impl<'a, R: Record> View<'a, R> {
     }
 }
 
-/// The first number of `low..high` that a condition holds for, when it holds for all after it; else `high`.
+/// The first number of `low..high` for which a condition holds, if it holds for all later ones; otherwise `high`.
 fn first_where(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 {
     while low < high {
         let middle = low + (high - low) / 2;
@@ -153,19 +153,19 @@ fn is_asked(listing: &Listing, extra: &Extra) -> bool {
     }
 }
 
-/// How many of a sorted list lie in `start..end`.
+/// The number of items of a sorted list in `start..end`.
 fn between(list: &[u32], start: u32, end: u32) -> u64 {
     let first = list.partition_point(|&position| position < start);
     let past = list.partition_point(|&position| position < end);
     past.saturating_sub(first) as u64
 }
 
-/// A number of events of one page.
+/// The number of events of one page.
 fn room(events: u64) -> usize {
     usize::try_from(events).expect("BUG: a page fits memory")
 }
 
-/// Swaps the items 2k and 2k+1 of the whole listing, and cuts `from..to` out of it.
+/// Swaps the items 2k and 2k+1 of the whole listing, and takes `from..to` of the result.
 fn swap_neighbours<T>(mut items: Vec<T>, whole_from: u64, from: u64, to: u64) -> Vec<T> {
     items.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
     items.into_iter().skip(room(from - whole_from)).take(room(to - from)).collect()

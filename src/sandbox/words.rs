@@ -1,4 +1,4 @@
-//! What people, computers and failures are called. Names come from many scripts, and some are hostile on purpose.
+//! The names of people, computers and failures. They come from many scripts, and some are hostile on purpose.
 
 pub(super) const FIRST_NAMES: [&str; 24] = [
     "Ada",

@@ -1,4 +1,4 @@
-//! Everything that a running sandbox holds: teams, clock, tokens, switches.
+//! The whole state of a running sandbox: teams, clock, tokens, switches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use super::tokens::{self, Bearer, Role, Tokens};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY_SECONDS: i64 = DAY_MS / 1000;
 const TEAMS_MAX: u64 = 10_000;
-/// People, or computers, of one team: records name them in 16 bits.
+/// The most people, or computers, of one team: records refer to them with 16 bits.
 const MEMBERS_MAX: u64 = 65_000;
 
 pub(super) struct World {
@@ -39,14 +39,14 @@ pub(super) struct World {
     pub mishaps: Mishaps,
     pub tokens: Tokens,
     requests: AtomicU64,
-    /// Held by a request that looks at several teams, whose states are locked one after the other.
+    /// A request that reads several teams holds this lock, because it locks their states one after the other.
     turn: Mutex<()>,
-    /// Whether any team's SSO connection is another team's.
+    /// Whether any team uses another team's SSO connection.
     shares_sso: AtomicBool,
 }
 
 impl World {
-    /// Makes all teams, two at a time. Takes seconds for ten million events: not for an async task.
+    /// Makes all teams on all cores. Ten million events take seconds, so do not call it on an async task.
     pub(super) fn generate(mut config: SandboxConfig) -> Result<Self, SandboxError> {
         let saved = config.saved.take();
         let clock = SandboxClock::new(config.now, config.speed);
@@ -96,7 +96,8 @@ impl World {
         tokens::caller(&team.cast, &team.state(self.roster_at()), bearer)
     }
 
-    /// One request about a team's administration: checked, done, and told to the team's streams, at one moment.
+    /// Runs one administration request at one moment: checks it, changes the state, and writes its effects into the
+    /// streams.
     pub(super) fn administer(&self, team: &Team, caller: &Caller, asked: &Asked<'_>) -> Result<Outcome, Refusal> {
         let (now, choices) = (self.clock.now(), self.choices());
         let turn = || self.turn.lock().expect("BUG: nothing panics while it has its turn");
@@ -123,7 +124,7 @@ impl World {
         self.shares_sso.load(Ordering::SeqCst)
     }
 
-    /// Stays so: that a connection was shared once costs no more than looking.
+    /// The flag is never cleared: a stale flag only costs an extra look at other teams.
     pub(super) fn note_shared_sso(&self) {
         self.shares_sso.store(true, Ordering::SeqCst);
     }
@@ -144,7 +145,7 @@ impl World {
         *self.faults.write().expect("BUG: nothing panics while it holds the fault hook") = faults;
     }
 
-    /// The moment that people and computers are shown as of: as events are, never younger than the last that are in store.
+    /// The moment for which the sandbox shows people and computers: now, but not after the last prepared event.
     pub(super) fn roster_at(&self) -> Instant {
         self.clock.now().min(self.horizon)
     }

@@ -166,7 +166,7 @@ fn the_command_says_what_to_do_with_a_file_that_it_does_not_take_up() {
     for (text, said) in [
         (r#"{"format": 7, "saved_by": "4.0.0"}"#, "format 7, saved by annals 4.0.0"),
         (r#"{"format": 2}"#, "cannot be read as a saved sandbox: missing field"),
-        ("[]", "cannot be read as a saved sandbox: it is no JSON object"),
+        ("[]", "cannot be read as a saved sandbox: it is not a JSON object"),
         ("no", "cannot be read as a saved sandbox"),
     ] {
         write(text).unwrap();

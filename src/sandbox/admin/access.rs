@@ -10,7 +10,7 @@ use super::state::{TeamState, push_new};
 use super::told::{self, told};
 use super::views;
 
-/// What a request does to one computer.
+/// The change that a request makes to one computer.
 pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
 
 fn check(state: &TeamState, device: &str, users: &[String], groups: &[String]) -> Result<(), Refusal> {
@@ -22,7 +22,7 @@ fn payload(device: &str, users: &[String], groups: &[String]) -> Value {
     json!({"deviceID": device, "users": users, "groups": groups})
 }
 
-/// The direct lists become exactly those sent.
+/// Replaces the direct lists with the request's lists.
 pub fn replace(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     let (device, users, groups) = (asked.id(0), asked.list("users"), asked.list("groups"));
     check(state, device, &users, &groups)?;
@@ -32,7 +32,7 @@ pub fn replace(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     held.groups.clone_from(&kept);
     let mut new = groups.iter().filter(|group| !kept.contains(group));
     new.try_for_each(|group| state.join_group(device, group))?;
-    // In the order sent, also those that were there before.
+    // Keep the request's order, also for entries that were there before.
     state.device_mut(device)?.groups.clone_from(&groups);
     Ok(Outcome::created().telling(told(told::DEVICE_MEMBERS_REPLACED, payload(device, &users, &groups))))
 }
@@ -66,7 +66,7 @@ fn single(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Answer {
     Ok(Outcome::created().telling(effect))
 }
 
-/// Each computer by itself: what one is refused, the others are not.
+/// Handles each computer by itself: an error of one computer does not stop the others.
 pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
     let (users, groups) = (asked.list("users"), asked.list("groups"));
     let (mut done, mut errors, mut effects) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! People as accounts: one address is one person, whatever team they are on.
+//! Accounts: one address is one person on every team.
 
 use serde_json::json;
 
@@ -6,14 +6,14 @@ use super::asked::{AccountChange, Effect};
 use super::state::{Standing, TeamState};
 use super::told::{self, told};
 
-/// That someone is on a team.
+/// A person's membership of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     pub team: String,
     pub role: Standing,
 }
 
-/// Changes an account as this team knows it, and says so where the person is on the team.
+/// Changes this team's copy of an account. If the person is on the team, activity gets an event.
 pub fn spread(state: &mut TeamState, email: &str, change: AccountChange) -> Vec<Effect> {
     let mut effects = Vec::new();
     for user in state.accounts_mut().filter(|user| user.email.eq_ignore_ascii_case(email)) {

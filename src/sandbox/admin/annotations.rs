@@ -10,7 +10,7 @@ use super::state::{Annotation, TeamState};
 use super::told::{self, told};
 use super::views;
 
-/// What annotations stand on.
+/// The kind of thing that has annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Device,
@@ -40,7 +40,7 @@ pub fn list(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answe
     Ok(Outcome::ok().with(json!({"annotations": views::annotations(all)})))
 }
 
-/// Only the keys sent change. `tag` is one annotation like any other, so that writing it replaces all tags.
+/// Changes only the keys in the request. `tag` is an ordinary annotation, so a request replaces all tags.
 pub fn write(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answer {
     let most = state.plan.annotations;
     let all = held(state, subject, asked.id(0))?;
@@ -65,7 +65,7 @@ pub fn write(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answ
     Ok(Outcome::created().with(answer).telling(changed(subject, asked.id(0), &keys)))
 }
 
-/// Keys that are not there are passed over. Only for users does the document show what is left.
+/// Ignores missing keys. The document shows the remaining annotations only for users.
 pub fn delete(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answer {
     let keys = asked.list("annotationKeys");
     let all = held(state, subject, asked.id(0))?;

@@ -1,4 +1,4 @@
-//! One request to the rules, by operation.
+//! Calls the rule of each operation.
 
 use crate::sandbox::answer::Refusal;
 use crate::sandbox::routes::{Op, route_of};
@@ -10,7 +10,7 @@ use super::{access, body, computers, groups, installers, invites, settings, user
 
 pub type Answer = Result<Outcome, Refusal>;
 
-/// Checks everything, then changes; a refusal leaves the state as it was.
+/// Checks the whole request, then changes the state. A refusal changes nothing.
 pub fn apply(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     body::check(route_of(asked.op).body, asked.body, context.choices.refuse_unknown_fields)?;
     match asked.op {
@@ -65,6 +65,6 @@ pub fn apply(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) ->
         Op::Deletion => settings::schedule_deletion(state, asked, context),
         Op::Migration => settings::migrate(state, asked, context),
         Op::ScimGroup => settings::scim_group(state, asked),
-        other => unreachable!("BUG: {other:?} is no matter of a team's state"),
+        other => unreachable!("BUG: {other:?} is not a request about a team's state"),
     }
 }

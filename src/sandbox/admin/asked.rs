@@ -1,4 +1,4 @@
-//! What comes in and goes out of the rules: a request that was read, who made it, and what follows from it.
+//! The input and output of the rules: a parsed request, its caller, and its outcome.
 
 use serde_json::{Map, Value};
 
@@ -8,11 +8,11 @@ use crate::sandbox::routes::Op;
 
 use super::state::User;
 
-/// A request whose body has the shape that the table of routes gives it.
+/// A request whose body has the shape of its row in the table of routes.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
     pub op: Op,
-    /// The ids in the path, in order, without the team's.
+    /// The ids in the path, in order, without the team's id.
     pub ids: &'a [String],
     /// The query's pairs.
     pub query: &'a [(String, String)],
@@ -40,7 +40,7 @@ impl Asked<'_> {
         self.body.get(name).and_then(Value::as_i64)
     }
 
-    /// A list of strings, each once, in the order sent; empty when it is left out.
+    /// A list of strings without repetitions, in the request's order; empty if the field is missing.
     pub fn list(&self, name: &str) -> Vec<String> {
         let mut items = Vec::new();
         for item in self.body.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
@@ -50,17 +50,17 @@ impl Asked<'_> {
     }
 }
 
-/// Who asks, as seen by one team.
+/// The caller of a request, from the view of one team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The person whose token it is.
+    /// The owner of the token.
     pub user_id: String,
     pub email: String,
     /// The token's title.
     pub title: String,
     pub is_admin: bool,
     pub signs_in_with_sso: bool,
-    /// The teams that this person is an admin of; none: all of them.
+    /// The teams on which this person is an admin; `None`: all teams.
     pub admin_of: Option<Vec<String>>,
 }
 
@@ -76,51 +76,51 @@ pub struct Context<'a> {
     pub caller: &'a Caller,
     /// `planFeatures.deviceEventsMaxRetrievalDuration`, in seconds.
     pub plan_span: u64,
-    /// Those of other teams that the request is about: who shares the SSO connection, or has the address.
+    /// The people of other teams whom the request concerns: they share the SSO connection or have the address.
     pub elsewhere: &'a [User],
 }
 
-/// Who is told to have made a change.
+/// The author of a change in its activity event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Actor {
     #[default]
     Caller,
-    /// Someone on the team, not through the API: id and address.
+    /// A person on the team who does not use the API: id and address.
     Person(String, String),
     /// Not recorded.
     Nobody,
 }
 
-/// A change of someone's account, which every team that knows them sees.
+/// A change of a person's account. Every team that knows the person sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountChange {
     /// 2-factor authentication is off.
     TotpRemoved,
-    /// Signs in with SSO from now on.
+    /// The person signs in with SSO from now on.
     SsoGained,
 }
 
-/// What the world outside the state learns of a change.
+/// An effect of a change outside the team's state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// An activity event: its type and payload.
     Told { name: &'static str, payload: Map<String, Value> },
     /// A billing entry's `event`.
     Billed(Map<String, Value>),
-    /// A computer was removed, and with it its connection history.
+    /// A removed computer: its connection history disappears.
     DeviceGone(String),
-    /// A connection event, in its parts.
+    /// The parts of a connection event.
     Connected { id: String, at_ms: i64, device: String, host: String, kind: &'static str, event: Value },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub status: u16,
-    /// `None`: "OK" or "Created", of which the document shows no body.
+    /// `None`: "OK" or "Created", for which the document shows no body.
     pub body: Option<Value>,
     pub effects: Vec<Effect>,
     pub actor: Actor,
-    /// To be done in the other teams too: whose address, and what.
+    /// A change that the other teams need too: the person's address, and the change.
     pub account: Option<(String, AccountChange)>,
 }
 
@@ -143,7 +143,7 @@ impl Outcome {
         self
     }
 
-    /// Other teams that know this address see the change too.
+    /// Marks a change that other teams with this address need too.
     pub fn everywhere(mut self, email: &str, change: AccountChange) -> Self {
         self.account = Some((email.to_owned(), change));
         self

@@ -1,4 +1,5 @@
-//! The fields of request bodies: declared once in the table of routes, checked here, told by the OpenAPI description.
+//! The fields of request bodies. The table of routes declares them, this file checks them, and the OpenAPI
+//! description shows them.
 
 use serde_json::{Map, Value, json};
 
@@ -13,16 +14,16 @@ pub struct Field {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Characters, at least and at most.
+    /// The smallest and largest number of characters.
     Text(usize, usize),
     OneOf(&'static [&'static str]),
     Ids,
     Flag,
-    /// A whole number from zero to this.
+    /// A whole number from zero to this one.
     Count(i64),
-    /// Objects of `key` and `value`.
+    /// A list of objects with `key` and `value`.
     Annotations,
-    /// Annotation keys.
+    /// A list of annotation keys.
     Keys,
 }
 
@@ -38,7 +39,7 @@ impl Field {
         Self { name, kind, required: true }
     }
 
-    /// As a JSON schema. An optional field may also be null, which is the same as leaving it out.
+    /// The field's JSON schema. An optional field may also be null, which means the same as a missing field.
     pub fn schema(&self) -> Value {
         let mut schema = match self.kind {
             Kind::Text(least, most) => json!({"type": "string", "minLength": least, "maxLength": most}),
@@ -88,7 +89,7 @@ impl Field {
     }
 }
 
-/// Counted in characters, as the document's limits are.
+/// Counts characters, like the document's limits.
 fn check_length(name: &str, text: &str, least: usize, most: usize) -> Result<(), Refusal> {
     let length = text.chars().count();
     if (least..=most).contains(&length) {
@@ -112,7 +113,7 @@ fn check_annotations(name: &str, value: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a body has the shape that its route gives it.
+/// Checks that a body has the shape of its row in the table of routes.
 pub fn check(fields: &[Field], body: &Map<String, Value>, refuse_unknown: bool) -> Result<(), Refusal> {
     for field in fields {
         match body.get(field.name) {
@@ -124,7 +125,7 @@ pub fn check(fields: &[Field], body: &Map<String, Value>, refuse_unknown: bool) 
         }
     }
     if let Some(name) = body.keys().find(|name| refuse_unknown && !fields.iter().any(|field| field.name == *name)) {
-        return Err(Refusal::invalid(format!("{name:?} is no field of this request")));
+        return Err(Refusal::invalid(format!("{name:?} is not a field of this request")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Computers: found, renamed, removed, and the links that open them.
+//! Computers: list, rename, remove, and the links that open them.
 
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
@@ -18,7 +18,7 @@ pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
     Outcome::ok().with(json!({"devices": found}))
 }
 
-/// Ignores case. `text` is the whole name, `text*` its beginning, `*text*` any part of it.
+/// Matches names and ignores case. `text` is the whole name, `text*` its beginning, `*text*` any part of it.
 fn name_matches(filter: &str, name: &str) -> bool {
     let (filter, name) = (filter.to_lowercase(), name.to_lowercase());
     match (filter.strip_prefix('*'), filter.strip_suffix('*')) {
@@ -41,7 +41,7 @@ pub fn rename(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().with(answer).telling(effect))
 }
 
-/// Immediate and without confirmation; the connection history goes with it.
+/// Removes a computer at once and without confirmation. Its connection history disappears too.
 pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     let place = state.devices.iter().position(|device| device.id == asked.id(0));
     let device = state.devices.remove(place.ok_or_else(|| Refusal::not_found("computer"))?);
@@ -51,7 +51,8 @@ pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().telling(Effect::DeviceGone(device.id)).telling(effect))
 }
 
-/// The first two are links of the native app and carry the computer's current name. They are no forms: a space is `%20`.
+/// The first two links open the native app and hold the computer's current name. They encode a space as `%20`,
+/// because they are not forms.
 pub fn urls(state: &TeamState, asked: &Asked<'_>) -> Answer {
     let device = state.device(asked.id(0))?;
     let name = byte_serialize(device.name.as_bytes()).collect::<String>().replace('+', "%20");

@@ -1,4 +1,4 @@
-//! A team's state as its seed makes it, and the people who come and go by themselves.
+//! A team's initial state, which the seed determines, and the members who join and leave on a schedule.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ use crate::sandbox::seed::{Dice, mix2};
 use super::state::{Annotation, Device, Group, Installer, Invite, Plan, Standing, TeamState, User};
 use super::views::{self, object};
 
-/// The group and the computer of those who come and go.
+/// The group and the computer of the members who join and leave.
 const CONTRACTORS: usize = 3;
 const THEIR_COMPUTER: usize = 1;
 const INVITE_SECONDS: i64 = 400 * 86_400;
-/// More than any team needs, and few enough to be reached by hand.
+/// More than any team needs, and few enough that a test can reach the limit.
 const INSTALLERS_MAX: usize = 50;
 const GROUPS_MAX: usize = 100;
 const ANNOTATIONS_MAX: usize = 50;
 
-/// The team at its beginning, without those who come and go; `end` is what is lately.
+/// The team's initial state, without the members who join and leave. Recent times count back from `end`.
 pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
     let mut state = TeamState {
         id: cast.id.as_str().to_owned(),
@@ -56,8 +56,8 @@ pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
     state
 }
 
-/// Lets those come and go whose time has come since the last look. What administration did to one of them holds until
-/// then.
+/// Lets members join and leave up to `at`. A change that a request made to such a member holds until the member's
+/// next join or removal.
 pub fn follow_seasons(cast: &Cast, state: &mut TeamState, at: Instant, end: Instant) {
     for (number, seen) in cast.seasonal.iter().enumerate() {
         let now = seen.joined_at(at).map(|joined| {
@@ -89,7 +89,7 @@ fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
     state.sso_outsiders.retain(|outsider| outsider.id != user.id);
     state.departed.retain(|outsider| outsider.id != user.id);
     let id = user.id.clone();
-    // In the order of their numbers, whoever came first.
+    // In the order of their numbers, not of their arrival.
     let is_later = |held: &str| cast.seasonal[number + 1..].iter().any(|later| later.person.id == held);
     let place = |list: &[String]| list.iter().position(|held| is_later(held)).unwrap_or(list.len());
     let at = state.users.iter().position(|held| is_later(&held.id)).unwrap_or(state.users.len());
@@ -106,7 +106,7 @@ fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
     }
 }
 
-/// One of them is not let go of everywhere.
+/// One of these members keeps access to a computer after the removal.
 fn go(cast: &Cast, state: &mut TeamState, number: usize) {
     let seen = &cast.seasonal[number];
     let id = &seen.person.id;
@@ -138,7 +138,7 @@ fn user(seen: &Person, joined_on: i64, end: Instant) -> User {
     }
 }
 
-/// Most have been there lately; some have not for months, and some never were.
+/// Most people used the service recently; some have not for months, and some never did.
 fn last_used(seen: &Person, end: Instant) -> Option<i64> {
     let mut dice = Dice::new(u64::from(seen.home_address));
     let age = dice.span(0, 500_000);
@@ -149,12 +149,12 @@ fn last_used(seen: &Person, end: Instant) -> Option<i64> {
     }
 }
 
-/// By chance, and without a roll of its own.
+/// A random choice that uses no random number of the stream.
 fn has_avatar(seen: &Person) -> bool {
     seen.home_address.is_multiple_of(3)
 }
 
-/// A session of the dashboard, and with some a token of their own: without an end, past it, or unused for long.
+/// A dashboard session, and for some people an API token: one that never expires, is expired, or is unused for long.
 fn tokens(seen: &Person, end: Instant) -> Value {
     const DAY: i64 = 86_400;
     let mut dice = Dice::new(u64::from(seen.home_address) + 1);
@@ -194,7 +194,7 @@ fn device(cast: &Cast, place: u32, seen: &Computer, end: Instant) -> Device {
     }
 }
 
-/// Most computers have been online lately; some have not for months, and some never were.
+/// Most computers were online recently; some were not for months, and some never were.
 fn last_online(cast: &Cast, place: u32, end: Instant) -> Option<i64> {
     let mut dice = Dice::new(mix2(cast.seed, u64::from(place)));
     let idle_seconds = dice.span(0, 400_000);

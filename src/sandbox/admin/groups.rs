@@ -12,7 +12,7 @@ use super::views;
 
 const SCIM_MANAGED: &str = "group-scim-managed";
 
-/// What a request does to one group.
+/// The change that a request makes to one group.
 pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
 
 pub fn create(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
@@ -51,7 +51,7 @@ pub fn rename(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().with(answer).telling(effect))
 }
 
-/// The access that it granted ends; its users and computers stay.
+/// Removes a group. The access that it granted ends; its users and computers stay.
 pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     let group = state.group(asked.id(0))?;
     refuse_scim(group, "it cannot be deleted here")?;
@@ -89,7 +89,7 @@ pub fn take(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     single(state, asked, take_out)
 }
 
-/// On a group that the identity provider manages, a request that lists any user is rejected with its computers too.
+/// If the identity provider manages the group, a request with any user fails as a whole, its computers included.
 fn single(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Answer {
     let (group, users, devices) = (asked.id(0), asked.list("users"), asked.list("devices"));
     let held = state.group(group)?;
@@ -100,7 +100,7 @@ fn single(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Answer {
     Ok(Outcome::created().telling(act(state, group, &users, &devices)?))
 }
 
-/// Each group by itself. A managed group takes the computers and skips the users, and the answer says so.
+/// Handles each group by itself. A managed group accepts the computers and skips the users, and the answer says so.
 pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
     let (users, devices) = (asked.list("users"), asked.list("devices"));
     let (mut errors, mut effects) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Pre-configured installers: whoever holds one adds a computer to the team.
+//! Pre-configured installers: a person who has one can add a computer to the team.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub fn create(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     Ok(Outcome::created().with(answer).telling(effect))
 }
 
-/// Copies and the connection code stop working; computers that were added stay.
+/// Removes an installer. Its copies and the connection code stop working; computers that it added stay.
 pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
     let is_meant = |held: &Installer| held.id == asked.id(0) && !is_over(held.expires_at, now);

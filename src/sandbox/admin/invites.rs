@@ -1,4 +1,4 @@
-//! Invites: whoever holds the secret joins the team.
+//! Invites: a person who has the secret can join the team.
 
 use serde_json::json;
 
@@ -46,12 +46,12 @@ pub fn create(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     Ok(Outcome::created().with(answer).telling(effect))
 }
 
-/// Something, one `@`, something: no more is meant to be known here.
+/// Checks only for text, one `@`, and text.
 pub fn looks_like_address(text: &str) -> bool {
     text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
 }
 
-/// The link stops working.
+/// Removes an invite. Its link stops working.
 pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
     let is_meant = |held: &Invite| held.secret == asked.id(0) && !is_over(held.expires_at, now);

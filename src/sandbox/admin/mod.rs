@@ -1,7 +1,7 @@
-//! What administration does to a team: pure rules over the team's state, table-tested without a server.
+//! The rules of administration: pure functions over a team's state, which table tests check without a server.
 //!
-//! One request is one call of [`apply`]: everything is checked, then the state changes, and what the world outside
-//! should learn (activity, billing entries, connection events, a computer that is gone) comes back as effects.
+//! One request is one call of [`apply`]. It checks the whole request, then changes the state. It returns effects for
+//! the streams: activity, billing entries, connection events, a removed computer.
 
 mod access;
 mod accounts;

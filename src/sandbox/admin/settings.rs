@@ -1,5 +1,5 @@
-//! What is set in the dashboard alone: the plan, agent configurations, and what an identity provider pushes. Only the
-//! sandbox has requests for it.
+//! Settings of the dashboard: the plan, agent configurations, and changes that an identity provider pushes. Only the
+//! sandbox has requests for them.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::state::{AgentConfig, DeleteSchedule, Group, Migration, TeamState};
 use super::told::{self, told};
 use super::views;
 
-/// Fields that are left out keep their value; an empty `ssoOwner` is this team.
+/// Changes the plan. Missing fields keep their value; an empty `ssoOwner` means this team.
 pub fn change(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     let mut plan = state.plan.clone();
     for (name, held) in [
@@ -70,8 +70,8 @@ pub fn assign_config(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::created().with(answer).telling(told(told::SETTINGS, json!({"setting": "deviceConfigs"}))))
 }
 
-/// The team is to be deleted, or no longer when nothing is sent. Of what comes then the document shows nothing, and so
-/// nothing does.
+/// Schedules the team's deletion; an empty request cancels it. Nothing happens at that time, because the document
+/// does not describe it.
 pub fn schedule_deletion(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
     state.delete_schedule =
@@ -81,7 +81,7 @@ pub fn schedule_deletion(state: &mut TeamState, asked: &Asked<'_>, context: &Con
     Ok(Outcome::ok().with(answer).telling(effect))
 }
 
-/// Someone's computers are on their way to the team, or no longer when none are sent.
+/// Starts the migration of a person's computers to the team; a request without computers cancels it.
 pub fn migrate(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let user = state.user(asked.id(0))?.id.clone();
     let devices = asked.list("devices");
@@ -96,7 +96,7 @@ pub fn migrate(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     Ok(Outcome::ok().with(answer).telling(effect))
 }
 
-/// A group as an identity provider pushes it.
+/// Adds a group that the identity provider pushes.
 pub fn scim_group(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     let users = asked.list("users");
     state.know(&users, &[], &[])?;

@@ -1,4 +1,4 @@
-//! A team as administration finds and leaves it.
+//! The state of a team that administration reads and changes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct TeamState {
     pub name: String,
     /// Seconds since the epoch.
     pub created_at: i64,
-    /// New ids and secrets are drawn from it.
+    /// The seed of new ids and secrets.
     pub seed: u64,
     pub plan: Plan,
     pub users: Vec<User>,
@@ -22,53 +22,52 @@ pub struct TeamState {
     pub installers: Vec<Installer>,
     pub invites: Vec<Invite>,
     pub configs: Vec<AgentConfig>,
-    /// People who share the team's SSO and are not on the team.
+    /// People who share the team's SSO connection and are not on the team.
     pub sso_outsiders: Vec<User>,
-    /// People who were on the team and do not sign in with SSO: their accounts live on.
+    /// Former members who do not sign in with SSO. Their accounts still exist.
     #[serde(default)]
     pub departed: Vec<User>,
     #[serde(default)]
     pub delete_schedule: Option<DeleteSchedule>,
     #[serde(default)]
     pub migrations: Vec<Migration>,
-    /// What was sent to people by email.
+    /// The emails to people.
     pub mail: Vec<Mail>,
-    /// Connections that have not closed yet.
+    /// Open connections.
     pub sessions: Vec<Session>,
-    /// The people who come and go by themselves: since when each is there, and the role last given.
+    /// The members who join and leave on a schedule: since when each is on the team, and the last role.
     pub seasons: Vec<Option<(i64, Standing)>>,
-    /// How many ids were drawn so far.
+    /// The number of ids made so far.
     pub drawn: u64,
 }
 
-/// What the team has paid for. The document gives no numbers: these are the sandbox's, and a sandbox-only request
-/// changes them.
+/// The plan. The document gives no numbers, so these are the sandbox's own. A sandbox-only request changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub licensed_users: usize,
     pub installers: usize,
     pub groups: usize,
-    /// On each computer, user or group.
+    /// The limit on each computer, user or group.
     pub annotations: usize,
-    /// Whether the plan is Teams Enterprise, which removing 2-factor authentication needs.
+    /// Whether the plan is Teams Enterprise. Only this plan allows the removal of 2-factor authentication.
     pub enterprise: bool,
     pub sso: bool,
-    /// The team that owns the SSO connection; none: this one.
+    /// The team that owns the SSO connection; `None`: this team.
     pub sso_owner: Option<String>,
 }
 
-/// When the team is to be deleted. The document shows no more of it than that it is there.
+/// When the team is to be deleted. The document shows only that this field exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeleteSchedule {
     pub scheduled_at: i64,
     pub delete_at: i64,
 }
 
-/// Someone's computers on their way to the team.
+/// A person's computers that are migrating to the team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {
     pub user: String,
-    /// Not computers of the team yet.
+    /// These are not computers of the team yet.
     pub devices: Vec<String>,
     pub started_at: i64,
 }
@@ -119,7 +118,7 @@ pub struct User {
     pub joined_on: i64,
     pub last_used_at: Option<i64>,
     pub scim: bool,
-    /// As the authentication info shows them.
+    /// The tokens that the authentication info shows.
     pub token_log: Value,
 }
 
@@ -134,13 +133,13 @@ pub struct Device {
     pub id: String,
     pub name: String,
     pub last_online_at: Option<i64>,
-    /// With direct access; who gets it through a group is not here.
+    /// The users with direct access, without access through groups.
     pub users: Vec<String>,
-    /// The groups whose computer this is; groups do not list their computers a second time.
+    /// The groups that contain this computer. Groups have no list of their computers.
     pub groups: Vec<String>,
     pub annotations: Vec<Annotation>,
     pub client_info: Value,
-    /// The agent configuration assigned to this computer itself.
+    /// The agent configuration of this computer itself.
     pub config: Option<String>,
 }
 
@@ -171,7 +170,7 @@ pub struct Installer {
     pub single_use: bool,
     pub created_at: i64,
     pub expires_at: Option<i64>,
-    /// The agent configuration of the computers that it adds.
+    /// The agent configuration of the computers that this installer adds.
     #[serde(default)]
     pub config: Option<String>,
 }
@@ -194,11 +193,11 @@ pub struct Mail {
     pub to: String,
     /// `invite` or `totp-removal`.
     pub kind: String,
-    /// What the link in it carries.
+    /// The secret in the email's link.
     pub secret: String,
     pub sent_at: i64,
     pub expires_at: Option<i64>,
-    /// A link is followed once.
+    /// A link works once.
     pub is_used: bool,
 }
 
@@ -208,7 +207,7 @@ pub struct Session {
     pub device: String,
     pub user: String,
     pub host: String,
-    /// As the events of the connection carry them.
+    /// The details in the connection's events.
     pub details: Value,
 }
 
@@ -241,14 +240,14 @@ impl TeamState {
         self.groups.iter_mut().find(|group| group.id == id).ok_or_else(|| Refusal::not_found("group"))
     }
 
-    /// Whether all that a request names is on the team.
+    /// Checks that everything that a request names is on the team.
     pub fn know(&self, users: &[String], groups: &[String], devices: &[String]) -> Result<(), Refusal> {
         users.iter().try_for_each(|id| self.user(id).map(drop))?;
         groups.iter().try_for_each(|id| self.group(id).map(drop))?;
         devices.iter().try_for_each(|id| self.device(id).map(drop))
     }
 
-    /// A new id, in the form of all others.
+    /// Makes a new id in the usual form.
     pub fn draw_id(&mut self) -> String {
         self.drawn += 1;
         opaque_id(mix2(self.seed, 0xad31), self.drawn)
@@ -263,7 +262,7 @@ impl TeamState {
         self.users.iter().filter(|user| user.remote_access).count()
     }
 
-    /// Everyone that this team knows of, on it or not.
+    /// All accounts that this team knows, members or not.
     pub fn accounts(&self) -> impl Iterator<Item = &User> {
         self.users.iter().chain(&self.sso_outsiders).chain(&self.departed)
     }
@@ -272,12 +271,12 @@ impl TeamState {
         self.users.iter_mut().chain(&mut self.sso_outsiders).chain(&mut self.departed)
     }
 
-    /// An address is one account, whatever its case.
+    /// The account of an address, in upper or lower case.
     pub fn account(&self, email: &str) -> Option<&User> {
         self.accounts().find(|user| user.email.eq_ignore_ascii_case(email))
     }
 
-    /// Someone comes on the team, and stands in no other list of it.
+    /// Adds a member to the team, and removes the account from the other lists.
     pub fn admit(&mut self, user: User) {
         self.sso_outsiders.retain(|held| held.id != user.id);
         self.departed.retain(|held| held.id != user.id);
@@ -289,7 +288,7 @@ impl TeamState {
         self.plan.sso_owner.as_deref().unwrap_or(&self.id)
     }
 
-    /// Takes someone out of every list that could still let them in.
+    /// Removes a user from every list that grants access.
     pub fn forget_user(&mut self, id: &str) {
         self.users.retain(|user| user.id != id);
         self.migrations.retain(|migration| migration.user != id);
@@ -305,7 +304,7 @@ impl TeamState {
         user.remote_access && (device.users.contains(&user.id) || through_group())
     }
 
-    /// Gives a group a computer. A group's agent configuration takes the place of the computer's own.
+    /// Adds a computer to a group. The group's agent configuration replaces the computer's own.
     pub fn join_group(&mut self, device: &str, group: &str) -> Result<(), Refusal> {
         let has_config = self.group(group)?.config.is_some();
         let device = self.device_mut(device)?;
@@ -317,7 +316,7 @@ impl TeamState {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds an item unless the list has it.
 pub fn push_new(list: &mut Vec<String>, item: &str) {
     if !list.iter().any(|held| held == item) {
         list.push(item.to_owned());

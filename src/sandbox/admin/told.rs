@@ -1,19 +1,19 @@
-//! What activity and billing say of changes. The document names four activity types and none of the billing ones, and does
-//! not say which operation emits which: these names are in its style, and they all stand here.
+//! The activity and billing events of changes. The document names four activity types and no billing types, and does
+//! not say which operation emits which. The other names follow its style; this file holds all of them.
 //!
 //! | change | activity event | billing event |
 //! |---|---|---|
 //! | a user joins by invite or SSO | `teamUserAddedEvent` (documented) | `usersAddedEvent` |
 //! | a user is removed | `teamUserRemovedEvent` | `usersRemovedEvent`, when remote access was on |
-//! | a role | `teamUserRoleChangedEvent` | |
+//! | a new role | `teamUserRoleChangedEvent` | |
 //! | remote access on or off | `teamUserRemoteAccessChangedEvent` | `userCountUpdatedEvent` |
-//! | 2FA removal asked for, confirmed | `teamUserTotpRemovalRequestedEvent`, `teamUserTotpRemovedEvent` | |
-//! | an invite made, deleted | `teamUserInvitedEvent`, `teamUserInviteRemovedEvent` | |
-//! | an installer made, deleted | `teamDeviceInviteCreatedEvent`, `teamDeviceInviteRemovedEvent` | |
+//! | 2FA removal requested, confirmed | `teamUserTotpRemovalRequestedEvent`, `teamUserTotpRemovedEvent` | |
+//! | an invite created, deleted | `teamUserInvitedEvent`, `teamUserInviteRemovedEvent` | |
+//! | an installer created, deleted | `teamDeviceInviteCreatedEvent`, `teamDeviceInviteRemovedEvent` | |
 //! | a computer added, renamed | `teamDeviceAddedEvent`, `teamDeviceRenamedEvent` | |
 //! | a computer removed | `teamDeviceRemovedEvent` (documented) | |
 //! | a computer's access | `teamDeviceMembersReplacedEvent`, `…AddedEvent`, `…RemovedEvent` | |
-//! | a group made, renamed, deleted | `teamGroupCreatedEvent`, `teamGroupRenamedEvent`, `teamGroupRemovedEvent` | |
+//! | a group created, renamed, deleted | `teamGroupCreatedEvent`, `teamGroupRenamedEvent`, `teamGroupRemovedEvent` | |
 //! | a group's members | `teamGroupMembersAddedEvent`, `teamGroupMembersRemovedEvent` | |
 //! | annotations | `teamDeviceAnnotationsChangedEvent`, `teamUserAnnotationsChangedEvent`, `teamGroupAnnotationsChangedEvent` | |
 //! | plan, agent configuration, deletion schedule, migration (sandbox only) | `teamSettingsChangedEvent` (documented) | `subscriptionUpdatedEvent`, when the licensed users change |
@@ -49,7 +49,7 @@ pub const USER_ANNOTATED: &str = "teamUserAnnotationsChangedEvent";
 pub const GROUP_ANNOTATED: &str = "teamGroupAnnotationsChangedEvent";
 pub const SETTINGS: &str = "teamSettingsChangedEvent";
 
-/// An activity event; fields without a value are left out.
+/// An activity event, without fields that have no value.
 pub fn told(name: &'static str, payload: Value) -> Effect {
     Effect::Told { name, payload: fields(payload) }
 }
@@ -81,7 +81,7 @@ pub fn user_removed(user: &User) -> Vec<Effect> {
     effects
 }
 
-/// The number of people who may connect went from one to another.
+/// The number of people who may connect changed.
 pub fn user_count(from: usize, to: usize) -> Effect {
     billed(json!({"userCountUpdatedEvent": {"from": from, "to": to}}))
 }

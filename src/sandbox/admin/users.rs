@@ -1,4 +1,4 @@
-//! People on the team: changed, removed, added by SSO; and the guards that keep someone in charge.
+//! People on the team: change, remove, add by SSO. Guards keep an admin on the team.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::verbs::close_sessions;
 use super::views;
 
 const REQUIRES_ADMIN: &str = "team-requires-admin";
-/// How long the link that removes 2-factor authentication works.
+/// How long a link for the removal of 2-factor authentication works.
 const TOTP_LINK_SECONDS: i64 = 24 * 3_600;
 
 pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
@@ -25,7 +25,8 @@ pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
     Outcome::ok().with(json!({"users": found}))
 }
 
-/// Whether the team still has an admin and someone with remote access when `id` is as given, or gone.
+/// Checks that the team still has an admin and a user with remote access after `id` changes to the given user or
+/// leaves.
 fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Standing, bool)>) -> Result<(), Refusal> {
     let needs_access = context.choices.admin_needs_access;
     let is_always = needs_access == AdminAccess::Always;
@@ -47,7 +48,7 @@ fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Stan
     Ok(())
 }
 
-/// Whether one more person may connect. The code's spelling is the service's.
+/// Checks that one more person may connect. The service spells the code this way.
 pub fn check_licence(state: &TeamState) -> Result<(), Refusal> {
     if state.active_users() < state.plan.licensed_users {
         return Ok(());
@@ -56,7 +57,7 @@ pub fn check_licence(state: &TeamState) -> Result<(), Refusal> {
     Err(Refusal::rule("active-users-exceed-licensed-quanity", detail))
 }
 
-/// Fields that are left out keep their value.
+/// Changes a user. Missing fields keep their value.
 pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let user = state.user(asked.id(0))?;
     let (old_role, old_access) = (user.role, user.remote_access);
@@ -92,7 +93,7 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     Ok(Outcome::created().with(answer).telling_all(effects))
 }
 
-/// All access is lost and sessions end; the account itself lives on, and with it the SSO.
+/// Removes a user. All access and sessions end. The account and its SSO sign-in stay.
 pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let user = state.user(asked.id(0))?.clone();
     guard(state, context, &user.id, None)?;
@@ -111,7 +112,7 @@ pub fn info(state: &TeamState, asked: &Asked<'_>) -> Answer {
     Ok(Outcome::ok().with(views::authentication(state.user(asked.id(0))?)))
 }
 
-/// Nothing changes until the person follows the link that is sent.
+/// Sends a link. Nothing changes until the person follows it.
 pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let user = state.user(asked.id(0))?.clone();
     if !state.plan.enterprise {
@@ -134,7 +135,7 @@ pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'
     Ok(Outcome::ok().telling(told(told::TOTP_REMOVAL_REQUESTED, json!({"userID": user.id, "email": user.email}))))
 }
 
-/// An admin who signs in with SSO, of this team and of the one that owns the connection.
+/// Requires an admin who signs in with SSO, of this team and of the connection's owner.
 fn check_sso_caller(state: &TeamState, context: &Context<'_>) -> Result<(), Refusal> {
     let owner = state.sso_owner();
     let caller = context.caller;
@@ -158,7 +159,7 @@ pub fn sso_list(state: &TeamState, context: &Context<'_>) -> Answer {
     Ok(Outcome::ok().with(each_once.map(|user| views::sso_user(state, user)).collect()))
 }
 
-/// No email is sent: the person is on the team at once.
+/// Adds the person at once, without an email.
 pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     check_sso_caller(state, context)?;
     if state.user(asked.id(0)).is_ok() {
@@ -173,7 +174,7 @@ pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     Ok(outcome)
 }
 
-/// An account as it comes on a team: what belongs to the person stays, what belongs to a team begins anew.
+/// A new member from an account: the person's fields stay, and the team's fields start fresh.
 pub fn newly_on_team(account: &User, now: i64) -> User {
     User {
         role: Standing::User,

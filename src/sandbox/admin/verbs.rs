@@ -1,5 +1,5 @@
-//! What people do and the document does not: connecting, accepting an invite, running an installer, following a link.
-//! Only the sandbox has requests for it.
+//! Actions of people outside the documented interface: connect, accept an invite, run an installer, follow a link.
+//! Only the sandbox has requests for them.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::told::{self, told};
 use super::users::{check_licence, newly_on_team};
 use super::views;
 
-/// Who dials in from the networks that are set aside for tests.
+/// The addresses of people who connect, from the networks that are reserved for documentation.
 const PEER_ADDRESS: &str = "198.18.7.7";
 const DIRECT_ADDRESS: &str = "198.51.100.7";
 
@@ -32,8 +32,9 @@ fn connected(state: &mut TeamState, session: &Session, kind: &'static str, at_ms
     Effect::Connected { id, at_ms, device, host, kind, event }
 }
 
-/// Someone connects to a computer: a request, the connection, attempts to sign in (`fluid` only), and the close, each a
-/// millisecond after the one before and the last of them now; with `seconds`, the connection began so much earlier.
+/// A person connects to a computer: request, connection, sign-in attempts (`fluid` only) and close. Each event
+/// follows a millisecond after the one before, and the last one happens now. With `seconds`, the connection began
+/// that much earlier.
 pub fn connect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let device = state.device(asked.id(0))?.clone();
     let user = match asked.text("userID") {
@@ -86,7 +87,7 @@ fn begin(state: &mut TeamState, asked: &Asked<'_>, device: &Device, user: &User)
     Session { connection_id, device: device.id.clone(), user: user.id.clone(), host: device.name.clone(), details }
 }
 
-/// A computer connects or reconnects to the cloud, which alone makes it be seen online.
+/// A computer connects or reconnects to the cloud. Only this updates its last online time.
 pub fn online(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let device = state.device_mut(asked.id(0))?;
     device.last_online_at = Some(context.now.seconds());
@@ -101,7 +102,7 @@ pub fn disconnect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_
     Ok(Outcome::ok().telling(effect))
 }
 
-/// Disconnects someone's active sessions.
+/// Disconnects a person's active sessions.
 pub fn close_sessions(state: &mut TeamState, user: &str, context: &Context<'_>) -> Vec<Effect> {
     let (closed, open) = std::mem::take(&mut state.sessions).into_iter().partition(|session| session.user == user);
     state.sessions = open;
@@ -162,7 +163,7 @@ fn newcomer(state: &mut TeamState, asked: &Asked<'_>, email: String, provider: &
     }
 }
 
-/// Someone runs an installer on a computer.
+/// A person runs an installer on a computer.
 pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
     let secret = asked.text("secret").unwrap_or_default();
@@ -195,7 +196,7 @@ pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     Ok(Outcome::created().with(answer).telling(told(told::DEVICE_ADDED, payload)).by(actor))
 }
 
-/// The emails that the team's people were sent, oldest first.
+/// The emails to the team's people, oldest first.
 pub fn mail(state: &TeamState) -> Outcome {
     let all: Value = state
         .mail
@@ -213,7 +214,7 @@ pub fn mail(state: &TeamState) -> Outcome {
     Outcome::ok().with(json!({"mail": all}))
 }
 
-/// Someone follows the link that removes 2-factor authentication.
+/// A person follows the link that removes 2-factor authentication.
 pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let (secret, now) = (asked.text("secret").unwrap_or_default(), context.now.seconds());
     let is_meant = |mail: &&mut super::state::Mail| {
@@ -227,7 +228,7 @@ pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<
     Ok(Outcome::ok().telling_all(effects).by(actor).everywhere(&email, AccountChange::TotpRemoved))
 }
 
-/// The identity provider gets a person: a new one, or one who had an account before.
+/// The identity provider adds a person: a new one, or one who already has an account.
 pub fn sso_account(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
     let email = asked.text("email").unwrap_or_default().to_owned();
     if !looks_like_address(&email) {

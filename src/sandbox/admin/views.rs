@@ -1,4 +1,4 @@
-//! The team, its computers and its people as JSON. Fields without a value are left out.
+//! The team, its computers and its people as JSON, without fields that have no value.
 
 use serde_json::{Map, Value, json};
 
@@ -85,7 +85,7 @@ pub fn sso_user(state: &TeamState, seen: &User) -> Value {
     ])
 }
 
-/// User authentication info: no profile, addresses masked.
+/// User authentication info: without a profile, with masked addresses.
 pub fn authentication(seen: &User) -> Value {
     let masked = format!("{}***@***", seen.email.chars().next().unwrap_or('*'));
     let avatar = seen.avatar_url.as_ref().map(|_| "https://***");
@@ -95,7 +95,7 @@ pub fn authentication(seen: &User) -> Value {
     json!({"totp": {"enabled": seen.totp}, "authProviders": providers, "tokenLog": seen.token_log})
 }
 
-/// The whole team, or for who is no admin its name alone.
+/// The whole team; for callers who are no admins, the limited view.
 pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
     let mut fields = vec![
         ("id", json!(state.id)),
@@ -136,7 +136,7 @@ pub fn team(state: &TeamState, context: &Context<'_>) -> Value {
     object(fields)
 }
 
-/// What it is called, and what it is assigned to.
+/// A configuration's name, and the things to which it is assigned.
 pub fn config(state: &TeamState, seen: &AgentConfig) -> Value {
     let is_its = |held: &Option<String>| held.as_ref() == Some(&seen.id);
     let devices = state.devices.iter().filter(|held| is_its(&held.config)).map(|held| json!(held.id));
@@ -165,7 +165,7 @@ fn group(state: &TeamState, seen: &Group) -> Map<String, Value> {
     fields
 }
 
-/// With its id, which the team's map has as its key.
+/// A group with its id, which is the key in the team's map.
 pub fn whole_group(state: &TeamState, seen: &Group) -> Value {
     let mut fields = group(state, seen);
     fields.insert("id".to_owned(), json!(seen.id));

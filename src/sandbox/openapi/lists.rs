@@ -1,4 +1,4 @@
-//! Lists without items, for the reading that serves them: wherever the description has a list that an answer leaves out.
+//! Adds empty lists to answers for `empty_lists=true`: each list that the description has and the answer omits.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use crate::sandbox::choices::Choices;
 
 use super::schemas;
 
-/// Of bulk requests, and by the document's word there only when something failed.
+/// The field of bulk answers that the document shows only after a failure.
 const ERRORS: &str = "errors";
 
-/// `schema` names what is answered.
+/// `schema` is the name of the answer's schema.
 pub(in crate::sandbox) fn with_empty_lists(answer: &mut Value, schema: &str, choices: &Choices) {
     let all = schemas::all(choices);
     if let Some(schema) = all.get(schema) {

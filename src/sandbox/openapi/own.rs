@@ -1,4 +1,4 @@
-//! The shapes of the sandbox's own answers: verbs, clock, switches, faults, and its whole state.
+//! The schemas of the sandbox's own answers: actions of people, clock, switches, faults, and the whole state.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::sandbox::mishaps::{FAILURES, LATENCY_MS_MAX};
 
 use super::schemas::{closed, flag, list, object, of, text, whole};
 
-/// With null for what has no value.
+/// A schema that also allows null.
 fn or_null(mut schema: Value) -> Value {
     let named = schema["type"].take();
     schema["type"] = json!([named, "null"]);
@@ -26,13 +26,13 @@ fn one_of(names: &[&str]) -> Value {
     json!({"type": "string", "enum": names})
 }
 
-/// An object with these fields, all of them always there.
+/// An object in which all these fields are required.
 fn full(properties: Value) -> Value {
     let names: Vec<String> = properties.as_object().map(|held| held.keys().cloned().collect()).unwrap_or_default();
     closed(&names.iter().map(String::as_str).collect::<Vec<_>>(), properties)
 }
 
-/// Every switch by name, with what it takes.
+/// Every switch by name, with its valid values.
 fn switches() -> Value {
     let mut all = Map::new();
     for (name, least, most) in NUMBERS {
@@ -79,7 +79,7 @@ pub(super) fn error(shape: ErrorShape) -> Value {
     }
 }
 
-/// What the sandbox's own requests answer.
+/// The answers of the sandbox's own requests.
 pub(super) fn own() -> Value {
     json!({
         "Connection": full(json!({"connectionID": text(), "userID": text(), "deviceID": text()})),
@@ -169,7 +169,7 @@ fn user() -> Value {
     }))
 }
 
-/// A team as administration has it.
+/// A team's state.
 fn state() -> Value {
     let ids = || list(text());
     let plan = full(json!({

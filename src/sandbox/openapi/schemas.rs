@@ -1,4 +1,4 @@
-//! The shapes of what is answered, one a resource of the document.
+//! The schemas of answers, one for each resource of the document.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ fn map_of(name: &str) -> Value {
     json!({"type": "object", "additionalProperties": of(name)})
 }
 
-/// An object with these fields, some of them always there.
+/// An object with these fields, some of them required.
 pub(super) fn object(required: &[&str], properties: Value) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn object(required: &[&str], properties: Value) -> Value {
     schema
 }
 
-/// The same, with no field beside.
+/// The same, without additional fields.
 pub(super) fn closed(required: &[&str], properties: Value) -> Value {
     let mut schema = object(required, properties);
     schema["additionalProperties"] = json!(false);

@@ -1,4 +1,4 @@
-//! The rows, in the document's order; then the sandbox's own.
+//! The rows in the document's order, then the sandbox's own rows.
 
 use crate::sandbox::openapi;
 
@@ -7,7 +7,7 @@ use super::{Field, Kind, Op, Parameter, ParameterKind, Route};
 
 const NAME: Kind = Kind::Text(0, 64);
 const TEXT: Kind = Kind::Text(0, 256);
-/// A hundred years, so that every time stays inside the calendar.
+/// A hundred years: every time stays inside the calendar.
 const SECONDS: Kind = Kind::Count(100 * 366 * 86_400);
 const NUMBER: Kind = Kind::Count(1_000_000);
 
@@ -134,8 +134,8 @@ const fn row(op: Op, method: super::Method, path: &'static str, status: u16, sum
 
 pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::Teams, Get, "/v1/user/teams", 200, "the teams of the token").answers("TeamIDs"),
-    row(Op::Team, Get, TEAM, 200, "the whole team; for who is no admin, a limited view").answers("TeamInfo"),
-    row(Op::Devices, Get, "/v1/team/{teamID}/devices", 200, "computers, by name if asked")
+    row(Op::Team, Get, TEAM, 200, "the whole team; for callers who are no admins, a limited view").answers("TeamInfo"),
+    row(Op::Devices, Get, "/v1/team/{teamID}/devices", 200, "lists computers, optionally by name")
         .query(BY_NAME)
         .answers("Devices"),
     row(Op::Device, Get, DEVICE, 200, "one computer").answers("TeamDeviceInfo"),
@@ -145,20 +145,20 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::DeviceAnnotations, Get, DEVICE_NOTES, 200, "a computer's annotations").answers("Annotations"),
     row(Op::AnnotateDevice, Post, DEVICE_NOTES, 201, "writes annotations").body(ANNOTATE).answers("Annotations"),
     row(Op::UnannotateDevice, Post, UNNOTE_DEVICE, 200, "deletes annotations").body(UNANNOTATE),
-    row(Op::ReplaceAccess, Put, DEVICE_MEMBERS, 201, "replaces who may connect directly").body(ACCESS),
-    row(Op::AddAccess, Post, DEVICE_MEMBERS, 201, "adds who may connect directly").body(ACCESS),
-    row(Op::RemoveAccess, Post, REMOVE_ACCESS, 201, "takes direct access away").body(ACCESS),
+    row(Op::ReplaceAccess, Put, DEVICE_MEMBERS, 201, "replaces the people and groups with direct access").body(ACCESS),
+    row(Op::AddAccess, Post, DEVICE_MEMBERS, 201, "adds people and groups with direct access").body(ACCESS),
+    row(Op::RemoveAccess, Post, REMOVE_ACCESS, 201, "removes direct access").body(ACCESS),
     row(Op::AddAccessBulk, Patch, BULK_ACCESS, 200, "adds access to several computers")
         .body(ACCESS_BULK)
         .answers("DeviceBulk"),
-    row(Op::RemoveAccessBulk, Patch, BULK_UNACCESS, 200, "takes access to several computers away")
+    row(Op::RemoveAccessBulk, Patch, BULK_UNACCESS, 200, "removes access to several computers")
         .body(ACCESS_BULK)
         .answers("DeviceBulk"),
     row(Op::CreateInstaller, Post, "/v1/team/{teamID}/invite/device", 201, "makes an installer")
         .body(INSTALLER)
         .answers("TeamDeviceInstallerInfo"),
     row(Op::RemoveInstaller, Delete, REMOVE_INSTALLER, 201, "deletes an installer"),
-    row(Op::Users, Get, "/v1/team/{teamID}/users", 200, "users, by whole email address if asked")
+    row(Op::Users, Get, "/v1/team/{teamID}/users", 200, "lists users, optionally by whole email address")
         .query(BY_EMAIL)
         .answers("Users"),
     row(Op::InviteUser, Post, "/v1/team/{teamID}/invite/user", 201, "invites a user")
@@ -170,7 +170,7 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::UserInfo, Get, "/v1/team/{teamID}/user/{userID}/info", 200, "how a user signs in")
         .answers("ApiUserAuthInfo"),
     row(Op::RemoveTotp, Post, "/v1/team/{teamID}/user/{userID}/removetotp", 200, "sends a link that removes 2FA"),
-    row(Op::SsoUsers, Get, "/v1/team/{teamID}/saml/users", 200, "who shares the team's SSO").answers("SsoUsers"),
+    row(Op::SsoUsers, Get, "/v1/team/{teamID}/saml/users", 200, "the people who share the team's SSO connection").answers("SsoUsers"),
     row(Op::AddSsoUser, Post, "/v1/team/{teamID}/users/{userID}", 200, "adds an SSO user").answers("APIUserInfo"),
     row(Op::UserAnnotations, Get, USER_NOTES, 200, "a user's annotations").answers("Annotations"),
     row(Op::AnnotateUser, Post, USER_NOTES, 201, "writes annotations").body(ANNOTATE).answers("Annotations"),
@@ -179,11 +179,11 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::RenameGroup, Patch, GROUP_PATH, 200, "renames a group").body(RENAME).answers("IdAndName"),
     row(Op::RemoveGroup, Delete, GROUP_PATH, 200, "deletes a group"),
     row(Op::AddMembers, Post, MEMBERS_PATH, 201, "adds users and computers to a group").body(MEMBERS),
-    row(Op::RemoveMembers, Post, REMOVE_MEMBERS, 201, "takes users and computers from a group").body(MEMBERS),
+    row(Op::RemoveMembers, Post, REMOVE_MEMBERS, 201, "removes users and computers from a group").body(MEMBERS),
     row(Op::AddMembersBulk, Patch, BULK_MEMBERS, 200, "adds users and computers to several groups")
         .body(MEMBERS_BULK)
         .answers("GroupBulk"),
-    row(Op::RemoveMembersBulk, Patch, BULK_UNMEMBERS, 200, "takes users and computers from several groups")
+    row(Op::RemoveMembersBulk, Patch, BULK_UNMEMBERS, 200, "removes users and computers from several groups")
         .body(MEMBERS_BULK)
         .answers("GroupBulk"),
     row(Op::GroupAnnotations, Get, GROUP_NOTES, 200, "a group's annotations").answers("Annotations"),
@@ -197,22 +197,22 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
         .query(RANGE_OLD)
         .answers("DeviceHistoryPage"),
     row(Op::Billing, Get, "/v1/team/{teamID}/billing/events", 200, "the ten newest entries").answers("BillingEvents"),
-    row(Op::Truth, Get, "/sandbox/truth/{teamID}/{stream}", 200, "every event that ever existed, one a line"),
+    row(Op::Truth, Get, "/sandbox/truth/{teamID}/{stream}", 200, "every event that ever existed, one JSON object a line"),
     row(Op::Connect, Post, "/sandbox/team/{teamID}/device/{deviceID}/connect", 201, "someone connects")
         .body(CONNECT)
         .answers("Connection"),
     row(Op::Disconnect, Post, "/sandbox/team/{teamID}/connection/{connectionID}/close", 200, "an open connection ends"),
     row(Op::Online, Post, "/sandbox/team/{teamID}/device/{deviceID}/online", 200, "a computer connects to the cloud")
         .answers("TeamDeviceInfo"),
-    row(Op::Install, Post, "/sandbox/team/{teamID}/install", 201, "someone runs an installer")
+    row(Op::Install, Post, "/sandbox/team/{teamID}/install", 201, "a person runs an installer")
         .body(INSTALL)
         .answers("TeamDeviceInfo"),
-    row(Op::Join, Post, "/sandbox/team/{teamID}/join", 201, "someone accepts an invite")
+    row(Op::Join, Post, "/sandbox/team/{teamID}/join", 201, "a person accepts an invite")
         .body(JOIN)
         .answers("TeamUserInfo"),
-    row(Op::Mail, Get, "/sandbox/team/{teamID}/mail", 200, "the emails that were sent").answers("Mail"),
-    row(Op::ConfirmTotp, Post, "/sandbox/team/{teamID}/confirm", 200, "someone follows a 2FA link").body(SECRET),
-    row(Op::SsoAccount, Post, "/sandbox/team/{teamID}/sso", 201, "the identity provider gets a person")
+    row(Op::Mail, Get, "/sandbox/team/{teamID}/mail", 200, "the emails to the team's people").answers("Mail"),
+    row(Op::ConfirmTotp, Post, "/sandbox/team/{teamID}/confirm", 200, "a person follows a link that removes 2FA").body(SECRET),
+    row(Op::SsoAccount, Post, "/sandbox/team/{teamID}/sso", 201, "the identity provider adds a person")
         .body(ACCOUNT)
         .answers("APIUserInfo"),
     row(Op::Settings, Patch, "/sandbox/team/{teamID}/plan", 200, "changes the plan and its limits")
@@ -221,10 +221,10 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::AgentConfig, Post, "/sandbox/team/{teamID}/config", 201, "makes and assigns an agent configuration")
         .body(CONFIG)
         .answers("TeamDeviceConfig"),
-    row(Op::Deletion, Put, "/sandbox/team/{teamID}/deletion", 200, "schedules the team's deletion, or calls it off")
+    row(Op::Deletion, Put, "/sandbox/team/{teamID}/deletion", 200, "schedules or cancels the team's deletion")
         .body(DELETION)
         .answers("DeleteSchedule"),
-    row(Op::Migration, Put, "/sandbox/team/{teamID}/user/{userID}/migration", 200, "someone's computers are migrated")
+    row(Op::Migration, Put, "/sandbox/team/{teamID}/user/{userID}/migration", 200, "starts or cancels a migration of a person's computers")
         .body(MIGRATION)
         .answers("TeamUserDeviceMigrate"),
     row(Op::ScimGroup, Post, "/sandbox/team/{teamID}/scim-group", 201, "the identity provider pushes a group")
@@ -240,6 +240,6 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::Faults, Get, "/sandbox/faults", 200, "the fault rules").answers("Faults"),
     row(Op::SetFaults, Put, "/sandbox/faults", 200, "replaces the fault rules").answers("Faults"),
     row(Op::Saved, Get, "/sandbox/state", 200, "the whole sandbox as one JSON file").answers("Saved"),
-    row(Op::Load, Put, "/sandbox/state", 200, "goes back to a saved state of this sandbox").answers("Clock"),
+    row(Op::Load, Put, "/sandbox/state", 200, "restores a saved state of this sandbox").answers("Clock"),
     row(Op::OpenApi, Get, openapi::PATH, 200, "this description; needs no token").answers("Description"),
 ];

@@ -1,8 +1,8 @@
-//! Saved sandboxes of earlier formats, brought up to this one's, one step a format.
+//! Converts saved sandboxes of earlier formats to this one, one step for each format.
 //!
-//! | format | differs from the next |
+//! | format | differences from the next format |
 //! |---|---|
-//! | 1 | no `saved_by`, nothing counted for the rate limit; the plan's span was enforced by what the data is made of; its data always had odd events; `admin_needs_access` was true or false; its first builds kept fault rules without how often they had come true, and took some that are refused now |
+//! | 1 | no `saved_by`, no counters of the rate limit; the data decided whether the plan's span was enforced; the data always had odd events; `admin_needs_access` was true or false; the first builds kept fault rules without counters, and accepted some rules that are invalid now |
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +11,9 @@ use crate::sandbox::mishaps::{FAILURES, LATENCY_MS_MAX};
 use super::{FORMAT, SavedError, unreadable};
 
 /// # Errors
-/// When it has no format, or a later one than this.
+/// When it has no format, or a later one than this version's.
 pub(super) fn brought_up(value: Value) -> Result<Value, SavedError> {
-    let Value::Object(mut saved) = value else { return Err(unreadable("it is no JSON object")) };
+    let Value::Object(mut saved) = value else { return Err(unreadable("it is not a JSON object")) };
     let Some(format) = saved.get("format").and_then(Value::as_u64).filter(|&format| format > 0) else {
         return Err(unreadable("it has no format"));
     };
@@ -56,8 +56,8 @@ fn from_first(saved: &mut Map<String, Value>) -> Result<(), SavedError> {
     Ok(())
 }
 
-/// A rule of the first builds begins anew: how often it had come true was not kept. What they did with an `every` of 0 and
-/// with a longer latency than may be asked for now stays as near as it can.
+/// A rule of the first builds starts with zero counters, because these builds did not save them. An `every` of 0 and
+/// a latency over today's maximum become the nearest valid value.
 fn count(rule: &mut Value) {
     if rule.get("rule").is_none() {
         *rule = json!({"rule": rule.take(), "fitting": 0, "befallen": 0});

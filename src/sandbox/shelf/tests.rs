@@ -1,4 +1,4 @@
-//! Any page of a shelf against the plain way: keep every event in a list, filter, sort, cut.
+//! Compares pages of a stream with a simple model: keep every event in a list, filter, sort, cut.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const COMPUTERS: u16 = 4;
 
-/// A record with a computer of its own, in seconds.
+/// A test record: its time in seconds, and its computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Dot {
     second: i64,
@@ -26,7 +26,7 @@ impl Record for Dot {
     }
 }
 
-/// What is done to the shelf, at the second that is given first.
+/// A change of the stream; its first field is the second at which it happens.
 #[derive(Debug, Clone)]
 enum Act {
     Insert { at: i64, computer: u16, delay: i64 },
@@ -34,11 +34,11 @@ enum Act {
     Withdraw { from: i64, length: i64 },
 }
 
-/// An event as the plain way keeps it.
+/// An event of the simple model.
 #[derive(Debug, Clone)]
 struct Known {
     second: i64,
-    /// Made by seed first, then put in by hand, each in its order.
+    /// Generated events first, then inserted events, each in order.
     order: (u8, u64),
     computer: u16,
     born: Instant,
@@ -82,7 +82,7 @@ fn apply(shelf: &Shelf<Dot>, known: &mut Vec<Known>, act: &Act, now: Instant) {
             let before = whole(known);
             let taken = shelf.withdraw(Instant::from_seconds(range.start), Instant::from_seconds(range.end), now);
             for event in known.iter_mut().filter(|event| range.contains(&event.second)) {
-                // Records that time has not reached are not taken away; events put in by hand are.
+                // A deletion affects inserted events of the future, but not records of the future.
                 event.gone |= event.order.0 == 1 || event.second <= now.seconds();
             }
             assert_eq!(taken, before - whole(known));
@@ -90,7 +90,7 @@ fn apply(shelf: &Shelf<Dot>, known: &mut Vec<Known>, act: &Act, now: Instant) {
     }
 }
 
-/// The whole listing, the plain way: the numbers of its events, oldest first.
+/// The whole listing by the simple model: the numbers of its events, oldest first.
 fn plain(known: &[Known], now: Instant, from: i64, end: i64, computers: Option<&[u16]>) -> Vec<u64> {
     let mut seen: Vec<&Known> = known
         .iter()

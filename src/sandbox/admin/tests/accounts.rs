@@ -1,4 +1,4 @@
-//! One address is one account, whatever team it is looked at from.
+//! One address is one account from the view of every team.
 
 use super::*;
 

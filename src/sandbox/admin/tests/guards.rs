@@ -1,4 +1,4 @@
-//! Who must stay, how many may connect, how long texts may be.
+//! Limits: who must stay on a team, how many people may connect, how long texts may be.
 
 use super::*;
 

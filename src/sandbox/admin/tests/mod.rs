@@ -1,4 +1,4 @@
-//! The rules without a server: each case is one request on a small team, named by the rule that it is about.
+//! Tests the rules without a server. Each case is one request on a small team, and its name is the rule.
 
 use serde_json::{Value, json};
 
@@ -61,8 +61,8 @@ fn group(id: &str, users: &[&str], scim: bool, config: Option<&str>) -> Group {
     }
 }
 
-/// ann is the admin and signs in with SSO; bob signs in with a password and 2FA; cyd has no remote access. `managed` is
-/// the identity provider's, `configured` has an agent configuration.
+/// ann is the admin and signs in with SSO; bob signs in with a password and 2FA; cyd has no remote access. The
+/// identity provider manages the group `managed`; the group `configured` has an agent configuration.
 fn team() -> TeamState {
     TeamState {
         id: "team".to_owned(),
@@ -114,7 +114,7 @@ fn ann() -> Caller {
     }
 }
 
-/// One request by ann. A refusal leaves the team as it was.
+/// One request by ann. Asserts that a refusal changes nothing.
 fn ask(state: &mut TeamState, op: Op, ids: &[&str], body: Value) -> Result<Outcome, Refusal> {
     ask_with(state, op, ids, body, &ann(), Choices::default(), NOW)
 }

@@ -1,4 +1,4 @@
-//! Installers, invites, links, launch links: what opens something, until it no longer does.
+//! Installers, invites and links work until they expire, are used or are removed.
 
 use super::*;
 

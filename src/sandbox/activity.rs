@@ -1,69 +1,63 @@
 //! Activity events: changes to people, computers and settings. They have no id, and some of them occur twice.
 
-use super::cast::{Cast, opaque_id, secret};
+use super::activity_record::ActivityRecord;
 use super::json::{push_escaped_string, push_int, push_string};
-use super::seasons;
-use super::seed::{Dice, mix2};
+use super::names::{GROUP_NAMES, HOSTILE_NAMES};
+use super::roster::Roster;
+use super::seed::{SeededRandom, mix2, opaque_id, secret};
 use super::sessions::DAY_MS;
-use super::words::{GROUP_NAMES, HOSTILE_NAMES};
+use super::turnover;
 
 const DAY_NANOS: i64 = DAY_MS * 1_000_000;
 /// Numbers from this one on belong to a dense second.
 const DENSE_FROM: u64 = 1 << 30;
 
-/// One activity event: its time in nanoseconds, and the number that seeds its other fields. Equal records are twins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ActivityRecord {
-    pub at_nanos: i64,
-    pub name: u64,
-}
-
 /// All activity of a day, unsorted. `mean` is the number of connections a day: a busy team has more changes.
-pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ActivityRecord>) {
+pub(super) fn plan_day(roster: &Roster, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ActivityRecord>) {
     if mean == 0 {
         return;
     }
     let name_of = |number: u64| day.unsigned_abs() << 32 | number;
-    let mut dice = Dice::new(mix2(mix2(cast.seed, 0xac71), day.unsigned_abs()));
+    let mut random = SeededRandom::new(mix2(mix2(roster.seed, 0xac71), day.unsigned_abs()));
     for number in 0..10 + u64::from(mean) / 5 {
-        let at_nanos = day * DAY_NANOS + dice.span(0, DAY_NANOS);
+        let at_nanos = day * DAY_NANOS + random.span(0, DAY_NANOS);
         let record = ActivityRecord { at_nanos, name: name_of(number) };
         out.push(record);
-        if dice.per_mille(15) {
+        if random.per_mille(15) {
             out.push(record);
         }
     }
-    seasons::plan_day(&cast.seasonal, day, out);
+    turnover::plan_day(&roster.temporary, day, out);
     let rarity = u64::from(dense_every_days) * 3;
-    if rarity > 0 && mix2(cast.seed ^ 0xac71, day.unsigned_abs()).is_multiple_of(rarity) {
-        plan_dense_second(day, &mut dice, &name_of, out);
+    if rarity > 0 && mix2(roster.seed ^ 0xac71, day.unsigned_abs()).is_multiple_of(rarity) {
+        plan_dense_second(day, &mut random, &name_of, out);
     }
 }
 
 /// An identity provider adds people: more than a page of additions in one second. Some have the same nanosecond, some
 /// are twins.
-fn plan_dense_second(day: i64, dice: &mut Dice, name_of: &dyn Fn(u64) -> u64, out: &mut Vec<ActivityRecord>) {
-    let second = day * DAY_NANOS + dice.span(0, 86_400) * 1_000_000_000;
-    for number in 0..dice.between(1_010, 1_300) {
-        let at_nanos = second + dice.span(0, 1_000) * 1_000_000;
+fn plan_dense_second(day: i64, random: &mut SeededRandom, name_of: &dyn Fn(u64) -> u64, out: &mut Vec<ActivityRecord>) {
+    let second = day * DAY_NANOS + random.span(0, 86_400) * 1_000_000_000;
+    for number in 0..random.between(1_010, 1_300) {
+        let at_nanos = second + random.span(0, 1_000) * 1_000_000;
         let record = ActivityRecord { at_nanos, name: name_of(DENSE_FROM + number) };
         out.push(record);
-        if dice.per_mille(20) {
+        if random.per_mille(20) {
             out.push(record);
         }
     }
 }
 
 /// Writes the event's JSON text, without a separator.
-pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
-    if seasons::is_seasonal(record) {
-        return seasons::push_event(&cast.seasonal, &cast.people[0], record, out);
+pub(super) fn push_activity(roster: &Roster, record: ActivityRecord, out: &mut Vec<u8>) {
+    if turnover::is_turnover(record) {
+        return turnover::push_event(&roster.temporary, &roster.people[0], record, out);
     }
-    let mut dice = Dice::new(mix2(cast.seed ^ 0xac72, record.name));
-    let actor = &cast.people[dice.place(cast.people.len())];
+    let mut random = SeededRandom::new(mix2(roster.seed ^ 0xac72, record.name));
+    let actor = &roster.people[random.place(roster.people.len())];
     out.extend_from_slice(b"{\"header\":{\"eventTimestampUnixNano\":");
     push_int(out, record.at_nanos);
-    if dice.per_mille(700) {
+    if random.per_mille(700) {
         out.extend_from_slice(b",\"tokenInfo\":{\"userID\":");
         push_string(out, &actor.id);
         out.extend_from_slice(b",\"email\":");
@@ -72,25 +66,25 @@ pub(super) fn push_activity(cast: &Cast, record: ActivityRecord, out: &mut Vec<u
     }
     out.extend_from_slice(b"},\"");
     if record.name & DENSE_FROM != 0 {
-        push_newcomer(cast, record, out);
+        push_newcomer(roster, record, out);
     } else {
-        push_change(cast, record, &mut dice, out);
+        push_change(roster, record, &mut random, out);
     }
     out.extend_from_slice(b"}");
 }
 
-fn push_newcomer(cast: &Cast, record: ActivityRecord, out: &mut Vec<u8>) {
+fn push_newcomer(roster: &Roster, record: ActivityRecord, out: &mut Vec<u8>) {
     out.extend_from_slice(b"teamUserAddedEvent\":{");
-    push_field(out, "userID", &opaque_id(cast.seed, record.name));
+    push_field(out, "userID", &opaque_id(roster.seed, record.name));
     out.extend_from_slice(b",\"source\":\"scim\",\"role\":\"user\"}");
 }
 
 /// One of many kinds of change. None of them removes a computer: a reader would have to assume that its history is
 /// lost.
-fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut Vec<u8>) {
-    let person = &cast.people[dice.place(cast.people.len())];
-    let stranger = opaque_id(cast.seed ^ 0x9057, record.name);
-    let kind = dice.below(1000);
+fn push_change(roster: &Roster, record: ActivityRecord, random: &mut SeededRandom, out: &mut Vec<u8>) {
+    let person = &roster.people[random.place(roster.people.len())];
+    let stranger = opaque_id(roster.seed ^ 0x9057, record.name);
+    let kind = random.below(1000);
     let (name, fields): (&str, Vec<(&str, String)>) = match kind {
         0..560 => ("teamUserLoggedInEvent", vec![("userID", person.id.clone()), ("provider", "password".to_owned())]),
         560..650 => (
@@ -102,16 +96,18 @@ fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut V
             vec![("userID", person.id.clone()), ("remoteAccess", "enabled".to_owned())],
         ),
         720..780 => ("teamUserRoleChangedEvent", vec![("userID", person.id.clone()), ("role", person.role.to_owned())]),
-        780..830 => ("teamGroupRenamedEvent", vec![("name", (*dice.pick(&GROUP_NAMES)).to_owned())]),
+        780..830 => ("teamGroupRenamedEvent", vec![("name", (*random.pick(&GROUP_NAMES)).to_owned())]),
         830..870 => ("teamUserAddedEvent", vec![("userID", stranger), ("role", "user".to_owned())]),
-        870..940 => {
-            ("teamDeviceRenamedEvent", vec![("deviceID", stranger), ("name", (*dice.pick(&HOSTILE_NAMES)).to_owned())])
-        }
-        940..970 => {
-            ("teamUserInvitedEvent", vec![("name", "newcomers".to_owned()), ("secret", secret(cast.seed, record.name))])
-        }
+        870..940 => (
+            "teamDeviceRenamedEvent",
+            vec![("deviceID", stranger), ("name", (*random.pick(&HOSTILE_NAMES)).to_owned())],
+        ),
+        940..970 => (
+            "teamUserInvitedEvent",
+            vec![("name", "newcomers".to_owned()), ("secret", secret(roster.seed, record.name))],
+        ),
         970..994 => {
-            ("teamDeviceInviteCreatedEvent", vec![("id", stranger), ("secret", secret(cast.seed, record.name))])
+            ("teamDeviceInviteCreatedEvent", vec![("id", stranger), ("secret", secret(roster.seed, record.name))])
         }
         _ => ("teamQuantumPolicyChangedEvent", vec![("entanglement", "maximal".to_owned())]),
     };
@@ -123,7 +119,7 @@ fn push_change(cast: &Cast, record: ActivityRecord, dice: &mut Dice, out: &mut V
         }
         push_field(out, key, value);
     }
-    if dice.per_mille(20) {
+    if random.per_mille(20) {
         out.extend_from_slice(b", \"note\" : ");
         push_escaped_string(out, "Größe > 10 \u{1f600}");
     }

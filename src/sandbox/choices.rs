@@ -1,6 +1,7 @@
 //! The switches for the points that the document leaves open.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 /// One choice for each point that the document leaves open. The table in `mod.rs` explains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +84,33 @@ impl Choices {
     /// # Errors
     /// When a pair has an unknown switch or an invalid value: the pair and the reason.
     pub fn from_pairs(pairs: &[String]) -> Result<Self, (String, String)> {
-        super::console::choices_from(pairs)
+        let mut fields = Map::new();
+        for pair in pairs {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err((pair.clone(), "the form is name=value".to_owned()));
+            };
+            let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            let alone = Map::from_iter([(name.to_owned(), value.clone())]);
+            Self::default().with(alone).map_err(|reason| (pair.clone(), reason))?;
+            fields.insert(name.to_owned(), value);
+        }
+        Self::default().with(fields).map_err(|reason| (pairs.join(" "), reason))
+    }
+
+    /// The switches with new values for the named ones.
+    ///
+    /// # Errors
+    /// When a name or a value is invalid: the reason.
+    pub(super) fn with(self, fields: Map<String, Value>) -> Result<Self, String> {
+        let Value::Object(mut all) = json!(self) else { return Ok(self) };
+        all.extend(fields);
+        for (name, least, most) in NUMBERS {
+            let sent = all.get(name).and_then(Value::as_u64);
+            if let Some(sent) = sent.filter(|sent| !(least..=most).contains(sent)) {
+                return Err(format!("{name} {sent} is not from {least} to {most}"));
+            }
+        }
+        serde_json::from_value(Value::Object(all)).map_err(|error| error.to_string())
     }
 }
 
@@ -278,5 +305,19 @@ mod tests {
     fn the_last_second_is_whole_or_a_moment() {
         let late = 12_999_000_000;
         assert!(late < Bounds::WHOLE_SECOND.end_nano(12) && late >= Bounds::EXACT.end_nano(12));
+    }
+
+    #[test]
+    fn pairs_set_switches_and_an_invalid_pair_is_named_in_the_error() {
+        let from =
+            |pairs: &[&str]| Choices::from_pairs(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
+        let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();
+        assert_eq!((choices.default_limit, choices.error_shape), (7, ErrorShape::Nested));
+        assert_eq!(from(&[]).unwrap(), Choices::default());
+        for wrong in
+            ["default_limit", "limit=7", "default_limit=many", "rule_status=200", "limit_max=0", "error_shape=loud"]
+        {
+            assert_eq!(from(&["default_desc=false", wrong]).unwrap_err().0, wrong);
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! The configuration of a sandbox.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::Instant;
 
 use super::choices::Choices;
-use super::mishaps::FaultRule;
+use super::fault::FaultHook;
+use super::fault_rules::FaultRule;
 use super::saved::Saved;
+use super::stream_store::Lateness;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How many days of events after its end a live sandbox prepares.
@@ -84,51 +85,28 @@ impl SandboxConfig {
     }
 }
 
-/// How many events the service shows only some time after they happened, and how long after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Lateness {
-    /// Late events in a million.
-    pub per_million: u32,
-    /// The longest delay. Delays are spread evenly from one millisecond to this one.
-    pub longest: Duration,
+impl Saved {
+    /// The configuration that a sandbox needs to load this state.
+    pub fn config(self) -> SandboxConfig {
+        let made = self.made_of.clone();
+        SandboxConfig {
+            seed: made.seed,
+            teams: made.teams,
+            days: made.days,
+            sessions_per_day: made.sessions_per_day,
+            people_per_team: made.people_per_team,
+            computers_per_team: made.computers_per_team,
+            end: Some(made.end),
+            days_ahead: made.days_ahead,
+            lateness: Lateness {
+                per_million: made.late_per_million,
+                longest: Duration::from_millis(made.late_up_to_ms),
+            },
+            dense_every_days: made.dense_every_days,
+            odd_events: made.odd_events,
+            plan_span: made.plan_span_seconds.map(Duration::from_secs),
+            saved: Some(self),
+            ..SandboxConfig::default()
+        }
+    }
 }
-
-/// A request as a fault hook sees it, without the token.
-#[derive(Debug, Clone)]
-pub struct RequestInfo {
-    /// The number of the request, from 0, over all requests of this sandbox.
-    pub serial: u64,
-    pub method: String,
-    pub path: String,
-    /// The query as the client sent it, without `?`.
-    pub query: String,
-    /// The sandbox's clock.
-    pub now: Instant,
-}
-
-/// A fault of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// This status with an error body, and a `Retry-After` header of this text.
-    Status { status: u16, retry_after: Option<String> },
-    /// Half of the JSON text, with a `Content-Length` that matches the half.
-    Truncate,
-    /// Half of the body; then the connection ends before the announced length.
-    CutShort,
-    /// Status 200 with this content type and body.
-    Body { content_type: &'static str, body: &'static str },
-    /// Status 200 with a page of HTML.
-    Html,
-    /// A reset connection without an answer.
-    Reset,
-    /// The correct answer after a delay.
-    Delay(Duration),
-    /// A redirect to this address.
-    Redirect(String),
-    /// The correct answer, with this moment in its `Date` header.
-    Dated(Instant),
-}
-
-/// Decides the fault of each request. The server's tasks call it, so it must be quick. It may use the sandbox's
-/// handle, for example to add or remove events between two pages.
-pub type FaultHook = Arc<dyn Fn(&RequestInfo) -> Option<Fault> + Send + Sync>;

@@ -1,10 +1,11 @@
 //! Writes the JSON text of a connection event from its record for each answer.
 
-use super::cast::{Cast, Computer, Person, address};
 use super::json::{push_hex, push_int, push_ipv4, push_string};
-use super::seed::{Dice, index, mix2};
+use super::names::FAILURE_REASONS;
+use super::person::{Person, address};
+use super::roster::{Computer, Roster};
+use super::seed::{SeededRandom, index, mix2};
 use super::sessions::{ConnectionKind, ConnectionRecord, Traits, traits};
-use super::words::FAILURE_REASONS;
 
 /// Hexadecimal digits of the ids of events and connections.
 const ID_DIGITS: u32 = 16;
@@ -30,27 +31,27 @@ struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    fn draw(cast: &'a Cast, who: Traits) -> Self {
-        let person = &cast.people[usize::from(who.person)];
-        let mut dice = Dice::new(mix2(who.seed, 0x1007));
-        let source = match dice.below(100) {
+    fn draw(roster: &'a Roster, who: Traits) -> Self {
+        let person = &roster.people[usize::from(who.person)];
+        let mut random = SeededRandom::new(mix2(who.seed, 0x1007));
+        let source = match random.below(100) {
             0..70 => "cloud",
             70..96 => "directip",
             _ => "unknown",
         };
         // One random number serves several fields, because this runs for every event.
-        let bits = dice.roll();
+        let bits = random.roll();
         let roams = bits & 0x7 == 0;
         let peer_address = if roams { address(0xC612_0000, bits >> 32, 0x0001_FFFF) } else { person.home_address };
         Self {
             who,
             person,
-            computer: &cast.computers[usize::from(who.computer)],
+            computer: &roster.computers[usize::from(who.computer)],
             source,
-            peer_address: (!cast.odd_events || bits >> 3 & 0x3f != 0).then_some(peer_address),
+            peer_address: (!roster.odd_events || bits >> 3 & 0x3f != 0).then_some(peer_address),
             names_local_user: bits >> 9 & 0x3 != 0,
-            extra_field: cast.odd_events && bits >> 11 & 0xff == 0,
-            peer_id: cast.odd_events && bits >> 19 & 0x1f == 0,
+            extra_field: roster.odd_events && bits >> 11 & 0xff == 0,
+            peer_id: roster.odd_events && bits >> 19 & 0x1f == 0,
         }
     }
 
@@ -112,8 +113,8 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes the event's JSON text, without a separator.
-pub(super) fn push_connection(cast: &Cast, record: ConnectionRecord, form: ConnectionForm, out: &mut Vec<u8>) {
-    let scene = Scene::draw(cast, traits(cast, record.session));
+pub(super) fn push_connection(roster: &Roster, record: ConnectionRecord, form: ConnectionForm, out: &mut Vec<u8>) {
+    let scene = Scene::draw(roster, traits(roster, record.session));
     let seed = scene.who.seed;
     let event_seed = mix2(seed, 0x100 + record.step());
     out.extend_from_slice(b"{\"id\":\"");

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::model::{DeviceId, Instant, Stream};
 
 use super::admin::{Actor, Caller, Effect, TeamState};
-use super::overlay::Extra;
+use super::overlay::TextEvent;
 use super::team::Team;
 
 /// Writes the effects of one change into the team's streams at `now`. The sandbox serves them after `delay`.
 pub(super) fn publish(
     team: &Team,
     state: &mut TeamState,
-    told_by: Option<&Value>,
+    author: Option<&Value>,
     now: Instant,
     delay: Duration,
     effects: Vec<Effect>,
@@ -22,24 +22,24 @@ pub(super) fn publish(
     let visible_from = now.plus(delay);
     for effect in effects {
         match effect {
-            Effect::Told { name, payload } => {
-                let raw = activity(told_by, now, name, payload);
-                team.insert(Stream::Activity, Extra::new(raw, now, None, visible_from));
+            Effect::Activity { name, payload } => {
+                let raw = activity(author, now, name, payload);
+                team.insert(Stream::Activity, TextEvent::new(raw, now, None, visible_from));
             }
-            Effect::Billed(event) => {
+            Effect::Billing(event) => {
                 // Billing entries have times in whole seconds.
                 let at = now.floor_second();
                 let entry =
                     json!({"id": state.draw_id(), "teamid": state.id, "timestamp": at.seconds(), "event": event});
-                team.insert(Stream::Billing, Extra::new(entry.to_string(), at, None, visible_from));
+                team.insert(Stream::Billing, TextEvent::new(entry.to_string(), at, None, visible_from));
             }
-            Effect::DeviceGone(id) => team.forget_computer(&DeviceId::from(id.as_str()), now),
-            Effect::Connected { id, at_ms, device, host, kind, event } => {
+            Effect::ComputerRemoved(id) => team.forget_computer(&DeviceId::from(id.as_str()), now),
+            Effect::Connection { id, at_ms, device, host, kind, event } => {
                 let entry =
                     json!({"id": id, "timestamp": at_ms, "deviceID": device, "computerHostName": host, kind: event});
                 let at = Instant::from_nanos(at_ms.saturating_mul(1_000_000));
                 let device = DeviceId::from(device.as_str());
-                team.insert(Stream::Connections, Extra::new(entry.to_string(), at, Some(device), visible_from));
+                team.insert(Stream::Connections, TextEvent::new(entry.to_string(), at, Some(device), visible_from));
             }
         }
     }
@@ -54,9 +54,9 @@ pub(super) fn token_info(caller: &Caller, actor: &Actor) -> Option<Value> {
     }
 }
 
-fn activity(told_by: Option<&Value>, now: Instant, name: &str, payload: Map<String, Value>) -> String {
+fn activity(author: Option<&Value>, now: Instant, name: &str, payload: Map<String, Value>) -> String {
     let mut header = json!({"eventTimestampUnixNano": now.nanos()});
-    if let Some(token) = told_by {
+    if let Some(token) = author {
         header["tokenInfo"] = token.clone();
     }
     json!({"header": header, name: payload}).to_string()

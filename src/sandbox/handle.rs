@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use crate::model::{DeviceId, Instant, Stream, TeamId};
 
-use super::admin::Asked;
+use super::admin::AdminRequest;
 use super::choices::Choices;
-use super::config::FaultHook;
-use super::overlay::Extra;
+use super::fault::FaultHook;
+use super::overlay::TextEvent;
 use super::routes::Op;
 use super::saved::Saved;
 use super::team::Team;
@@ -112,7 +112,7 @@ impl SandboxHandle {
     pub fn insert(&self, team: &TeamId, stream: Stream, event: InsertedEvent) -> bool {
         let Some(team) = self.team(team) else { return false };
         let visible_from = event.visible_from.unwrap_or_else(|| self.now());
-        team.insert(stream, Extra::new(event.raw, event.at, event.device, visible_from));
+        team.insert(stream, TextEvent::new(event.raw, event.at, event.device, visible_from));
         true
     }
 
@@ -122,8 +122,8 @@ impl SandboxHandle {
         let Some(team) = self.team(team) else { return false };
         let bearer = Bearer { role: Role::Admin, person: None };
         let (ids, body) = ([device.as_str().to_owned()], serde_json::Map::new());
-        let asked = Asked { op: Op::RemoveDevice, ids: &ids, query: &[], body: &body };
-        self.0.caller(team, &bearer).and_then(|caller| self.0.administer(team, &caller, &asked)).is_ok()
+        let request = AdminRequest { op: Op::RemoveDevice, ids: &ids, query: &[], body: &body };
+        self.0.caller(team, &bearer).and_then(|caller| self.0.administer(team, &caller, &request)).is_ok()
     }
 
     /// Deletes the events of `[from, end)` without any activity event, and returns their number. Billing entries stay.

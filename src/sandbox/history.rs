@@ -13,7 +13,8 @@ use super::choices::{Choices, HasMore, NextOffset, Order};
 use super::connections::{ConnectionForm, push_connection};
 use super::effects::without_device;
 use super::json::push_int;
-use super::shelf::{Cut, Item, Listing, Record, Shelf};
+use super::records::{Cut, Item, Listing, Record};
+use super::stream_store::StreamStore;
 use super::team::Team;
 use super::world::World;
 
@@ -25,7 +26,7 @@ type Answer = Result<Response, Refusal>;
 
 /// The query of a history request as the client sent it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct HistoryQuery {
     desc: Option<bool>,
     limit: Option<u64>,
     offset: u64,
@@ -34,22 +35,22 @@ struct Asked {
     ids: Vec<String>,
 }
 
-impl Asked {
+impl HistoryQuery {
     /// Ignores unknown parameters.
-    fn parse(query: Option<String>) -> Result<Self, Refusal> {
-        let mut asked = Self::default();
-        for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+    fn parse(text: Option<String>) -> Result<Self, Refusal> {
+        let mut query = Self::default();
+        for (name, value) in url::form_urlencoded::parse(text.unwrap_or_default().as_bytes()) {
             match name.as_ref() {
-                "desc" => asked.desc = Some(flag(&name, &value)?),
-                "limit" => asked.limit = Some(number(&name, &value)?),
-                "offset" => asked.offset = number(&name, &value)?,
-                "startTime" => asked.start = Some(number(&name, &value)?),
-                "stopTime" => asked.stop = Some(number(&name, &value)?),
-                "ids" => asked.ids.push(value.into_owned()),
+                "desc" => query.desc = Some(flag(&name, &value)?),
+                "limit" => query.limit = Some(number(&name, &value)?),
+                "offset" => query.offset = number(&name, &value)?,
+                "startTime" => query.start = Some(number(&name, &value)?),
+                "stopTime" => query.stop = Some(number(&name, &value)?),
+                "ids" => query.ids.push(value.into_owned()),
                 _ => {}
             }
         }
-        Ok(asked)
+        Ok(query)
     }
 
     fn listing(&self, choices: &Choices, earliest: Option<Instant>, computers: Option<Computers>) -> Listing {
@@ -102,13 +103,13 @@ pub(super) async fn activity(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let team = find_team(&world, &team)?;
-    let (asked, choices) = (Asked::parse(query)?, world.choices());
-    let cut = asked.cut(&choices, choices.limit_max, choices.default_desc)?;
-    let listing = asked.listing(&choices, None, None);
+    let (query, choices) = (HistoryQuery::parse(query)?, world.choices());
+    let cut = query.cut(&choices, choices.limit_max, choices.default_desc)?;
+    let listing = query.listing(&choices, None, None);
     let mut out = start_list("events", cut.limit);
     let served =
         push_page(&team.activity, world.clock.now(), &listing, cut, ConnectionForm::Team, &mut out, |record, out| {
-            push_activity(&team.cast, record, out);
+            push_activity(&team.roster, record, out);
         });
     push_paging(&choices, cut, served, &mut out);
     Ok(json_text(out))
@@ -120,15 +121,15 @@ pub(super) async fn connections(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let team = find_team(&world, &team)?;
-    let (asked, choices) = (Asked::parse(query)?, world.choices());
-    let cut = asked.cut(&choices, choices.limit_max, choices.default_desc)?;
-    let named = |id: &String| (team.cast.computer_place(&DeviceId::from(id.as_str())), DeviceId::from(id.as_str()));
-    let computers = (!asked.ids.is_empty()).then(|| asked.ids.iter().map(named).collect());
+    let (query, choices) = (HistoryQuery::parse(query)?, world.choices());
+    let cut = query.cut(&choices, choices.limit_max, choices.default_desc)?;
+    let named = |id: &String| (team.roster.computer_place(&DeviceId::from(id.as_str())), DeviceId::from(id.as_str()));
+    let computers = (!query.ids.is_empty()).then(|| query.ids.iter().map(named).collect());
     let now = world.clock.now();
-    let listing = asked.listing(&choices, earliest(&world, &choices, now), computers);
+    let listing = query.listing(&choices, earliest(&world, &choices, now), computers);
     let mut out = start_list("deviceEvents", cut.limit);
     let served = push_page(&team.connections, now, &listing, cut, ConnectionForm::Team, &mut out, |record, out| {
-        push_connection(&team.cast, record, ConnectionForm::Team, out);
+        push_connection(&team.roster, record, ConnectionForm::Team, out);
     });
     push_paging(&choices, cut, served, &mut out);
     Ok(json_text(out))
@@ -143,14 +144,14 @@ pub(super) async fn computer_connections(
     let team = find_team(&world, &team)?;
     let id = DeviceId::from(computer.as_str());
     team.state(world.roster_at()).device(&computer)?;
-    let place = team.cast.computer_place(&id);
-    let (asked, choices) = (Asked::parse(query)?, world.choices());
-    let cut = asked.cut(&choices, choices.device_limit_max, false)?;
+    let place = team.roster.computer_place(&id);
+    let (query, choices) = (HistoryQuery::parse(query)?, world.choices());
+    let cut = query.cut(&choices, choices.device_limit_max, false)?;
     let now = world.clock.now();
-    let listing = asked.listing(&choices, earliest(&world, &choices, now), Some(vec![(place, id)]));
+    let listing = query.listing(&choices, earliest(&world, &choices, now), Some(vec![(place, id)]));
     let mut out = start_list("events", cut.limit);
     push_page(&team.connections, now, &listing, cut, ConnectionForm::Computer, &mut out, |record, out| {
-        push_connection(&team.cast, record, ConnectionForm::Computer, out);
+        push_connection(&team.roster, record, ConnectionForm::Computer, out);
     });
     out.extend_from_slice(b"]}");
     Ok(json_text(out))
@@ -194,7 +195,7 @@ struct Served {
 }
 
 fn push_page<R: Record>(
-    shelf: &Shelf<R>,
+    store: &StreamStore<R>,
     now: Instant,
     listing: &Listing,
     cut: Cut,
@@ -202,14 +203,14 @@ fn push_page<R: Record>(
     out: &mut Vec<u8>,
     render: impl Fn(R, &mut Vec<u8>),
 ) -> Served {
-    let (items, total) = shelf.page(now, listing, cut);
+    let (items, total) = store.page(now, listing, cut);
     for (number, item) in items.iter().enumerate() {
         if number > 0 {
             out.push(b',');
         }
         match item {
             Item::Made(record) => render(*record, out),
-            Item::Extra(raw) => match (form == ConnectionForm::Computer).then(|| without_device(raw)).flatten() {
+            Item::Text(raw) => match (form == ConnectionForm::Computer).then(|| without_device(raw)).flatten() {
                 Some(bare) => out.extend_from_slice(&bare),
                 None => out.extend_from_slice(raw),
             },
@@ -252,9 +253,9 @@ mod tests {
 
     #[test]
     fn a_query_is_read_in_full_or_refused() {
-        let read = |query: &str| Asked::parse(Some(query.to_owned()));
-        let asked = read("desc=false&limit=1001&offset=5&startTime=-1&stopTime=9&ids=a&ids=b%20c&else=1").unwrap();
-        let whole = Asked {
+        let read = |query: &str| HistoryQuery::parse(Some(query.to_owned()));
+        let query = read("desc=false&limit=1001&offset=5&startTime=-1&stopTime=9&ids=a&ids=b%20c&else=1").unwrap();
+        let whole = HistoryQuery {
             desc: Some(false),
             limit: Some(1001),
             offset: 5,
@@ -262,23 +263,23 @@ mod tests {
             stop: Some(9),
             ids: vec!["a".to_owned(), "b c".to_owned()],
         };
-        assert_eq!(asked, whole);
+        assert_eq!(query, whole);
         for wrong in ["limit=x", "limit=-1", "offset=-1", "startTime=1.5", "desc=2", "desc=yes", "desc=", "stopTime="] {
             assert_eq!(read(wrong).unwrap_err().code, "invalid-parameter", "{wrong}");
         }
         for (sent, desc) in [("true", true), ("True", true), ("1", true), ("FALSE", false), ("0", false)] {
             assert_eq!(read(&format!("desc={sent}")).unwrap().desc, Some(desc), "{sent}");
         }
-        assert_eq!(Asked::parse(None).unwrap(), Asked::default());
+        assert_eq!(HistoryQuery::parse(None).unwrap(), HistoryQuery::default());
     }
 
     #[test]
     fn a_limit_over_the_maximum_is_refused_and_a_silent_cap_is_not_told() {
-        let asked = |limit| Asked { limit: Some(limit), ..Asked::default() };
+        let query = |limit| HistoryQuery { limit: Some(limit), ..HistoryQuery::default() };
         let choices = Choices { page_cap: Some(7), ..Choices::default() };
-        assert_eq!(asked(1001).cut(&choices, 1001, true).unwrap().limit, 7);
-        assert_eq!(asked(1002).cut(&choices, 1001, true).unwrap_err().code, "limit-too-large");
-        assert_eq!(asked(0).cut(&choices, 1001, true).unwrap_err().code, "invalid-parameter");
-        assert_eq!(Asked::default().cut(&Choices::default(), 1001, true).unwrap().limit, 100);
+        assert_eq!(query(1001).cut(&choices, 1001, true).unwrap().limit, 7);
+        assert_eq!(query(1002).cut(&choices, 1001, true).unwrap_err().code, "limit-too-large");
+        assert_eq!(query(0).cut(&choices, 1001, true).unwrap_err().code, "invalid-parameter");
+        assert_eq!(HistoryQuery::default().cut(&Choices::default(), 1001, true).unwrap().limit, 100);
     }
 }

@@ -13,7 +13,7 @@
 //! # What administration does
 //! The sandbox serves every documented endpoint and keeps each change. `admin` holds the rules as pure functions;
 //! `routes` holds the one table from which the router, the body checks and `GET /openapi.json` are made. Changes
-//! appear in activity and billing under the names in `admin/told.rs`. One address is one person on every team: a
+//! appear in activity and billing under the names in `admin/events.rs`. One address is one person on every team: a
 //! removal of 2-factor authentication affects the whole account, and an account outlives its removal from a team.
 //! Some members join and leave on a schedule that the seed determines; a change of such a member holds until the
 //! member next joins or leaves.
@@ -88,48 +88,56 @@
 //! Every secret in team views and activity begins with [`SECRET_PREFIX`].
 
 mod activity;
+mod activity_record;
 mod admin;
+mod admin_requests;
 mod answer;
 mod billing;
-mod cast;
 mod choices;
 mod config;
 mod connections;
-mod console;
-mod desk;
-mod directory;
+mod control_requests;
 mod effects;
 mod error;
-mod gate;
+mod fault;
+mod fault_rules;
 mod handle;
 mod history;
+mod issued;
 mod json;
 mod listener;
-mod mishaps;
+mod middleware;
+mod names;
 mod openapi;
 mod overlay;
 mod people;
+mod person;
+mod records;
+mod roster;
 mod routes;
 mod saved;
-mod seasons;
 mod seed;
 mod server;
 mod sessions;
-mod shelf;
+mod snapshot;
+mod stream_store;
 mod team;
+mod team_requests;
 mod time;
 mod tokens;
 mod truth;
+mod turnover;
 mod view;
-mod words;
 mod world;
 
-pub use cast::SECRET_PREFIX;
 pub use choices::{AdminAccess, Bounds, Choices, CreatedBody, ErrorShape, HasMore, NextOffset, Order, Rounding};
-pub use config::{Fault, FaultHook, LIVE_DAYS, Lateness, RequestInfo, SandboxConfig};
+pub use config::{LIVE_DAYS, SandboxConfig};
 pub use error::SandboxError;
+pub use fault::{Fault, FaultHook, RequestInfo};
+pub use fault_rules::{FaultRule, RuleFault};
 pub use handle::{InsertedEvent, SandboxHandle};
-pub use mishaps::{FaultRule, Mishap};
 pub use saved::{Saved, SavedError};
+pub use seed::SECRET_PREFIX;
 pub use server::{RunningSandbox, Sandbox};
+pub use stream_store::Lateness;
 pub use truth::TruthEvent;

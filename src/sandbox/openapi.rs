@@ -10,11 +10,9 @@ use super::routes::{Method, Op, Parameter, ParameterKind, ROUTES, Route};
 mod lists;
 mod own;
 mod schemas;
+mod shapes;
 
 pub(super) use lists::with_empty_lists;
-
-/// This path needs no token.
-pub(super) const PATH: &str = "/openapi.json";
 
 /// The description in OpenAPI 3.1, with the statuses and shapes that the switches select.
 pub(super) fn description(choices: &Choices) -> Value {

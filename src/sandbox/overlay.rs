@@ -9,7 +9,7 @@ use crate::model::{DeviceId, Instant};
 
 /// An event that is stored as text: a billing entry or an inserted event.
 #[derive(Debug, Clone)]
-pub(super) struct Extra {
+pub(super) struct TextEvent {
     pub raw: Bytes,
     pub at: Instant,
     pub device: Option<DeviceId>,
@@ -17,7 +17,7 @@ pub(super) struct Extra {
     pub visible_until: Option<Instant>,
 }
 
-impl Extra {
+impl TextEvent {
     pub(super) fn new(raw: impl Into<Bytes>, at: Instant, device: Option<DeviceId>, visible_from: Instant) -> Self {
         Self { raw: raw.into(), at, device, visible_from, visible_until: None }
     }
@@ -35,9 +35,9 @@ impl Extra {
 }
 
 /// Inserts an event by its time, after events of the same moment.
-pub(super) fn insert_by_time(extras: &mut Vec<Extra>, extra: Extra) {
-    let place = extras.partition_point(|held| held.at <= extra.at);
-    extras.insert(place, extra);
+pub(super) fn insert_by_time(text_events: &mut Vec<TextEvent>, extra: TextEvent) {
+    let place = text_events.partition_point(|held| held.at <= extra.at);
+    text_events.insert(place, extra);
 }
 
 /// Records that were deleted together: their positions, and when.
@@ -51,7 +51,7 @@ pub(super) struct Withdrawal {
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     /// Sorted by time.
-    pub extras: Vec<Extra>,
+    pub text_events: Vec<TextEvent>,
     /// Removed computers by position, and when.
     pub removed: HashMap<u32, Instant>,
     pub withdrawals: Vec<Withdrawal>,

@@ -9,18 +9,14 @@ use serde_json::{Value, json};
 
 use crate::model::Instant;
 
-use super::admin::{AccountChange, Asked, Membership, User, spread};
+use super::admin::{AccountChange, AdminRequest, Membership, User, spread};
 use super::answer::Refusal;
 use super::effects::publish;
+use super::issued::Issued;
 use super::routes::Op;
 use super::team::Team;
-use super::tokens::{self, Bearer, Holder, Issued};
+use super::tokens::{self, Bearer, Holder};
 use super::world::World;
-
-/// Whether a request reads or changes other teams too. Such requests run one after the other.
-pub(super) fn reaches_beyond(op: Op) -> bool {
-    matches!(op, Op::SsoUsers | Op::AddSsoUser | Op::Join | Op::SsoAccount | Op::ConfirmTotp | Op::Settings)
-}
 
 impl World {
     /// The owner and the rights of a token on a team. A person's token is valid while the person is on any team.
@@ -40,10 +36,10 @@ impl World {
     /// A team without a state yet has only the people that its seed makes, so only the token's own team needs a look.
     fn memberships(&self, issued: &Issued) -> Vec<Membership> {
         let at = self.roster_at();
-        let may_have = |team: &&Arc<Team>| team.is_looked_at() || team.cast.id.as_str() == issued.team;
+        let may_have = |team: &&Arc<Team>| team.is_looked_at() || team.roster.id.as_str() == issued.team;
         let membership = |team: &Arc<Team>| {
             let role = team.state(at).user(&issued.user).ok()?.role;
-            Some(Membership { team: team.cast.id.as_str().to_owned(), role })
+            Some(Membership { team: team.roster.id.as_str().to_owned(), role })
         };
         self.teams.iter().filter(may_have).filter_map(membership).collect()
     }
@@ -78,19 +74,19 @@ impl World {
     }
 
     /// The people of other teams that a request concerns.
-    pub(super) fn elsewhere(&self, team: &Team, asked: &Asked<'_>) -> Result<Vec<User>, Refusal> {
+    pub(super) fn elsewhere(&self, team: &Team, request: &AdminRequest<'_>) -> Result<Vec<User>, Refusal> {
         let at = self.roster_at();
-        match asked.op {
+        match request.op {
             Op::SsoUsers | Op::AddSsoUser => Ok(self.sharing(team)),
             Op::Join | Op::SsoAccount => {
                 let sent_to = || {
-                    let (state, secret) = (team.state(at), asked.text("secret"));
+                    let (state, secret) = (team.state(at), request.text("secret"));
                     state.invites.iter().find(|held| Some(held.secret.as_str()) == secret)?.sent_to.clone()
                 };
-                let email = asked.text("email").map(str::to_owned).or_else(sent_to);
+                let email = request.text("email").map(str::to_owned).or_else(sent_to);
                 Ok(email.and_then(|email| self.account(team, &email)).into_iter().collect())
             }
-            Op::Settings => match asked.text("ssoOwner") {
+            Op::Settings => match request.text("ssoOwner") {
                 Some(owner) if !owner.is_empty() && self.team(owner).is_none() => Err(Refusal::not_found("team")),
                 _ => Ok(Vec::new()),
             },
@@ -106,7 +102,7 @@ impl World {
         let at = self.roster_at();
         let owner = team.state(at).sso_owner().to_owned();
         let mut found = Vec::new();
-        for other in self.others(team).filter(|other| other.is_looked_at() || other.cast.id.as_str() == owner) {
+        for other in self.others(team).filter(|other| other.is_looked_at() || other.roster.id.as_str() == owner) {
             let state = other.state(at);
             if state.sso_owner() == owner {
                 found.extend(state.accounts().filter(|user| user.signs_in_with("saml")).cloned());
@@ -118,7 +114,7 @@ impl World {
     /// The account of an address, as another team knows it.
     fn account(&self, team: &Team, email: &str) -> Option<User> {
         let at = self.roster_at();
-        let is_seeded = |other: &Team| other.cast.people.iter().any(|held| held.email.eq_ignore_ascii_case(email));
+        let is_seeded = |other: &Team| other.roster.people.iter().any(|held| held.email.eq_ignore_ascii_case(email));
         let mut may_know = self.others(team).filter(|other| other.is_looked_at() || is_seeded(other));
         may_know.find_map(|other| other.state(at).account(email).cloned())
     }
@@ -128,21 +124,21 @@ impl World {
         &self,
         team: &Team,
         account: (String, AccountChange),
-        told_by: Option<&Value>,
+        author: Option<&Value>,
         now: Instant,
         delay: Duration,
     ) {
         let ((email, change), at) = (account, self.roster_at());
-        let is_seeded = |other: &Team| other.cast.people.iter().any(|held| held.email.eq_ignore_ascii_case(&email));
+        let is_seeded = |other: &Team| other.roster.people.iter().any(|held| held.email.eq_ignore_ascii_case(&email));
         for other in self.others(team).filter(|other| other.is_looked_at() || is_seeded(other)) {
             let mut state = other.state(at);
             let effects = spread(&mut state, &email, change);
-            publish(other, &mut state, told_by, now, delay, effects);
+            publish(other, &mut state, author, now, delay, effects);
         }
     }
 
     fn others(&self, team: &Team) -> impl Iterator<Item = &Arc<Team>> {
-        let id = team.cast.id.clone();
-        self.teams.iter().filter(move |other| other.cast.id != id)
+        let id = team.roster.id.clone();
+        self.teams.iter().filter(move |other| other.roster.id != id)
     }
 }

@@ -6,6 +6,9 @@ mod table;
 
 pub(super) use table::ROUTES;
 
+/// The path of the OpenAPI description. It needs no token.
+pub(super) const OPENAPI_PATH: &str = "/openapi.json";
+
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {

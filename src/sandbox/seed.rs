@@ -1,5 +1,8 @@
 //! Random numbers that are equal on every machine: all synthetic data is a function of the seed.
 
+/// Every secret of the sandbox begins with this text. No file, log or page of a reader may contain it.
+pub const SECRET_PREFIX: &str = "planted-secret-";
+
 /// Mixes the bits of `x`: equal inputs give equal outputs, and similar inputs give different ones.
 pub(super) const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -15,9 +18,9 @@ pub(super) const fn mix2(a: u64, b: u64) -> u64 {
 
 /// A stream of random numbers from one seed.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(super) struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -75,6 +78,16 @@ pub(super) fn index(roll: u64, len: usize) -> usize {
     usize::try_from(scale(roll, len as u64)).expect("BUG: a number below a length is a place")
 }
 
+/// Twenty-four hexadecimal digits: the form of the sandbox's opaque ids.
+pub(super) fn opaque_id(seed: u64, what: u64) -> String {
+    let high = mix2(seed, what);
+    format!("{high:016x}{:08x}", mix2(high, seed) & 0xffff_ffff)
+}
+
+pub(super) fn secret(seed: u64, what: u64) -> String {
+    format!("{SECRET_PREFIX}{:016x}", mix2(mix2(seed, what), 0x5ec3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,17 +95,17 @@ mod tests {
     #[test]
     fn the_numbers_never_change() {
         // The first outputs of SplitMix64 for this seed, from its authors' publication.
-        let mut dice = Dice::new(1_234_567);
-        assert_eq!(dice.roll(), 6_457_827_717_110_365_317);
-        assert_eq!(dice.roll(), 3_203_168_211_198_807_973);
-        assert_eq!(dice.roll(), 9_817_491_932_198_370_423);
+        let mut random = SeededRandom::new(1_234_567);
+        assert_eq!(random.roll(), 6_457_827_717_110_365_317);
+        assert_eq!(random.roll(), 3_203_168_211_198_807_973);
+        assert_eq!(random.roll(), 9_817_491_932_198_370_423);
     }
 
     #[test]
     fn a_bounded_roll_stays_in_its_bounds_and_reaches_them() {
-        let mut dice = Dice::new(7);
-        let rolled: Vec<u64> = (0..1000).map(|_| dice.between(3, 8)).collect();
+        let mut random = SeededRandom::new(7);
+        let rolled: Vec<u64> = (0..1000).map(|_| random.between(3, 8)).collect();
         assert_eq!((rolled.iter().min(), rolled.iter().max()), (Some(&3), Some(&7)));
-        assert_eq!(Dice::new(7).below(0), 0);
+        assert_eq!(SeededRandom::new(7).below(0), 0);
     }
 }

@@ -24,12 +24,12 @@ use super::listener::{CuttableListener, Cutter};
 use super::routes::{Method, Op, ROUTES, Route};
 use super::tokens::{Bearer, Role};
 use super::world::World;
-use super::{console, desk, directory, gate, history};
+use super::{admin_requests, control_requests, history, middleware, team_requests};
 
 /// The largest body: a saved sandbox comes as one body.
 const BODY_BYTES_MAX: usize = 256 << 20;
 /// How long a stopping sandbox waits for unfinished answers.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
 
 /// The documented interface over synthetic teams.
 pub struct Sandbox;
@@ -72,7 +72,7 @@ impl Sandbox {
             admin_token: world.token(Role::Admin),
             read_only_token: world.token(Role::ReadOnly),
             member_token: world.token(Role::Member),
-            teams: world.teams.iter().map(|team| team.cast.id.clone()).collect(),
+            teams: world.teams.iter().map(|team| team.roster.id.clone()).collect(),
             handle: SandboxHandle::new(world),
             stop,
             server: Some(server),
@@ -85,10 +85,10 @@ impl RunningSandbox {
     pub async fn shutdown(mut self) {
         let _ = self.stop.send(true);
         if let Some(mut server) = self.server.take() {
-            let farewell = self.handle.world().clock.sleep(FAREWELL);
+            let timeout = self.handle.world().clock.sleep(SHUTDOWN_WAIT);
             tokio::select! {
                 _ = &mut server => {}
-                () = farewell => server.abort(),
+                () = timeout => server.abort(),
             }
         }
     }
@@ -119,19 +119,19 @@ fn router(world: Arc<World>) -> Router {
     routed
         .fallback(async || Refusal::not_found("path"))
         .method_not_allowed_fallback(async || Refusal::method_not_allowed())
-        .layer(from_fn_with_state(Arc::clone(&world), gate::pass))
+        .layer(from_fn_with_state(Arc::clone(&world), middleware::handle))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(world)
 }
 
 fn method_router(route: &'static Route) -> MethodRouter<Arc<World>> {
     match route.op {
-        Op::Teams => get(directory::teams),
+        Op::Teams => get(team_requests::teams),
         Op::History => get(history::activity),
         Op::DeviceEvents => get(history::connections),
         Op::DeviceHistory => get(history::computer_connections),
         Op::Billing => get(history::billing),
-        Op::Truth => get(directory::truth),
+        Op::Truth => get(team_requests::truth),
         Op::IssueToken
         | Op::Clock
         | Op::SetClock
@@ -144,7 +144,7 @@ fn method_router(route: &'static Route) -> MethodRouter<Arc<World>> {
         | Op::OpenApi => {
             let serve =
                 async move |State(world): State<Arc<World>>, path: RawPathParams, headers: HeaderMap, body: Bytes| {
-                    console::serve(&world, route, &path, &headers, &body)
+                    control_requests::serve(&world, route, &path, &headers, &body)
                 };
             on(filter(route.method), serve)
         }
@@ -155,7 +155,7 @@ fn method_router(route: &'static Route) -> MethodRouter<Arc<World>> {
                                     RawQuery(query): RawQuery,
                                     headers: HeaderMap,
                                     body: Bytes| {
-                desk::administer(&world, route, &bearer, &path, query, &headers, &body)
+                admin_requests::administer(&world, route, &bearer, &path, query, &headers, &body)
             };
             on(filter(route.method), serve)
         }

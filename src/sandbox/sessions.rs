@@ -3,8 +3,11 @@
 //! The day and a number in the day identify a connection, so a day's events do not depend on the history's beginning
 //! or end: two sandboxes with one seed agree where they overlap.
 
-use super::cast::Cast;
-use super::seed::{Dice, index, mix, mix2};
+use crate::model::Instant;
+
+use super::records::Record;
+use super::roster::Roster;
+use super::seed::{SeededRandom, index, mix, mix2};
 
 pub(super) const DAY_MS: i64 = 86_400_000;
 /// Numbers from this one on belong to a dense second.
@@ -75,6 +78,16 @@ impl ConnectionRecord {
     }
 }
 
+impl Record for ConnectionRecord {
+    fn at(self) -> Instant {
+        Instant::from_nanos(self.at_ms() * 1_000_000)
+    }
+
+    fn name(self) -> u64 {
+        mix2(self.session.number(), self.step())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tunnel {
     Fluid,
@@ -104,22 +117,22 @@ pub(super) struct Traits {
     pub tunnel: Tunnel,
 }
 
-pub(super) fn traits(cast: &Cast, key: SessionKey) -> Traits {
-    let seed = mix2(cast.seed, key.0);
-    let computers = cast.computers.len();
+pub(super) fn traits(roster: &Roster, key: SessionKey) -> Traits {
+    let seed = mix2(roster.seed, key.0);
+    let computers = roster.computers.len();
     if key.is_dense() {
-        let day = mix2(cast.seed, key.0 >> 32);
-        let person = narrow(index(mix(day), cast.people.len()));
+        let day = mix2(roster.seed, key.0 >> 32);
+        let person = narrow(index(mix(day), roster.people.len()));
         // Skip the last computer: its host name is very long, and a dense second would repeat it a thousand times.
         let computer = narrow(index(day, computers.saturating_sub(1)));
         return Traits { seed, computer, person, tunnel: Tunnel::Fluid };
     }
-    let mut dice = Dice::new(seed);
+    let mut random = SeededRandom::new(seed);
     // The lower of two random numbers: some computers are far busier than others.
-    let computer = dice.place(computers).min(dice.place(computers));
-    let users = &cast.computers[computer].users;
-    let person = if dice.per_mille(850) { *dice.pick(users) } else { dice.place(cast.people.len()) };
-    let tunnel = match dice.below(100) {
+    let computer = random.place(computers).min(random.place(computers));
+    let users = &roster.computers[computer].users;
+    let person = if random.per_mille(850) { *random.pick(users) } else { random.place(roster.people.len()) };
+    let tunnel = match random.below(100) {
         0..66 => Tunnel::Fluid,
         66..84 => Tunnel::Rdp,
         84..96 => Tunnel::Vnc,
@@ -143,85 +156,85 @@ fn sessions_on(day: i64, mean: u32) -> u64 {
 }
 
 /// All events of the connections that begin on `day`, unsorted.
-pub(super) fn plan_day(cast: &Cast, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ConnectionRecord>) {
+pub(super) fn plan_day(roster: &Roster, day: i64, mean: u32, dense_every_days: u32, out: &mut Vec<ConnectionRecord>) {
     for number in 0..sessions_on(day, mean) {
-        plan_session(cast, SessionKey::new(day, number), day, out);
+        plan_session(roster, SessionKey::new(day, number), day, out);
     }
     if dense_every_days > 0
         && mean > 0
-        && mix2(cast.seed, day.unsigned_abs()).is_multiple_of(u64::from(dense_every_days))
+        && mix2(roster.seed, day.unsigned_abs()).is_multiple_of(u64::from(dense_every_days))
     {
-        plan_dense_second(cast, day, out);
+        plan_dense_second(roster, day, out);
     }
 }
 
 /// A machine guesses passwords: one request and two failures for each connection, all within one second.
-fn plan_dense_second(cast: &Cast, day: i64, out: &mut Vec<ConnectionRecord>) {
-    let mut dice = Dice::new(mix2(mix2(cast.seed, 0xde5e), day.unsigned_abs()));
-    let second = day * DAY_MS + dice.span(0, 86_400) * 1000;
-    for number in 0..dice.between(380, 560) {
+fn plan_dense_second(roster: &Roster, day: i64, out: &mut Vec<ConnectionRecord>) {
+    let mut random = SeededRandom::new(mix2(mix2(roster.seed, 0xde5e), day.unsigned_abs()));
+    let second = day * DAY_MS + random.span(0, 86_400) * 1000;
+    for number in 0..random.between(380, 560) {
         let key = SessionKey::new(day, DENSE_FROM + number);
-        let at = second + dice.span(0, 1000);
+        let at = second + random.span(0, 1000);
         out.push(ConnectionRecord::new(at, ConnectionKind::Requested, 0, key));
         for attempt in 0..2 {
-            let later = (at + dice.span(0, 20)).min(second + 999);
+            let later = (at + random.span(0, 20)).min(second + 999);
             out.push(ConnectionRecord::new(later, ConnectionKind::AuthFailed, attempt, key));
         }
     }
 }
 
-fn plan_session(cast: &Cast, key: SessionKey, day: i64, out: &mut Vec<ConnectionRecord>) {
+fn plan_session(roster: &Roster, key: SessionKey, day: i64, out: &mut Vec<ConnectionRecord>) {
     use ConnectionKind::{AuthFailed, AuthSucceeded, Closed, Established, Requested, Unknown};
-    let who = traits(cast, key);
-    let mut dice = Dice::new(mix2(who.seed, 0x91a4));
-    let mut at = day * DAY_MS + start_of_day_ms(cast.people[usize::from(who.person)].zone_minutes, &mut dice);
+    let who = traits(roster, key);
+    let mut random = SeededRandom::new(mix2(who.seed, 0x91a4));
+    let mut at = day * DAY_MS + start_of_day_ms(roster.people[usize::from(who.person)].zone_minutes, &mut random);
     let mut push = |at: i64, kind, attempt| out.push(ConnectionRecord::new(at, kind, attempt, key));
-    if !dice.per_mille(40) {
+    if !random.per_mille(40) {
         push(at, Requested, 0);
     }
-    if dice.per_mille(55) {
+    if random.per_mille(55) {
         return; // never answered
     }
-    at += dice.span(80, 6_000);
+    at += random.span(80, 6_000);
     push(at, Established, 0);
-    let refused = who.tunnel == Tunnel::Fluid && dice.per_mille(45);
+    let refused = who.tunnel == Tunnel::Fluid && random.per_mille(45);
     if who.tunnel == Tunnel::Fluid {
-        let failures = if refused { dice.between(1, ATTEMPTS_MAX + 1) } else { dice.below(12).saturating_sub(9) };
+        let failures = if refused { random.between(1, ATTEMPTS_MAX + 1) } else { random.below(12).saturating_sub(9) };
         for attempt in 0..failures {
-            at += dice.span(900, 20_000);
+            at += random.span(900, 20_000);
             push(at, AuthFailed, attempt);
         }
-        at += dice.span(300, 9_000);
+        at += random.span(300, 9_000);
         if !refused {
             push(at, AuthSucceeded, 0);
         }
     }
-    let length = if refused { dice.span(1, 900) } else { length_ms(&mut dice) };
-    if dice.per_mille(2) {
+    let length = if refused { random.span(1, 900) } else { length_ms(&mut random) };
+    if random.per_mille(2) {
         push(at + length / 2, Unknown, 0);
     }
-    if !dice.per_mille(30) {
+    if !random.per_mille(30) {
         push(at + length, Closed, 0);
     }
 }
 
 /// Mostly in the person's working hours, moved into the UTC day.
-fn start_of_day_ms(zone_minutes: i64, dice: &mut Dice) -> i64 {
-    if dice.per_mille(120) {
-        return dice.span(0, DAY_MS);
+fn start_of_day_ms(zone_minutes: i64, random: &mut SeededRandom) -> i64 {
+    if random.per_mille(120) {
+        return random.span(0, DAY_MS);
     }
-    let local = 8 * 3_600_000 + dice.span(0, 5 * 3_600_000) + dice.span(0, 5 * 3_600_000);
+    let local = 8 * 3_600_000 + random.span(0, 5 * 3_600_000) + random.span(0, 5 * 3_600_000);
     (local - zone_minutes * 60_000).rem_euclid(DAY_MS)
 }
 
 /// A duration from seconds to three weeks.
-fn length_ms(dice: &mut Dice) -> i64 {
-    let (low, high) = match dice.below(100) {
+fn length_ms(random: &mut SeededRandom) -> i64 {
+    let (low, high) = match random.below(100) {
         0..10 => (800, 40_000),
         10..66 => (60_000, 45 * 60_000),
         66..94 => (45 * 60_000, 9 * 3_600_000),
         94..99 => (9 * 3_600_000, 3 * 86_400_000),
         _ => (3 * 86_400_000, 21 * 86_400_000),
     };
-    dice.span(low, high)
+    random.span(low, high)
 }

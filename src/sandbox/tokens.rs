@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, RwLock};
 
-use serde::{Deserialize, Serialize};
-
-use super::admin::{Caller, Membership, Standing, TeamState};
+use super::admin::{Caller, MemberRole, Membership, TeamState};
 use super::answer::Refusal;
-use super::cast::Cast;
+use super::issued::{Issued, Minute};
+use super::roster::Roster;
 use super::seed::mix2;
 
 /// The rights of a token.
@@ -17,21 +16,6 @@ pub(super) enum Role {
     ReadOnly,
     /// The token of a member who is no admin and sees the limited team view.
     Member,
-}
-
-/// A token that is issued for one person, with the person's current rights.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Issued {
-    pub team: String,
-    pub user: String,
-    pub read_only: bool,
-}
-
-impl Issued {
-    /// The token's title in the token log and in `tokenInfo`.
-    pub(super) fn title(&self) -> &'static str {
-        if self.read_only { "sandbox read-only token of a person" } else { "sandbox token of a person" }
-    }
 }
 
 /// The owner of a request's token.
@@ -58,19 +42,11 @@ impl Holder {
     pub(super) fn role_on(&self, team: Option<&str>) -> Role {
         let held = team.and_then(|team| self.memberships.iter().find(|held| held.team == team));
         match held.map(|held| held.role) {
-            Some(Standing::Admin) if !self.issued.read_only => Role::Admin,
-            Some(Standing::Admin | Standing::AdminReadOnly) => Role::ReadOnly,
-            Some(Standing::User) | None => Role::Member,
+            Some(MemberRole::Admin) if !self.issued.read_only => Role::Admin,
+            Some(MemberRole::Admin | MemberRole::AdminReadOnly) => Role::ReadOnly,
+            Some(MemberRole::User) | None => Role::Member,
         }
     }
-}
-
-/// The current minute of the sandbox's clock since the epoch, and each token's requests in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Minute {
-    number: i64,
-    requests: BTreeMap<String, u32>,
 }
 
 #[derive(Default)]
@@ -140,9 +116,9 @@ impl Tokens {
 }
 
 /// The person behind a token, from the view of a team. The team's first person owns the standing tokens.
-pub(super) fn caller(cast: &Cast, state: &TeamState, bearer: &Bearer) -> Result<Caller, Refusal> {
+pub(super) fn caller(roster: &Roster, state: &TeamState, bearer: &Bearer) -> Result<Caller, Refusal> {
     let Some(holder) = &bearer.person else {
-        let person = &cast.people[0];
+        let person = &roster.people[0];
         return Ok(Caller {
             user_id: person.id.clone(),
             email: person.email.clone(),
@@ -153,13 +129,13 @@ pub(super) fn caller(cast: &Cast, state: &TeamState, bearer: &Bearer) -> Result<
         });
     };
     let user = state.user(&holder.issued.user).map_err(|_| Refusal::unauthorized())?;
-    let admin_of = holder.memberships.iter().filter(|held| held.role == Standing::Admin);
+    let admin_of = holder.memberships.iter().filter(|held| held.role == MemberRole::Admin);
     let admin_of = admin_of.map(|held| held.team.clone()).collect();
     Ok(Caller {
         user_id: user.id.clone(),
         email: user.email.clone(),
         title: holder.issued.title().to_owned(),
-        is_admin: user.role != Standing::User,
+        is_admin: user.role != MemberRole::User,
         signs_in_with_sso: user.signs_in_with("saml"),
         admin_of: Some(admin_of),
     })

@@ -10,8 +10,9 @@ use crate::model::{DeviceId, Instant, Stream};
 use super::activity::push_activity;
 use super::connections::{ConnectionForm, push_connection};
 use super::json::{push_hex, push_int, push_string};
-use super::overlay::{Extra, Withdrawal};
-use super::shelf::{Changes, Record};
+use super::overlay::{TextEvent, Withdrawal};
+use super::records::Record;
+use super::stream_store::Changes;
 use super::team::Team;
 
 /// One event and its lifetime: the sandbox serves it from `visible_from` until before `visible_until`.
@@ -69,20 +70,20 @@ pub struct Truth {
     next: u32,
     removed: HashMap<u32, Instant>,
     withdrawals: Vec<Withdrawal>,
-    extras: std::vec::IntoIter<Extra>,
+    text_events: std::vec::IntoIter<TextEvent>,
 }
 
 impl Truth {
     pub(super) fn new(team: Arc<Team>, stream: Stream, now: Instant) -> Self {
-        let Changes { extras, removed, withdrawals } = match stream {
+        let Changes { text_events, removed, withdrawals } = match stream {
             Stream::Connections => team.connections.changes(),
             Stream::Activity => team.activity.changes(),
             Stream::Billing => {
-                let extras = team.billing().clone();
-                Changes { extras, removed: HashMap::new(), withdrawals: Vec::new() }
+                let text_events = team.billing().clone();
+                Changes { text_events, removed: HashMap::new(), withdrawals: Vec::new() }
             }
         };
-        Self { team, stream, now, next: 0, removed, withdrawals, extras: extras.into_iter() }
+        Self { team, stream, now, next: 0, removed, withdrawals, text_events: text_events.into_iter() }
     }
 
     /// The next generated record that was ever visible.
@@ -90,19 +91,19 @@ impl Truth {
         match self.stream {
             Stream::Billing => None,
             Stream::Connections => loop {
-                let record = *self.team.connections.base.get(self.next as usize)?;
-                let born = self.team.connections.birth(record);
-                if let Some(event) = self.life(record.at(), born, |truth, out| {
-                    push_connection(&truth.team.cast, record, ConnectionForm::Team, out);
+                let record = *self.team.connections.records.base.get(self.next as usize)?;
+                let visible_from = self.team.connections.visible_from(record);
+                if let Some(event) = self.life(record.at(), visible_from, |truth, out| {
+                    push_connection(&truth.team.roster, record, ConnectionForm::Team, out);
                 }) {
                     return Some(event);
                 }
             },
             Stream::Activity => loop {
-                let record = *self.team.activity.base.get(self.next as usize)?;
-                let born = self.team.activity.birth(record);
+                let record = *self.team.activity.records.base.get(self.next as usize)?;
+                let visible_from = self.team.activity.visible_from(record);
                 if let Some(event) =
-                    self.life(record.at(), born, |truth, out| push_activity(&truth.team.cast, record, out))
+                    self.life(record.at(), visible_from, |truth, out| push_activity(&truth.team.roster, record, out))
                 {
                     return Some(event);
                 }
@@ -112,32 +113,32 @@ impl Truth {
 
     /// Reads one record; `None` if it was never visible. With a clock that stands still, a record can appear and
     /// disappear at the same moment.
-    fn life(&mut self, at: Instant, born: Instant, render: impl Fn(&Self, &mut Vec<u8>)) -> Option<TruthEvent> {
+    fn life(&mut self, at: Instant, visible_from: Instant, render: impl Fn(&Self, &mut Vec<u8>)) -> Option<TruthEvent> {
         let position = self.next;
         self.next += 1;
         let place = match self.stream {
-            Stream::Connections => self.team.connections.by_computer.computer_at(position),
+            Stream::Connections => self.team.connections.records.by_computer.computer_at(position),
             _ => None,
         };
         let removed = place.and_then(|place| self.removed.get(&place)).copied();
         let covering = self.withdrawals.iter().filter(|withdrawal| withdrawal.positions.contains(&position));
         let until = covering.map(|withdrawal| withdrawal.at).chain(removed).min();
-        if born > self.now || until.is_some_and(|until| until < born) {
+        if visible_from > self.now || until.is_some_and(|until| until < visible_from) {
             return None;
         }
         let mut raw = Vec::with_capacity(512);
         render(self, &mut raw);
-        let device = place.map(|place| self.team.cast.computers[place as usize].id.clone());
+        let device = place.map(|place| self.team.roster.computers[place as usize].id.clone());
         let stream = self.stream;
-        Some(TruthEvent { stream, raw: raw.into(), at, device, visible_from: born, visible_until: until })
+        Some(TruthEvent { stream, raw: raw.into(), at, device, visible_from, visible_until: until })
     }
 
     fn next_extra(&mut self) -> Option<TruthEvent> {
         let now = self.now;
-        let existed = |extra: &Extra| {
+        let existed = |extra: &TextEvent| {
             extra.visible_from <= now && extra.visible_until.is_none_or(|until| extra.visible_from <= until)
         };
-        let extra = self.extras.find(existed)?;
+        let extra = self.text_events.find(existed)?;
         Some(TruthEvent {
             stream: self.stream,
             raw: extra.raw,

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::model::Instant;
 
-use super::overlay::{Extra, Overlay};
+use super::overlay::{Overlay, TextEvent};
+use super::records::{Cut, Item, Listing, Record, Records};
 use super::seed::short;
-use super::shelf::{Cut, Item, Listing, Record, Shelf};
 
 pub(super) struct View<'a, R> {
-    shelf: &'a Shelf<R>,
+    records: &'a Records<R>,
     overlay: &'a Overlay,
     /// The positions in the requested range, up to now.
     start: u32,
@@ -19,13 +19,13 @@ pub(super) struct View<'a, R> {
     /// Only these computers, by position, without removed ones.
     computers: Option<Vec<u32>>,
     /// The visible inserted events, each with the position before which it stands.
-    extras: Vec<(u32, &'a Extra)>,
+    text_events: Vec<(u32, &'a TextEvent)>,
 }
 
 impl<'a, R: Record> View<'a, R> {
-    pub(super) fn new(shelf: &'a Shelf<R>, overlay: &'a Overlay, now: Instant, listing: &Listing) -> Self {
-        let start = shelf.position_of(listing.from);
-        let end = shelf.position_of(listing.end.min(now.plus(Duration::from_nanos(1)))).max(start);
+    pub(super) fn new(records: &'a Records<R>, overlay: &'a Overlay, now: Instant, listing: &Listing) -> Self {
+        let start = records.position_of(listing.from);
+        let end = records.position_of(listing.end.min(now.plus(Duration::from_nanos(1)))).max(start);
         let computers = listing.computers.as_ref().map(|asked| {
             let mut places: Vec<u32> = asked.iter().filter_map(|(place, _)| *place).collect();
             places.retain(|place| !overlay.removed.contains_key(place));
@@ -33,18 +33,18 @@ impl<'a, R: Record> View<'a, R> {
             places.dedup();
             places
         });
-        let first = overlay.extras.partition_point(|extra| extra.at < listing.from);
-        let past = overlay.extras.partition_point(|extra| extra.at < listing.end).max(first);
-        let extras = overlay.extras[first..past]
+        let first = overlay.text_events.partition_point(|extra| extra.at < listing.from);
+        let past = overlay.text_events.partition_point(|extra| extra.at < listing.end).max(first);
+        let text_events = overlay.text_events[first..past]
             .iter()
             .filter(|extra| extra.is_visible(now) && is_asked(listing, extra))
-            .map(|extra| (shelf.position_of(extra.at.plus(Duration::from_nanos(1))).clamp(start, end), extra))
+            .map(|extra| (records.position_of(extra.at.plus(Duration::from_nanos(1))).clamp(start, end), extra))
             .collect();
-        Self { shelf, overlay, start, end, computers, extras }
+        Self { records, overlay, start, end, computers, text_events }
     }
 
     pub(super) fn total(&self) -> u64 {
-        self.count_before(self.end) + self.extras.len() as u64
+        self.count_before(self.end) + self.text_events.len() as u64
     }
 
     pub(super) fn page(&self, cut: Cut) -> (Vec<Item<R>>, u64) {
@@ -71,18 +71,18 @@ impl<'a, R: Record> View<'a, R> {
 
     /// The events number `from..to`, oldest first.
     fn ascending(&self, from: u64, to: u64) -> Vec<Item<R>> {
-        let rank_of = |number: u32| self.count_before(self.extras[number as usize].0) + u64::from(number);
-        let mut next_extra = first_where(0, short(self.extras.len()), |number| rank_of(number) >= from) as usize;
+        let rank_of = |number: u32| self.count_before(self.text_events[number as usize].0) + u64::from(number);
+        let mut next_extra = first_where(0, short(self.text_events.len()), |number| rank_of(number) >= from) as usize;
         let mut made = self.made_from(self.select(from - next_extra as u64)).peekable();
         let mut items = Vec::with_capacity(room(to - from));
         while (items.len() as u64) < to - from {
-            match (self.extras.get(next_extra), made.peek()) {
+            match (self.text_events.get(next_extra), made.peek()) {
                 (Some((before, extra)), position) if position.is_none_or(|position| before <= position) => {
-                    items.push(Item::Extra(extra.raw.clone()));
+                    items.push(Item::Text(extra.raw.clone()));
                     next_extra += 1;
                 }
                 (_, Some(&position)) => {
-                    items.push(Item::Made(self.shelf.base[position as usize]));
+                    items.push(Item::Made(self.records.base[position as usize]));
                     made.next();
                 }
                 (_, None) => break,
@@ -99,7 +99,7 @@ impl<'a, R: Record> View<'a, R> {
         };
         let count = |&place: &u32| {
             let hidden = self.overlay.hidden_of.get(&place).map_or(0, |list| between(list, self.start, position));
-            between(self.shelf.by_computer.of(place), self.start, position) - hidden
+            between(self.records.by_computer.of(place), self.start, position) - hidden
         };
         computers.iter().map(count).sum()
     }
@@ -120,7 +120,7 @@ impl<'a, R: Record> View<'a, R> {
                 !is_hidden
             }));
         };
-        let mut lists: Vec<_> = computers.iter().map(|&place| self.shelf.by_computer.of(place)).collect();
+        let mut lists: Vec<_> = computers.iter().map(|&place| self.records.by_computer.of(place)).collect();
         let mut heads = BinaryHeap::new();
         for (number, list) in lists.iter_mut().enumerate() {
             *list = &list[list.partition_point(|&held| held < position)..];
@@ -145,7 +145,7 @@ fn first_where(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 
     low
 }
 
-fn is_asked(listing: &Listing, extra: &Extra) -> bool {
+fn is_asked(listing: &Listing, extra: &TextEvent) -> bool {
     match (&listing.computers, &extra.device) {
         (None, _) => true,
         (Some(_), None) => false,

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use crate::model::{Instant, TeamId};
 
-use super::admin::{Asked, Caller, Context, Outcome, apply};
+use super::admin::{AdminRequest, Caller, Context, Outcome, apply};
 use super::answer::Refusal;
 use super::choices::Choices;
-use super::config::{FaultHook, SandboxConfig, TEAM_SESSIONS_MAX};
+use super::config::{SandboxConfig, TEAM_SESSIONS_MAX};
 use super::effects::{publish, token_info};
 use super::error::SandboxError;
-use super::mishaps::Mishaps;
-use super::people::reaches_beyond;
+use super::fault::FaultHook;
+use super::fault_rules::FaultRules;
+use super::routes::Op;
 use super::sessions::DAY_MS;
 use super::team::{Span, Team};
 use super::time::SandboxClock;
@@ -36,7 +37,7 @@ pub(super) struct World {
     by_id: HashMap<TeamId, Arc<Team>>,
     choices: RwLock<Choices>,
     faults: RwLock<Option<FaultHook>>,
-    pub mishaps: Mishaps,
+    pub fault_rules: FaultRules,
     pub tokens: Tokens,
     requests: AtomicU64,
     /// A request that reads several teams holds this lock, because it locks their states one after the other.
@@ -57,10 +58,10 @@ impl World {
         let horizon = if ahead == 0 { end } else { Instant::from_seconds((end_day + ahead + 1) * DAY_SECONDS) };
         let span = Span { first_day: end_day - i64::from(config.days), last_day: end_day + ahead, horizon, end };
         let teams = generate_teams(&config, span);
-        let by_id = teams.iter().map(|team| (team.cast.id.clone(), Arc::clone(team))).collect();
+        let by_id = teams.iter().map(|team| (team.roster.id.clone(), Arc::clone(team))).collect();
         let choices = RwLock::new(config.choices);
         let faults = RwLock::new(config.faults.clone());
-        let mishaps = Mishaps::new(std::mem::take(&mut config.fault_rules));
+        let fault_rules = FaultRules::new(std::mem::take(&mut config.fault_rules));
         let (tokens, requests) = (Tokens::default(), AtomicU64::new(0));
         let (turn, shares_sso) = (Mutex::default(), AtomicBool::new(false));
         let world = Self {
@@ -72,7 +73,7 @@ impl World {
             by_id,
             choices,
             faults,
-            mishaps,
+            fault_rules,
             tokens,
             requests,
             turn,
@@ -93,29 +94,34 @@ impl World {
     }
 
     pub(super) fn caller(&self, team: &Team, bearer: &Bearer) -> Result<Caller, Refusal> {
-        tokens::caller(&team.cast, &team.state(self.roster_at()), bearer)
+        tokens::caller(&team.roster, &team.state(self.roster_at()), bearer)
     }
 
     /// Runs one administration request at one moment: checks it, changes the state, and writes its effects into the
     /// streams.
-    pub(super) fn administer(&self, team: &Team, caller: &Caller, asked: &Asked<'_>) -> Result<Outcome, Refusal> {
+    pub(super) fn administer(
+        &self,
+        team: &Team,
+        caller: &Caller,
+        request: &AdminRequest<'_>,
+    ) -> Result<Outcome, Refusal> {
         let (now, choices) = (self.clock.now(), self.choices());
         let turn = || self.turn.lock().expect("BUG: nothing panics while it has its turn");
-        let _turn = reaches_beyond(asked.op).then(turn);
-        let elsewhere = self.elsewhere(team, asked)?;
+        let _turn = reaches_beyond(request.op).then(turn);
+        let elsewhere = self.elsewhere(team, request)?;
         let plan_span = self.config.plan_span().as_secs();
         let context = Context { now, choices, caller, plan_span, elsewhere: &elsewhere };
         let mut state = team.state(self.roster_at());
-        let mut outcome = apply(&mut state, asked, &context)?;
+        let mut outcome = apply(&mut state, request, &context)?;
         let delay = Duration::from_millis(choices.event_delay_ms);
-        let told_by = token_info(caller, &outcome.actor);
-        publish(team, &mut state, told_by.as_ref(), now, delay, std::mem::take(&mut outcome.effects));
+        let author = token_info(caller, &outcome.actor);
+        publish(team, &mut state, author.as_ref(), now, delay, std::mem::take(&mut outcome.effects));
         if state.plan.sso_owner.is_some() {
             self.note_shared_sso();
         }
         drop(state);
         if let Some(account) = outcome.account.take() {
-            self.spread(team, account, told_by.as_ref(), now, delay);
+            self.spread(team, account, author.as_ref(), now, delay);
         }
         Ok(outcome)
     }
@@ -157,6 +163,11 @@ impl World {
     pub(super) fn requests(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
     }
+}
+
+/// Whether a request reads or changes other teams too. Such requests run one after the other.
+fn reaches_beyond(op: Op) -> bool {
+    matches!(op, Op::SsoUsers | Op::AddSsoUser | Op::Join | Op::SsoAccount | Op::ConfirmTotp | Op::Settings)
 }
 
 fn check(config: &SandboxConfig, end: Instant) -> Result<(), SandboxError> {

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Effect, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Effect, Outcome};
 use super::state::{TeamState, push_new};
-use super::told::{self, told};
 use super::views;
 
 /// The change that a request makes to one computer.
@@ -15,7 +14,7 @@ pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, 
 
 fn check(state: &TeamState, device: &str, users: &[String], groups: &[String]) -> Result<(), Refusal> {
     state.device(device)?;
-    state.know(users, groups, &[])
+    state.require_known(users, groups, &[])
 }
 
 fn payload(device: &str, users: &[String], groups: &[String]) -> Value {
@@ -23,8 +22,8 @@ fn payload(device: &str, users: &[String], groups: &[String]) -> Value {
 }
 
 /// Replaces the direct lists with the request's lists.
-pub fn replace(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let (device, users, groups) = (asked.id(0), asked.list("users"), asked.list("groups"));
+pub fn replace(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let (device, users, groups) = (request.id(0), request.list("users"), request.list("groups"));
     check(state, device, &users, &groups)?;
     let held = state.device_mut(device)?;
     let kept: Vec<String> = groups.iter().filter(|group| held.groups.contains(group)).cloned().collect();
@@ -34,7 +33,7 @@ pub fn replace(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     new.try_for_each(|group| state.join_group(device, group))?;
     // Keep the request's order, also for entries that were there before.
     state.device_mut(device)?.groups.clone_from(&groups);
-    Ok(Outcome::created().telling(told(told::DEVICE_MEMBERS_REPLACED, payload(device, &users, &groups))))
+    Ok(Outcome::created().with_effect(activity(events::DEVICE_MEMBERS_REPLACED, payload(device, &users, &groups))))
 }
 
 pub fn grant(state: &mut TeamState, device: &str, users: &[String], groups: &[String]) -> Result<Effect, Refusal> {
@@ -42,7 +41,7 @@ pub fn grant(state: &mut TeamState, device: &str, users: &[String], groups: &[St
     let held = state.device_mut(device)?;
     users.iter().for_each(|user| push_new(&mut held.users, user));
     groups.iter().try_for_each(|group| state.join_group(device, group))?;
-    Ok(told(told::DEVICE_MEMBERS_ADDED, payload(device, users, groups)))
+    Ok(activity(events::DEVICE_MEMBERS_ADDED, payload(device, users, groups)))
 }
 
 pub fn revoke(state: &mut TeamState, device: &str, users: &[String], groups: &[String]) -> Result<Effect, Refusal> {
@@ -50,27 +49,27 @@ pub fn revoke(state: &mut TeamState, device: &str, users: &[String], groups: &[S
     let held = state.device_mut(device)?;
     held.users.retain(|user| !users.contains(user));
     held.groups.retain(|group| !groups.contains(group));
-    Ok(told(told::DEVICE_MEMBERS_REMOVED, payload(device, users, groups)))
+    Ok(activity(events::DEVICE_MEMBERS_REMOVED, payload(device, users, groups)))
 }
 
-pub fn add(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    single(state, asked, grant)
+pub fn add(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    single(state, request, grant)
 }
 
-pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    single(state, asked, revoke)
+pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    single(state, request, revoke)
 }
 
-fn single(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Answer {
-    let effect = act(state, asked.id(0), &asked.list("users"), &asked.list("groups"))?;
-    Ok(Outcome::created().telling(effect))
+fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Answer {
+    let effect = act(state, request.id(0), &request.list("users"), &request.list("groups"))?;
+    Ok(Outcome::created().with_effect(effect))
 }
 
 /// Handles each computer by itself: an error of one computer does not stop the others.
-pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
-    let (users, groups) = (asked.list("users"), asked.list("groups"));
+pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Outcome {
+    let (users, groups) = (request.list("users"), request.list("groups"));
     let (mut done, mut errors, mut effects) = (Vec::new(), Vec::new(), Vec::new());
-    for device in asked.list("devices") {
+    for device in request.list("devices") {
         match act(state, &device, &users, &groups) {
             Ok(effect) => {
                 effects.push(effect);
@@ -84,5 +83,5 @@ pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
     let served = if done.is_empty() { Vec::new() } else { users };
     let answer =
         views::object(vec![("devices", json!(done)), ("users", json!(served)), ("errors", Value::Array(errors))]);
-    Outcome::ok().with(answer).telling_all(effects)
+    Outcome::ok().with(answer).with_effects(effects)
 }

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::asked::{AccountChange, Effect};
-use super::state::{Standing, TeamState};
-use super::told::{self, told};
+use super::events::{self, activity};
+use super::request::{AccountChange, Effect};
+use super::state::{MemberRole, TeamState};
 
 /// A person's membership of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     pub team: String,
-    pub role: Standing,
+    pub role: MemberRole,
 }
 
 /// Changes this team's copy of an account. If the person is on the team, activity gets an event.
@@ -21,7 +21,7 @@ pub fn spread(state: &mut TeamState, email: &str, change: AccountChange) -> Vec<
             AccountChange::TotpRemoved if user.totp => {
                 user.totp = false;
                 let payload = json!({"userID": user.id, "email": user.email});
-                effects.push((user.id.clone(), told(told::TOTP_REMOVED, payload)));
+                effects.push((user.id.clone(), activity(events::TOTP_REMOVED, payload)));
             }
             AccountChange::SsoGained if !user.signs_in_with("saml") => user.providers.push("saml".to_owned()),
             AccountChange::TotpRemoved | AccountChange::SsoGained => {}

@@ -4,10 +4,9 @@ use serde_json::json;
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Effect, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Effect, Outcome};
 use super::state::{Annotation, TeamState};
-use super::told::{self, told};
 use super::views;
 
 /// The kind of thing that has annotations.
@@ -28,24 +27,24 @@ fn held<'a>(state: &'a mut TeamState, subject: Subject, id: &str) -> Result<&'a 
 
 fn changed(subject: Subject, id: &str, keys: &[&str]) -> Effect {
     let (name, field) = match subject {
-        Subject::Device => (told::DEVICE_ANNOTATED, "deviceID"),
-        Subject::User => (told::USER_ANNOTATED, "userID"),
-        Subject::Group => (told::GROUP_ANNOTATED, "groupID"),
+        Subject::Device => (events::DEVICE_ANNOTATED, "deviceID"),
+        Subject::User => (events::USER_ANNOTATED, "userID"),
+        Subject::Group => (events::GROUP_ANNOTATED, "groupID"),
     };
-    told(name, json!({field: id, "keys": keys}))
+    activity(name, json!({field: id, "keys": keys}))
 }
 
-pub fn list(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answer {
-    let all = held(state, subject, asked.id(0))?;
+pub fn list(state: &mut TeamState, subject: Subject, request: &AdminRequest<'_>) -> Answer {
+    let all = held(state, subject, request.id(0))?;
     Ok(Outcome::ok().with(json!({"annotations": views::annotations(all)})))
 }
 
 /// Changes only the keys in the request. `tag` is an ordinary annotation, so a request replaces all tags.
-pub fn write(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answer {
+pub fn write(state: &mut TeamState, subject: Subject, request: &AdminRequest<'_>) -> Answer {
     let most = state.plan.annotations;
-    let all = held(state, subject, asked.id(0))?;
+    let all = held(state, subject, request.id(0))?;
     let mut written = all.clone();
-    let sent = asked.body.get("annotations").and_then(serde_json::Value::as_array);
+    let sent = request.body.get("annotations").and_then(serde_json::Value::as_array);
     let mut keys = Vec::new();
     for item in sent.into_iter().flatten() {
         let text = |name: &str| item.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -62,16 +61,16 @@ pub fn write(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answ
     }
     *all = written;
     let answer = json!({"annotations": views::annotations(all)});
-    Ok(Outcome::created().with(answer).telling(changed(subject, asked.id(0), &keys)))
+    Ok(Outcome::created().with(answer).with_effect(changed(subject, request.id(0), &keys)))
 }
 
 /// Ignores missing keys. The document shows the remaining annotations only for users.
-pub fn delete(state: &mut TeamState, subject: Subject, asked: &Asked<'_>) -> Answer {
-    let keys = asked.list("annotationKeys");
-    let all = held(state, subject, asked.id(0))?;
+pub fn delete(state: &mut TeamState, subject: Subject, request: &AdminRequest<'_>) -> Answer {
+    let keys = request.list("annotationKeys");
+    let all = held(state, subject, request.id(0))?;
     all.retain(|held| !keys.contains(&held.key));
     let left = json!({"annotations": views::annotations(all)});
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let outcome = if subject == Subject::User { Outcome::created().with(left) } else { Outcome::ok() };
-    Ok(outcome.telling(changed(subject, asked.id(0), &keys)))
+    Ok(outcome.with_effect(changed(subject, request.id(0), &keys)))
 }

@@ -5,14 +5,13 @@ use url::form_urlencoded::byte_serialize;
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Effect, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Effect, Outcome};
 use super::state::TeamState;
-use super::told::{self, told};
 use super::views;
 
-pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
-    let filter = asked.parameter("name");
+pub fn list(state: &TeamState, request: &AdminRequest<'_>) -> Outcome {
+    let filter = request.parameter("name");
     let is_asked = |name: &str| filter.is_none_or(|filter| name_matches(filter, name));
     let found: Value = state.devices.iter().filter(|seen| is_asked(&seen.name)).map(views::computer).collect();
     Outcome::ok().with(json!({"devices": found}))
@@ -28,33 +27,34 @@ fn name_matches(filter: &str, name: &str) -> bool {
     }
 }
 
-pub fn one(state: &TeamState, asked: &Asked<'_>) -> Answer {
-    Ok(Outcome::ok().with(views::computer(state.device(asked.id(0))?)))
+pub fn one(state: &TeamState, request: &AdminRequest<'_>) -> Answer {
+    Ok(Outcome::ok().with(views::computer(state.device(request.id(0))?)))
 }
 
-pub fn rename(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let device = state.device_mut(asked.id(0))?;
-    let name = asked.text("name").unwrap_or_default();
-    let effect = told(told::DEVICE_RENAMED, json!({"deviceID": device.id, "name": name, "previousName": device.name}));
+pub fn rename(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let device = state.device_mut(request.id(0))?;
+    let name = request.text("name").unwrap_or_default();
+    let effect =
+        activity(events::DEVICE_RENAMED, json!({"deviceID": device.id, "name": name, "previousName": device.name}));
     name.clone_into(&mut device.name);
     let answer = views::object(vec![("id", json!(device.id)), ("name", json!(device.name))]);
-    Ok(Outcome::ok().with(answer).telling(effect))
+    Ok(Outcome::ok().with(answer).with_effect(effect))
 }
 
 /// Removes a computer at once and without confirmation. Its connection history disappears too.
-pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let place = state.devices.iter().position(|device| device.id == asked.id(0));
+pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let place = state.devices.iter().position(|device| device.id == request.id(0));
     let device = state.devices.remove(place.ok_or_else(|| Refusal::not_found("computer"))?);
     state.sessions.retain(|session| session.device != device.id);
     state.invites.iter_mut().for_each(|invite| invite.devices.retain(|id| *id != device.id));
-    let effect = told(told::DEVICE_REMOVED, json!({"deviceID": device.id, "name": device.name}));
-    Ok(Outcome::ok().telling(Effect::DeviceGone(device.id)).telling(effect))
+    let effect = activity(events::DEVICE_REMOVED, json!({"deviceID": device.id, "name": device.name}));
+    Ok(Outcome::ok().with_effect(Effect::ComputerRemoved(device.id)).with_effect(effect))
 }
 
 /// The first two links open the native app and hold the computer's current name. They encode a space as `%20`,
 /// because they are not forms.
-pub fn urls(state: &TeamState, asked: &Asked<'_>) -> Answer {
-    let device = state.device(asked.id(0))?;
+pub fn urls(state: &TeamState, request: &AdminRequest<'_>) -> Answer {
+    let device = state.device(request.id(0))?;
     let name = byte_serialize(device.name.as_bytes()).collect::<String>().replace('+', "%20");
     let link = |verb: &str| format!("remote-access://{verb}/{}?name={name}", device.id);
     Ok(Outcome::ok().with(json!({

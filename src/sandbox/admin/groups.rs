@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Effect, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Effect, Outcome};
 use super::state::{Group, TeamState, push_new};
-use super::told::{self, told};
 use super::views;
 
 const SCIM_MANAGED: &str = "group-scim-managed";
@@ -15,23 +14,23 @@ const SCIM_MANAGED: &str = "group-scim-managed";
 /// The change that a request makes to one group.
 pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
 
-pub fn create(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
+pub fn create(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
     if state.groups.len() >= state.plan.groups {
         let detail = format!("the plan allows {} groups", state.plan.groups);
         return Err(Refusal::rule("team-too-many-groups", detail));
     }
     let group = Group {
         id: state.draw_id(),
-        name: asked.text("name").unwrap_or_default().to_owned(),
+        name: request.text("name").unwrap_or_default().to_owned(),
         users: Vec::new(),
         scim: false,
         annotations: Vec::new(),
         config: None,
     };
-    let effect = told(told::GROUP_CREATED, json!({"groupID": group.id, "name": group.name}));
+    let effect = activity(events::GROUP_CREATED, json!({"groupID": group.id, "name": group.name}));
     let answer = views::whole_group(state, &group);
     state.groups.push(group);
-    Ok(Outcome::created().with(answer).telling(effect))
+    Ok(Outcome::created().with(answer).with_effect(effect))
 }
 
 fn refuse_scim(group: &Group, what: &str) -> Result<(), Refusal> {
@@ -41,21 +40,22 @@ fn refuse_scim(group: &Group, what: &str) -> Result<(), Refusal> {
     Err(Refusal::rule(SCIM_MANAGED, format!("the identity provider manages this group: {what}")))
 }
 
-pub fn rename(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let group = state.group_mut(asked.id(0))?;
+pub fn rename(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let group = state.group_mut(request.id(0))?;
     refuse_scim(group, "it cannot be renamed here")?;
-    let name = asked.text("name").unwrap_or_default();
-    let effect = told(told::GROUP_RENAMED, json!({"groupID": group.id, "name": name, "previousName": group.name}));
+    let name = request.text("name").unwrap_or_default();
+    let effect =
+        activity(events::GROUP_RENAMED, json!({"groupID": group.id, "name": name, "previousName": group.name}));
     name.clone_into(&mut group.name);
     let answer = views::object(vec![("id", json!(group.id)), ("name", json!(group.name))]);
-    Ok(Outcome::ok().with(answer).telling(effect))
+    Ok(Outcome::ok().with(answer).with_effect(effect))
 }
 
 /// Removes a group. The access that it granted ends; its users and computers stay.
-pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let group = state.group(asked.id(0))?;
+pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let group = state.group(request.id(0))?;
     refuse_scim(group, "it cannot be deleted here")?;
-    let effect = told(told::GROUP_REMOVED, json!({"groupID": group.id, "name": group.name}));
+    let effect = activity(events::GROUP_REMOVED, json!({"groupID": group.id, "name": group.name}));
     let id = group.id.clone();
     state.groups.retain(|group| group.id != id);
     let holders = state.devices.iter_mut().map(|device| &mut device.groups);
@@ -63,50 +63,61 @@ pub fn remove(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     holders
         .chain(state.invites.iter_mut().map(|invite| &mut invite.groups))
         .for_each(|list| list.retain(|held| *held != id));
-    Ok(Outcome::ok().telling(effect))
+    Ok(Outcome::ok().with_effect(effect))
 }
 
-pub fn put_in(state: &mut TeamState, group: &str, users: &[String], devices: &[String]) -> Result<Effect, Refusal> {
+pub fn insert_members(
+    state: &mut TeamState,
+    group: &str,
+    users: &[String],
+    devices: &[String],
+) -> Result<Effect, Refusal> {
     let held = state.group_mut(group)?;
     users.iter().for_each(|user| push_new(&mut held.users, user));
     devices.iter().try_for_each(|device| state.join_group(device, group))?;
-    Ok(told(told::GROUP_MEMBERS_ADDED, json!({"groupID": group, "users": users, "devices": devices})))
+    Ok(activity(events::GROUP_MEMBERS_ADDED, json!({"groupID": group, "users": users, "devices": devices})))
 }
 
-pub fn take_out(state: &mut TeamState, group: &str, users: &[String], devices: &[String]) -> Result<Effect, Refusal> {
+pub fn delete_members(
+    state: &mut TeamState,
+    group: &str,
+    users: &[String],
+    devices: &[String],
+) -> Result<Effect, Refusal> {
     state.group_mut(group)?.users.retain(|user| !users.contains(user));
     for device in devices {
         state.device_mut(device)?.groups.retain(|held| held != group);
     }
-    Ok(told(told::GROUP_MEMBERS_REMOVED, json!({"groupID": group, "users": users, "devices": devices})))
+    Ok(activity(events::GROUP_MEMBERS_REMOVED, json!({"groupID": group, "users": users, "devices": devices})))
 }
 
-pub fn add(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    single(state, asked, put_in)
+pub fn add_members(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    single(state, request, insert_members)
 }
 
-pub fn take(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    single(state, asked, take_out)
+pub fn remove_members(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    single(state, request, delete_members)
 }
 
 /// If the identity provider manages the group, a request with any user fails as a whole, its computers included.
-fn single(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Answer {
-    let (group, users, devices) = (asked.id(0), asked.list("users"), asked.list("devices"));
+fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Answer {
+    let (group, users, devices) = (request.id(0), request.list("users"), request.list("devices"));
     let held = state.group(group)?;
     if !users.is_empty() {
         refuse_scim(held, "its users cannot be changed here")?;
     }
-    state.know(&users, &[], &devices)?;
-    Ok(Outcome::created().telling(act(state, group, &users, &devices)?))
+    state.require_known(&users, &[], &devices)?;
+    Ok(Outcome::created().with_effect(act(state, group, &users, &devices)?))
 }
 
 /// Handles each group by itself. A managed group accepts the computers and skips the users, and the answer says so.
-pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
-    let (users, devices) = (asked.list("users"), asked.list("devices"));
+pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Outcome {
+    let (users, devices) = (request.list("users"), request.list("devices"));
     let (mut errors, mut effects) = (Vec::new(), Vec::new());
     let (mut is_any_done, mut took_users) = (false, false);
-    for group in asked.list("groups") {
-        let checked = state.know(&users, &[], &devices).and_then(|()| state.group(&group).map(|held| held.scim));
+    for group in request.list("groups") {
+        let checked =
+            state.require_known(&users, &[], &devices).and_then(|()| state.group(&group).map(|held| held.scim));
         let skips_users = checked.as_ref().is_ok_and(|&scim| scim) && !users.is_empty();
         let error = |code: &str, detail: &str| json!({"groupID": group, "code": code, "detail": detail});
         if skips_users {
@@ -130,5 +141,5 @@ pub fn bulk(state: &mut TeamState, asked: &Asked<'_>, act: Act) -> Outcome {
         ("users", json!(taken(users, took_users))),
         ("errors", Value::Array(errors)),
     ]);
-    Outcome::ok().with(answer).telling_all(effects)
+    Outcome::ok().with(answer).with_effects(effects)
 }

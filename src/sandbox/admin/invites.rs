@@ -4,31 +4,30 @@ use serde_json::json;
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Context, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Context, Outcome};
 use super::state::{Invite, Mail, TeamState, is_over};
-use super::told::{self, told};
 use super::views;
 
 const DAY_SECONDS: i64 = 86_400;
 
-pub fn create(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn create(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
-    let sent_to = asked.text("sendTo").filter(|address| !address.is_empty()).map(str::to_owned);
+    let sent_to = request.text("sendTo").filter(|address| !address.is_empty()).map(str::to_owned);
     let is_mail = sent_to.is_some();
-    let single_use = asked.flag("singleUse").unwrap_or(is_mail);
+    let single_use = request.flag("singleUse").unwrap_or(is_mail);
     if single_use && !is_mail {
         return Err(Refusal::invalid("singleUse requires sendTo"));
     }
     if sent_to.as_ref().is_some_and(|address| !looks_like_address(address)) {
         return Err(Refusal::invalid("sendTo takes an email address"));
     }
-    let (groups, devices) = (asked.list("groups"), asked.list("devices"));
-    state.know(&[], &groups, &devices)?;
+    let (groups, devices) = (request.list("groups"), request.list("devices"));
+    state.require_known(&[], &groups, &devices)?;
     let days = i64::from(context.choices.invite_days);
     let invite = Invite {
         secret: state.draw_secret(),
-        name: asked.text("name").unwrap_or_default().to_owned(),
+        name: request.text("name").unwrap_or_default().to_owned(),
         sent_to,
         single_use,
         groups,
@@ -40,10 +39,10 @@ pub fn create(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
         let (secret, expires_at) = (invite.secret.clone(), invite.expires_at);
         state.mail.push(Mail { to, kind: "invite".to_owned(), secret, sent_at: now, expires_at, is_used: false });
     }
-    let effect = told(told::USER_INVITED, json!({"name": invite.name, "sentTo": invite.sent_to}));
+    let effect = activity(events::USER_INVITED, json!({"name": invite.name, "sentTo": invite.sent_to}));
     let answer = views::invite(&invite);
     state.invites.push(invite);
-    Ok(Outcome::created().with(answer).telling(effect))
+    Ok(Outcome::created().with(answer).with_effect(effect))
 }
 
 /// Checks only for text, one `@`, and text.
@@ -52,11 +51,11 @@ pub fn looks_like_address(text: &str) -> bool {
 }
 
 /// Removes an invite. Its link stops working.
-pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
-    let is_meant = |held: &Invite| held.secret == asked.id(0) && !is_over(held.expires_at, now);
+    let is_meant = |held: &Invite| held.secret == request.id(0) && !is_over(held.expires_at, now);
     let place = state.invites.iter().position(is_meant).ok_or_else(|| Refusal::invite_not_found("invite"))?;
     let gone = state.invites.remove(place);
-    let effect = told(told::USER_INVITE_REMOVED, json!({"name": gone.name, "sentTo": gone.sent_to}));
-    Ok(Outcome::created().telling(effect))
+    let effect = activity(events::USER_INVITE_REMOVED, json!({"name": gone.name, "sentTo": gone.sent_to}));
+    Ok(Outcome::created().with_effect(effect))
 }

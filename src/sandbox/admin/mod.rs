@@ -7,26 +7,26 @@ mod access;
 mod accounts;
 mod annotations;
 mod apply;
-mod asked;
+mod request;
 mod body;
 mod computers;
-mod founding;
+mod initial;
 mod groups;
 mod installers;
 mod invites;
 mod settings;
 mod state;
-mod told;
+mod events;
 mod users;
-mod verbs;
+mod actions;
 pub mod views;
 
 pub use accounts::{Membership, spread};
 pub use apply::apply;
-pub use asked::{AccountChange, Actor, Asked, Caller, Context, Effect, Outcome};
 pub use body::{Field, Kind, check};
-pub use founding::{follow_seasons, found};
-pub use state::{Standing, TeamState, User};
+pub use initial::{apply_turnover, initial_state};
+pub use request::{AccountChange, Actor, AdminRequest, Caller, Context, Effect, Outcome};
+pub use state::{MemberRole, TeamState, User};
 
 #[cfg(test)]
 mod tests;

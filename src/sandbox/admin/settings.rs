@@ -5,14 +5,13 @@ use serde_json::json;
 
 use crate::sandbox::answer::Refusal;
 
-use super::apply::Answer;
-use super::asked::{Asked, Context, Outcome};
+use super::events::{self, activity};
+use super::request::{AdminRequest, Answer, Context, Outcome};
 use super::state::{AgentConfig, DeleteSchedule, Group, Migration, TeamState};
-use super::told::{self, told};
 use super::views;
 
 /// Changes the plan. Missing fields keep their value; an empty `ssoOwner` means this team.
-pub fn change(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
+pub fn change(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
     let mut plan = state.plan.clone();
     for (name, held) in [
         ("licensedUsers", &mut plan.licensed_users),
@@ -20,18 +19,18 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
         ("groups", &mut plan.groups),
         ("annotations", &mut plan.annotations),
     ] {
-        if let Some(sent) = asked.number(name).and_then(|sent| usize::try_from(sent).ok()) {
+        if let Some(sent) = request.number(name).and_then(|sent| usize::try_from(sent).ok()) {
             *held = sent;
         }
     }
-    plan.enterprise = asked.flag("enterprise").unwrap_or(plan.enterprise);
-    plan.sso = asked.flag("sso").unwrap_or(plan.sso);
-    if let Some(owner) = asked.text("ssoOwner") {
+    plan.enterprise = request.flag("enterprise").unwrap_or(plan.enterprise);
+    plan.sso = request.flag("sso").unwrap_or(plan.sso);
+    if let Some(owner) = request.text("ssoOwner") {
         plan.sso_owner = (!owner.is_empty()).then(|| owner.to_owned());
     }
-    let mut effects = vec![told(told::SETTINGS, json!({"setting": "plan"}))];
+    let mut effects = vec![activity(events::SETTINGS, json!({"setting": "plan"}))];
     if plan.licensed_users != state.plan.licensed_users {
-        effects.push(told::seats(plan.licensed_users));
+        effects.push(events::seats(plan.licensed_users));
     }
     state.plan = plan;
     let plan = &state.plan;
@@ -44,18 +43,18 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
         ("sso", json!(plan.sso)),
         ("ssoOwner", json!(plan.sso_owner)),
     ]);
-    Ok(Outcome::ok().with(answer).telling_all(effects))
+    Ok(Outcome::ok().with(answer).with_effects(effects))
 }
 
 /// Makes an agent configuration and assigns it to computers, groups and installers.
-pub fn assign_config(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let (groups, devices, installers) = (asked.list("groups"), asked.list("devices"), asked.list("installers"));
-    state.know(&[], &groups, &devices)?;
+pub fn assign_config(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let (groups, devices, installers) = (request.list("groups"), request.list("devices"), request.list("installers"));
+    state.require_known(&[], &groups, &devices)?;
     let is_there = |id: &String| state.installers.iter().any(|held| held.id == *id);
     if !installers.iter().all(is_there) {
         return Err(Refusal::invite_not_found("installer"));
     }
-    let config = AgentConfig { id: state.draw_id(), name: asked.text("name").unwrap_or_default().to_owned() };
+    let config = AgentConfig { id: state.draw_id(), name: request.text("name").unwrap_or_default().to_owned() };
     state
         .groups
         .iter_mut()
@@ -67,24 +66,24 @@ pub fn assign_config(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
     assigned.for_each(|held| held.config = Some(config.id.clone()));
     let answer = views::config(state, &config);
     state.configs.push(config);
-    Ok(Outcome::created().with(answer).telling(told(told::SETTINGS, json!({"setting": "deviceConfigs"}))))
+    Ok(Outcome::created().with(answer).with_effect(activity(events::SETTINGS, json!({"setting": "deviceConfigs"}))))
 }
 
 /// Schedules the team's deletion; an empty request cancels it. Nothing happens at that time, because the document
 /// does not describe it.
-pub fn schedule_deletion(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn schedule_deletion(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
     state.delete_schedule =
-        asked.number("inSeconds").map(|seconds| DeleteSchedule { scheduled_at: now, delete_at: now + seconds });
+        request.number("inSeconds").map(|seconds| DeleteSchedule { scheduled_at: now, delete_at: now + seconds });
     let answer = state.delete_schedule.as_ref().map_or_else(|| json!({}), views::delete_schedule);
-    let effect = told(told::SETTINGS, json!({"setting": "deleteSchedule"}));
-    Ok(Outcome::ok().with(answer).telling(effect))
+    let effect = activity(events::SETTINGS, json!({"setting": "deleteSchedule"}));
+    Ok(Outcome::ok().with(answer).with_effect(effect))
 }
 
 /// Starts the migration of a person's computers to the team; a request without computers cancels it.
-pub fn migrate(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let user = state.user(asked.id(0))?.id.clone();
-    let devices = asked.list("devices");
+pub fn migrate(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(request.id(0))?.id.clone();
+    let devices = request.list("devices");
     state.migrations.retain(|held| held.user != user);
     let mut answer = json!({});
     if !devices.is_empty() {
@@ -92,24 +91,24 @@ pub fn migrate(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
         answer = views::migration(&migration);
         state.migrations.push(migration);
     }
-    let effect = told(told::SETTINGS, json!({"setting": "userDeviceMigrate", "userID": user}));
-    Ok(Outcome::ok().with(answer).telling(effect))
+    let effect = activity(events::SETTINGS, json!({"setting": "userDeviceMigrate", "userID": user}));
+    Ok(Outcome::ok().with(answer).with_effect(effect))
 }
 
 /// Adds a group that the identity provider pushes.
-pub fn scim_group(state: &mut TeamState, asked: &Asked<'_>) -> Answer {
-    let users = asked.list("users");
-    state.know(&users, &[], &[])?;
+pub fn scim_group(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
+    let users = request.list("users");
+    state.require_known(&users, &[], &[])?;
     let group = Group {
         id: state.draw_id(),
-        name: asked.text("name").unwrap_or_default().to_owned(),
+        name: request.text("name").unwrap_or_default().to_owned(),
         users,
         scim: true,
         annotations: Vec::new(),
         config: None,
     };
-    let effect = told(told::GROUP_CREATED, json!({"groupID": group.id, "name": group.name, "source": "scim"}));
+    let effect = activity(events::GROUP_CREATED, json!({"groupID": group.id, "name": group.name, "source": "scim"}));
     let answer = views::whole_group(state, &group);
     state.groups.push(group);
-    Ok(Outcome::created().with(answer).telling(effect))
+    Ok(Outcome::created().with(answer).with_effect(effect))
 }

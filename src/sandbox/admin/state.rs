@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::sandbox::answer::Refusal;
-use crate::sandbox::cast::{opaque_id, secret};
-use crate::sandbox::seed::mix2;
+use crate::sandbox::seed::{mix2, opaque_id, secret};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeamState {
@@ -36,7 +35,7 @@ pub struct TeamState {
     /// Open connections.
     pub sessions: Vec<Session>,
     /// The members who join and leave on a schedule: since when each is on the team, and the last role.
-    pub seasons: Vec<Option<(i64, Standing)>>,
+    pub seasons: Vec<Option<(i64, MemberRole)>>,
     /// The number of ids made so far.
     pub drawn: u64,
 }
@@ -74,23 +73,23 @@ pub struct Migration {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum MemberRole {
     Admin,
     AdminReadOnly,
     User,
 }
 
-impl Standing {
+impl MemberRole {
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Admin => "admin",
-            Standing::AdminReadOnly => "admin-read-only",
-            Standing::User => "user",
+            MemberRole::Admin => "admin",
+            MemberRole::AdminReadOnly => "admin-read-only",
+            MemberRole::User => "user",
         }
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        [Standing::Admin, Standing::AdminReadOnly, Standing::User].into_iter().find(|role| role.name() == name)
+        [MemberRole::Admin, MemberRole::AdminReadOnly, MemberRole::User].into_iter().find(|role| role.name() == name)
     }
 }
 
@@ -109,7 +108,7 @@ pub struct User {
     pub last_name: String,
     #[serde(default)]
     pub avatar_url: Option<String>,
-    pub role: Standing,
+    pub role: MemberRole,
     pub remote_access: bool,
     pub totp: bool,
     /// `password` or `saml`.
@@ -241,7 +240,7 @@ impl TeamState {
     }
 
     /// Checks that everything that a request names is on the team.
-    pub fn know(&self, users: &[String], groups: &[String], devices: &[String]) -> Result<(), Refusal> {
+    pub fn require_known(&self, users: &[String], groups: &[String], devices: &[String]) -> Result<(), Refusal> {
         users.iter().try_for_each(|id| self.user(id).map(drop))?;
         groups.iter().try_for_each(|id| self.group(id).map(drop))?;
         devices.iter().try_for_each(|id| self.device(id).map(drop))

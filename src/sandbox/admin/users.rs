@@ -7,19 +7,17 @@ use serde_json::{Value, json};
 use crate::sandbox::answer::Refusal;
 use crate::sandbox::choices::AdminAccess;
 
-use super::apply::Answer;
-use super::asked::{Asked, Context, Effect, Outcome};
-use super::state::{Mail, Standing, TeamState, User};
-use super::told::{self, told};
-use super::verbs::close_sessions;
+use super::events::{self, activity, close_sessions};
+use super::request::{AdminRequest, Answer, Context, Effect, Outcome};
+use super::state::{Mail, MemberRole, TeamState, User};
 use super::views;
 
 const REQUIRES_ADMIN: &str = "team-requires-admin";
 /// How long a link for the removal of 2-factor authentication works.
 const TOTP_LINK_SECONDS: i64 = 24 * 3_600;
 
-pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
-    let email = asked.parameter("email");
+pub fn list(state: &TeamState, request: &AdminRequest<'_>) -> Outcome {
+    let email = request.parameter("email");
     let is_asked = |user: &&User| email.is_none_or(|email| user.email.eq_ignore_ascii_case(email));
     let found: Value = state.users.iter().filter(is_asked).map(|user| views::user(state, user)).collect();
     Outcome::ok().with(json!({"users": found}))
@@ -27,10 +25,10 @@ pub fn list(state: &TeamState, asked: &Asked<'_>) -> Outcome {
 
 /// Checks that the team still has an admin and a user with remote access after `id` changes to the given user or
 /// leaves.
-fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Standing, bool)>) -> Result<(), Refusal> {
+fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(MemberRole, bool)>) -> Result<(), Refusal> {
     let needs_access = context.choices.admin_needs_access;
     let is_always = needs_access == AdminAccess::Always;
-    let counts = |role: Standing, access: bool| role == Standing::Admin && (access || !is_always);
+    let counts = |role: MemberRole, access: bool| role == MemberRole::Admin && (access || !is_always);
     let others = || state.users.iter().filter(|user| user.id != id);
     let is_admin = after.is_some_and(|(role, access)| counts(role, access));
     if !is_admin && !others().any(|user| counts(user.role, user.remote_access)) {
@@ -40,7 +38,7 @@ fn guard(state: &TeamState, context: &Context<'_>, id: &str, after: Option<(Stan
         let detail = "the team would be left without a user with remote access on";
         return Err(Refusal::rule("team-requires-active-user", detail));
     }
-    let is_active_admin = |user: &User| user.role == Standing::Admin && user.remote_access;
+    let is_active_admin = |user: &User| user.role == MemberRole::Admin && user.remote_access;
     let is_turned_off = after.is_some_and(|(_, access)| !access) && state.user(id).is_ok_and(is_active_admin);
     if is_turned_off && needs_access == AdminAccess::WhenChanged && !others().any(is_active_admin) {
         return Err(Refusal::rule(REQUIRES_ADMIN, "the team would be left without an admin with remote access on"));
@@ -58,19 +56,19 @@ pub fn check_licence(state: &TeamState) -> Result<(), Refusal> {
 }
 
 /// Changes a user. Missing fields keep their value.
-pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let user = state.user(asked.id(0))?;
+pub fn change(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(request.id(0))?;
     let (old_role, old_access) = (user.role, user.remote_access);
-    let role = asked.text("role").and_then(Standing::named).unwrap_or(old_role);
-    let access = asked.text("remoteAccess").map_or(old_access, |sent| sent == "enabled");
+    let role = request.text("role").and_then(MemberRole::named).unwrap_or(old_role);
+    let access = request.text("remoteAccess").map_or(old_access, |sent| sent == "enabled");
     if (role, access) != (old_role, old_access) {
-        guard(state, context, asked.id(0), Some((role, access)))?;
+        guard(state, context, request.id(0), Some((role, access)))?;
     }
     if access && !old_access {
         check_licence(state)?;
     }
     let before = state.active_users();
-    let user = state.user_mut(asked.id(0))?;
+    let user = state.user_mut(request.id(0))?;
     (user.role, user.remote_access) = (role, access);
     let who = json!({"userID": user.id, "email": user.email});
     let with = |field: &str, value: &str| {
@@ -80,41 +78,44 @@ pub fn change(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -
     };
     let mut effects = Vec::new();
     if role != old_role {
-        effects.push(told(told::USER_ROLE, with("role", role.name())));
+        effects.push(activity(events::USER_ROLE, with("role", role.name())));
     }
     if access != old_access {
-        effects.push(told(told::USER_REMOTE_ACCESS, with("remoteAccess", if access { "enabled" } else { "disabled" })));
-        effects.push(told::user_count(before, state.active_users()));
+        effects.push(activity(
+            events::USER_REMOTE_ACCESS,
+            with("remoteAccess", if access { "enabled" } else { "disabled" }),
+        ));
+        effects.push(events::user_count(before, state.active_users()));
     }
     if !access {
-        effects.extend(close_sessions(state, asked.id(0), context));
+        effects.extend(close_sessions(state, request.id(0), context));
     }
-    let answer = views::user(state, state.user(asked.id(0))?);
-    Ok(Outcome::created().with(answer).telling_all(effects))
+    let answer = views::user(state, state.user(request.id(0))?);
+    Ok(Outcome::created().with(answer).with_effects(effects))
 }
 
 /// Removes a user. All access and sessions end. The account and its SSO sign-in stay.
-pub fn remove(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let user = state.user(asked.id(0))?.clone();
+pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(request.id(0))?.clone();
     guard(state, context, &user.id, None)?;
     let mut effects: Vec<Effect> = close_sessions(state, &user.id, context);
     state.forget_user(&user.id);
-    effects.extend(told::user_removed(&user));
+    effects.extend(events::user_removed(&user));
     if user.signs_in_with("saml") {
         state.sso_outsiders.push(user);
     } else {
         state.departed.push(user);
     }
-    Ok(Outcome::ok().telling_all(effects))
+    Ok(Outcome::ok().with_effects(effects))
 }
 
-pub fn info(state: &TeamState, asked: &Asked<'_>) -> Answer {
-    Ok(Outcome::ok().with(views::authentication(state.user(asked.id(0))?)))
+pub fn info(state: &TeamState, request: &AdminRequest<'_>) -> Answer {
+    Ok(Outcome::ok().with(views::authentication(state.user(request.id(0))?)))
 }
 
 /// Sends a link. Nothing changes until the person follows it.
-pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let user = state.user(asked.id(0))?.clone();
+pub fn remove_totp(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let user = state.user(request.id(0))?.clone();
     if !state.plan.enterprise {
         return Err(Refusal::forbidden("removing 2-factor authentication is a Teams Enterprise feature"));
     }
@@ -132,7 +133,8 @@ pub fn remove_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'
         expires_at: Some(now + TOTP_LINK_SECONDS),
         is_used: false,
     });
-    Ok(Outcome::ok().telling(told(told::TOTP_REMOVAL_REQUESTED, json!({"userID": user.id, "email": user.email}))))
+    Ok(Outcome::ok()
+        .with_effect(activity(events::TOTP_REMOVAL_REQUESTED, json!({"userID": user.id, "email": user.email}))))
 }
 
 /// Requires an admin who signs in with SSO, of this team and of the connection's owner.
@@ -160,16 +162,16 @@ pub fn sso_list(state: &TeamState, context: &Context<'_>) -> Answer {
 }
 
 /// Adds the person at once, without an email.
-pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn sso_add(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     check_sso_caller(state, context)?;
-    if state.user(asked.id(0)).is_ok() {
+    if state.user(request.id(0)).is_ok() {
         return Err(Refusal::already_there("user-already-on-team", "the user is on the team already"));
     }
     let mut sharing = state.sso_outsiders.iter().chain(context.elsewhere);
-    let found = sharing.find(|user| user.id == asked.id(0)).ok_or_else(|| Refusal::not_found("user"))?;
+    let found = sharing.find(|user| user.id == request.id(0)).ok_or_else(|| Refusal::not_found("user"))?;
     check_licence(state)?;
     let user = newly_on_team(found, context.now.seconds());
-    let outcome = Outcome::ok().with(views::sso_user(state, &user)).telling_all(told::user_added(&user, "sso"));
+    let outcome = Outcome::ok().with(views::sso_user(state, &user)).with_effects(events::user_added(&user, "sso"));
     state.admit(user);
     Ok(outcome)
 }
@@ -177,7 +179,7 @@ pub fn sso_add(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
 /// A new member from an account: the person's fields stay, and the team's fields start fresh.
 pub fn newly_on_team(account: &User, now: i64) -> User {
     User {
-        role: Standing::User,
+        role: MemberRole::User,
         remote_access: true,
         joined_on: now,
         last_used_at: None,

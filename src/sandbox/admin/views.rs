@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asked::Context;
+use super::request::Context;
 use super::state::{
     AgentConfig, Annotation, DeleteSchedule, Device, Group, Installer, Invite, Migration, TeamState, User, is_over,
 };

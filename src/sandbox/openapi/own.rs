@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::sandbox::choices::{ErrorShape, NULLABLE, NUMBERS};
-use crate::sandbox::mishaps::{FAILURES, LATENCY_MS_MAX};
+use crate::sandbox::fault_rules::{FAILURES, LATENCY_MS_MAX};
 
-use super::schemas::{closed, flag, list, object, of, text, whole};
+use super::shapes::{closed, flag, list, object, of, text, whole};
 
 /// A schema that also allows null.
 fn or_null(mut schema: Value) -> Value {

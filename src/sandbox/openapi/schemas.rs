@@ -5,45 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::sandbox::choices::{Choices, HasMore};
 
 use super::own;
-
-pub(super) fn text() -> Value {
-    json!({"type": "string"})
-}
-
-pub(super) fn whole() -> Value {
-    json!({"type": "integer"})
-}
-
-pub(super) fn flag() -> Value {
-    json!({"type": "boolean"})
-}
-
-pub(super) fn list(items: Value) -> Value {
-    json!({"type": "array", "items": items})
-}
-
-pub(super) fn of(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
-}
+use super::shapes::{closed, flag, list, object, of, text, whole};
 
 fn map_of(name: &str) -> Value {
     json!({"type": "object", "additionalProperties": of(name)})
-}
-
-/// An object with these fields, some of them required.
-pub(super) fn object(required: &[&str], properties: Value) -> Value {
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema
-}
-
-/// The same, without additional fields.
-pub(super) fn closed(required: &[&str], properties: Value) -> Value {
-    let mut schema = object(required, properties);
-    schema["additionalProperties"] = json!(false);
-    schema
 }
 
 pub(super) fn all(choices: &Choices) -> Map<String, Value> {

@@ -1,7 +1,5 @@
 //! The rows in the document's order, then the sandbox's own rows.
 
-use crate::sandbox::openapi;
-
 use super::Method::{Delete, Get, Patch, Post, Put};
 use super::{Field, Kind, Op, Parameter, ParameterKind, Route};
 
@@ -170,7 +168,8 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::UserInfo, Get, "/v1/team/{teamID}/user/{userID}/info", 200, "how a user signs in")
         .answers("ApiUserAuthInfo"),
     row(Op::RemoveTotp, Post, "/v1/team/{teamID}/user/{userID}/removetotp", 200, "sends a link that removes 2FA"),
-    row(Op::SsoUsers, Get, "/v1/team/{teamID}/saml/users", 200, "the people who share the team's SSO connection").answers("SsoUsers"),
+    row(Op::SsoUsers, Get, "/v1/team/{teamID}/saml/users", 200, "the people who share the team's SSO connection")
+        .answers("SsoUsers"),
     row(Op::AddSsoUser, Post, "/v1/team/{teamID}/users/{userID}", 200, "adds an SSO user").answers("APIUserInfo"),
     row(Op::UserAnnotations, Get, USER_NOTES, 200, "a user's annotations").answers("Annotations"),
     row(Op::AnnotateUser, Post, USER_NOTES, 201, "writes annotations").body(ANNOTATE).answers("Annotations"),
@@ -197,7 +196,13 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
         .query(RANGE_OLD)
         .answers("DeviceHistoryPage"),
     row(Op::Billing, Get, "/v1/team/{teamID}/billing/events", 200, "the ten newest entries").answers("BillingEvents"),
-    row(Op::Truth, Get, "/sandbox/truth/{teamID}/{stream}", 200, "every event that ever existed, one JSON object a line"),
+    row(
+        Op::Truth,
+        Get,
+        "/sandbox/truth/{teamID}/{stream}",
+        200,
+        "every event that ever existed, one JSON object a line",
+    ),
     row(Op::Connect, Post, "/sandbox/team/{teamID}/device/{deviceID}/connect", 201, "someone connects")
         .body(CONNECT)
         .answers("Connection"),
@@ -211,7 +216,8 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
         .body(JOIN)
         .answers("TeamUserInfo"),
     row(Op::Mail, Get, "/sandbox/team/{teamID}/mail", 200, "the emails to the team's people").answers("Mail"),
-    row(Op::ConfirmTotp, Post, "/sandbox/team/{teamID}/confirm", 200, "a person follows a link that removes 2FA").body(SECRET),
+    row(Op::ConfirmTotp, Post, "/sandbox/team/{teamID}/confirm", 200, "a person follows a link that removes 2FA")
+        .body(SECRET),
     row(Op::SsoAccount, Post, "/sandbox/team/{teamID}/sso", 201, "the identity provider adds a person")
         .body(ACCOUNT)
         .answers("APIUserInfo"),
@@ -224,9 +230,15 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::Deletion, Put, "/sandbox/team/{teamID}/deletion", 200, "schedules or cancels the team's deletion")
         .body(DELETION)
         .answers("DeleteSchedule"),
-    row(Op::Migration, Put, "/sandbox/team/{teamID}/user/{userID}/migration", 200, "starts or cancels a migration of a person's computers")
-        .body(MIGRATION)
-        .answers("TeamUserDeviceMigrate"),
+    row(
+        Op::Migration,
+        Put,
+        "/sandbox/team/{teamID}/user/{userID}/migration",
+        200,
+        "starts or cancels a migration of a person's computers",
+    )
+    .body(MIGRATION)
+    .answers("TeamUserDeviceMigrate"),
     row(Op::ScimGroup, Post, "/sandbox/team/{teamID}/scim-group", 201, "the identity provider pushes a group")
         .body(SCIM_GROUP)
         .answers("TeamGroupInfo"),
@@ -241,5 +253,5 @@ pub(in crate::sandbox) const ROUTES: &[Route] = &[
     row(Op::SetFaults, Put, "/sandbox/faults", 200, "replaces the fault rules").answers("Faults"),
     row(Op::Saved, Get, "/sandbox/state", 200, "the whole sandbox as one JSON file").answers("Saved"),
     row(Op::Load, Put, "/sandbox/state", 200, "restores a saved state of this sandbox").answers("Clock"),
-    row(Op::OpenApi, Get, openapi::PATH, 200, "this description; needs no token").answers("Description"),
+    row(Op::OpenApi, Get, super::OPENAPI_PATH, 200, "this description; needs no token").answers("Description"),
 ];

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::sandbox::mishaps::{FAILURES, LATENCY_MS_MAX};
+use crate::sandbox::fault_rules::{FAILURES, LATENCY_MS_MAX};
 
 use super::{FORMAT, SavedError, unreadable};
 

@@ -11,15 +11,15 @@ fn ask_beside(
 ) -> Result<Outcome, Refusal> {
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let Value::Object(body) = sent else { panic!("a body is an object") };
-    let asked = Asked { op, ids: &ids, query: &[], body: &body };
+    let request = AdminRequest { op, ids: &ids, query: &[], body: &body };
     let (caller, now) = (ann(), Instant::from_seconds(NOW));
     let context = Context { now, choices: Choices::default(), caller: &caller, plan_span: 7, elsewhere };
-    apply(state, &asked, &context)
+    apply(state, &request, &context)
 }
 
 #[test]
 fn who_shares_the_connection_from_another_team_is_listed_once_and_can_be_added() {
-    let far = [user("far", Standing::Admin, false, "saml", true), user("eve", Standing::User, true, "saml", false)];
+    let far = [user("far", MemberRole::Admin, false, "saml", true), user("eve", MemberRole::User, true, "saml", false)];
     let mut state = team();
     let listed = body(ask_beside(&mut state, Op::SsoUsers, &[], json!({}), &far));
     let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
@@ -28,7 +28,7 @@ fn who_shares_the_connection_from_another_team_is_listed_once_and_can_be_added()
     let added = state.user("far").unwrap();
     assert_eq!(
         (added.role, added.remote_access, added.totp),
-        (Standing::User, true, true),
+        (MemberRole::User, true, true),
         "the account's 2FA is its own"
     );
     assert_eq!(code(ask_beside(&mut state, Op::AddSsoUser, &["zed"], json!({}), &far)), "user-not-found");
@@ -36,7 +36,7 @@ fn who_shares_the_connection_from_another_team_is_listed_once_and_can_be_added()
 
 #[test]
 fn who_joins_with_a_known_address_is_the_same_person() {
-    let known = [user("far", Standing::Admin, true, "password", true)];
+    let known = [user("far", MemberRole::Admin, true, "password", true)];
     let mut state = team();
     let invite = body(ask(&mut state, Op::InviteUser, &[], json!({})));
     let join = |email: &str| json!({"secret": invite["secret"], "email": email, "firstName": "Else"});
@@ -55,7 +55,7 @@ fn who_joins_with_a_known_address_is_the_same_person() {
 fn a_change_of_an_account_is_made_once_and_told_where_the_person_is_on_the_team() {
     let mut state = team();
     let told = spread(&mut state, "BOB@team.example", AccountChange::TotpRemoved);
-    assert!(matches!(&told[..], [Effect::Told { name: "teamUserTotpRemovedEvent", .. }]), "{told:?}");
+    assert!(matches!(&told[..], [Effect::Activity { name: "teamUserTotpRemovedEvent", .. }]), "{told:?}");
     assert!(!state.user("bob").unwrap().totp);
     assert_eq!(spread(&mut state, "bob@team.example", AccountChange::TotpRemoved), []);
     state.sso_outsiders[0].totp = true;

@@ -54,8 +54,8 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
 fn when_an_admin_without_remote_access_is_the_admin_that_stays_is_a_switch() {
     use AdminAccess::{Always, Never, WhenChanged};
     let off = || json!({"remoteAccess": "disabled"});
-    let beside_cyd = |state: &mut TeamState| state.users[2].role = Standing::Admin;
-    let beside_bob = |state: &mut TeamState| state.users[1].role = Standing::Admin;
+    let beside_cyd = |state: &mut TeamState| state.users[2].role = MemberRole::Admin;
+    let beside_bob = |state: &mut TeamState| state.users[1].role = MemberRole::Admin;
     let alone = |_: &mut TeamState| {};
     type Set = fn(&mut TeamState);
     let cases: [(&str, Set, Op, Value, [&str; 3]); 5] = [
@@ -109,19 +109,19 @@ fn fields_left_out_of_a_user_change_keep_their_value() {
 fn a_removed_user_is_in_no_list_and_guarded_like_a_change() {
     let mut state = team();
     assert_eq!(code(ask(&mut state, Op::RemoveUser, &["ann"], json!({}))), "team-requires-admin");
-    state.users[2].role = Standing::Admin;
+    state.users[2].role = MemberRole::Admin;
     state.users[1].remote_access = false;
     assert_eq!(code(ask(&mut state, Op::RemoveUser, &["ann"], json!({}))), "team-requires-active-user");
     state.users[1].remote_access = true;
     let outcome = ask(&mut state, Op::RemoveUser, &["bob"], json!({})).unwrap();
     assert_eq!(
-        (told(&outcome), billed(&outcome)),
+        (activity_events(&outcome), billing_events(&outcome)),
         (vec!["teamUserRemovedEvent"], vec![json!({"usersRemovedEvent": {"count": 1}})])
     );
     assert!(state.devices.iter().all(|device| !device.users.contains(&"bob".to_owned())));
     assert!(state.groups.iter().all(|group| !group.users.contains(&"bob".to_owned())));
     let outcome = ask(&mut state, Op::RemoveUser, &["cyd"], json!({})).unwrap();
-    assert_eq!(billed(&outcome), [] as [Value; 0], "without remote access nothing was paid");
+    assert_eq!(billing_events(&outcome), [] as [Value; 0], "without remote access nothing was paid");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn sessions_end_when_access_does() {
         assert_eq!(state.sessions.len(), 1);
         let outcome = ask(&mut state, op, &["bob"], change).unwrap();
         let closed = outcome.effects.iter().any(|effect| {
-            matches!(effect, Effect::Connected { kind: "connectionClosedEvent", event, .. }
+            matches!(effect, Effect::Connection { kind: "connectionClosedEvent", event, .. }
                 if event["associatedIncomingConnectionEvent"]["connectionID"] == open["connectionID"])
         });
         assert!(closed && state.sessions.is_empty(), "{op:?}");
@@ -162,11 +162,11 @@ fn an_sso_user_is_added_by_an_admin_of_both_teams_while_a_licence_is_left() {
     assert_eq!(add(&mut state, "bob", &of_both).unwrap_err().kind, crate::sandbox::answer::Kind::Given(409));
     assert_eq!(code(add(&mut state, "zed", &of_both)), "user-not-found");
     let outcome = add(&mut state, "eve", &of_both).unwrap();
-    assert_eq!((outcome.status, told(&outcome)), (200, vec!["teamUserAddedEvent"]));
+    assert_eq!((outcome.status, activity_events(&outcome)), (200, vec!["teamUserAddedEvent"]));
     let eve = state.user("eve").unwrap();
-    assert_eq!((eve.role, eve.remote_access, state.mail.len()), (Standing::User, true, 0));
+    assert_eq!((eve.role, eve.remote_access, state.mail.len()), (MemberRole::User, true, 0));
     assert_eq!(code(add(&mut state, "eve", &of_both)), "user-already-on-team");
-    state.users[1].role = Standing::Admin;
+    state.users[1].role = MemberRole::Admin;
     ask(&mut state, Op::RemoveUser, &["eve"], json!({})).unwrap();
     assert!(add(&mut state, "eve", &of_both).is_ok(), "the account itself lives on");
 }

@@ -7,8 +7,8 @@ use crate::sandbox::answer::Refusal;
 use crate::sandbox::choices::{AdminAccess, Choices};
 use crate::sandbox::routes::Op;
 
-use super::state::{AgentConfig, Annotation, Device, Group, Plan, Standing, TeamState, User};
-use super::{AccountChange, Asked, Caller, Context, Effect, Outcome, apply, spread};
+use super::state::{AgentConfig, Annotation, Device, Group, MemberRole, Plan, TeamState, User};
+use super::{AccountChange, AdminRequest, Caller, Context, Effect, Outcome, apply, spread};
 
 mod accounts;
 mod guards;
@@ -17,7 +17,7 @@ mod secrets;
 
 const NOW: i64 = 1_795_000_000;
 
-fn user(id: &str, role: Standing, remote_access: bool, provider: &str, totp: bool) -> User {
+fn user(id: &str, role: MemberRole, remote_access: bool, provider: &str, totp: bool) -> User {
     User {
         id: id.to_owned(),
         email: format!("{id}@team.example"),
@@ -79,9 +79,9 @@ fn team() -> TeamState {
             sso_owner: None,
         },
         users: vec![
-            user("ann", Standing::Admin, true, "saml", false),
-            user("bob", Standing::User, true, "password", true),
-            user("cyd", Standing::User, false, "password", false),
+            user("ann", MemberRole::Admin, true, "saml", false),
+            user("bob", MemberRole::User, true, "password", true),
+            user("cyd", MemberRole::User, false, "password", false),
         ],
         devices: vec![device("d1", &["bob"], &["plain"]), device("d2", &[], &[])],
         groups: vec![
@@ -92,7 +92,7 @@ fn team() -> TeamState {
         installers: Vec::new(),
         invites: Vec::new(),
         configs: vec![AgentConfig { id: "config".to_owned(), name: "quiet".to_owned() }],
-        sso_outsiders: vec![user("eve", Standing::User, false, "saml", false)],
+        sso_outsiders: vec![user("eve", MemberRole::User, false, "saml", false)],
         departed: Vec::new(),
         delete_schedule: None,
         migrations: Vec::new(),
@@ -130,10 +130,10 @@ fn ask_with(
 ) -> Result<Outcome, Refusal> {
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
     let Value::Object(body) = body else { panic!("a body is an object") };
-    let asked = Asked { op, ids: &ids, query: &[], body: &body };
+    let request = AdminRequest { op, ids: &ids, query: &[], body: &body };
     let context = Context { now: Instant::from_seconds(now), choices, caller, plan_span: 7, elsewhere: &[] };
     let before = state.clone();
-    let answer = apply(state, &asked, &context);
+    let answer = apply(state, &request, &context);
     if answer.is_err() {
         assert_eq!(*state, before, "{op:?} was refused and changed something");
     }
@@ -152,17 +152,17 @@ fn body(answer: Result<Outcome, Refusal>) -> Value {
 }
 
 /// The names of the activity events.
-fn told(outcome: &Outcome) -> Vec<&'static str> {
+fn activity_events(outcome: &Outcome) -> Vec<&'static str> {
     let name = |effect: &Effect| match effect {
-        Effect::Told { name, .. } => Some(*name),
+        Effect::Activity { name, .. } => Some(*name),
         _ => None,
     };
     outcome.effects.iter().filter_map(name).collect()
 }
 
-fn billed(outcome: &Outcome) -> Vec<Value> {
+fn billing_events(outcome: &Outcome) -> Vec<Value> {
     let event = |effect: &Effect| match effect {
-        Effect::Billed(event) => Some(Value::Object(event.clone())),
+        Effect::Billing(event) => Some(Value::Object(event.clone())),
         _ => None,
     };
     outcome.effects.iter().filter_map(event).collect()

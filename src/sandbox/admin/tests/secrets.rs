@@ -43,7 +43,7 @@ fn an_installer_may_be_for_one_computer_or_for_people_who_sign_in() {
     assert_eq!(code(ask(&mut state, Op::Install, &[], run(json!({})))), "forbidden");
     assert_eq!(code(ask(&mut state, Op::Install, &[], run(json!({"userID": "zed"})))), "user-not-found");
     let outcome = at(&mut state, Op::Install, &[], run(json!({"userID": "bob"})), NOW + 900 * DAY).unwrap();
-    assert_eq!(told(&outcome), ["teamDeviceAddedEvent"]);
+    assert_eq!(activity_events(&outcome), ["teamDeviceAddedEvent"]);
     assert_eq!(code(ask(&mut state, Op::Install, &[], run(json!({"userID": "bob"})))), "invite-not-found");
 }
 
@@ -58,7 +58,7 @@ fn an_invite_is_accepted_by_its_secret_until_it_expires_is_used_or_deleted() {
     let join = json!({"secret": made["secret"]});
     assert_eq!(code(at(&mut state, Op::Join, &[], join.clone(), NOW + 30 * DAY)), "invite-not-found");
     let outcome = at(&mut state, Op::Join, &[], join.clone(), NOW + 30 * DAY - 1).unwrap();
-    assert_eq!((told(&outcome), billed(&outcome).len()), (vec!["teamUserAddedEvent"], 1));
+    assert_eq!((activity_events(&outcome), billing_events(&outcome).len()), (vec!["teamUserAddedEvent"], 1));
     let user = outcome.body.unwrap();
     assert_eq!((&user["role"], &user["remoteAccess"]), (&json!("user"), &json!("enabled")));
     let id = user["id"].as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ fn a_connection_is_told_in_five_kinds_of_events_ending_now() {
         .effects
         .iter()
         .map(|effect| match effect {
-            Effect::Connected { kind, at_ms, .. } => (*kind, at_ms - NOW * 1000),
+            Effect::Connection { kind, at_ms, .. } => (*kind, at_ms - NOW * 1000),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -143,5 +143,5 @@ fn a_connection_is_told_in_five_kinds_of_events_ending_now() {
     assert_eq!(code(ask(&mut state, Op::Connect, &["d1"], json!({"userID": "cyd"}))), "forbidden");
     assert_eq!(code(ask(&mut state, Op::Connect, &["d2"], json!({}))), "forbidden");
     let gone = ask(&mut state, Op::RemoveDevice, &["d1"], json!({})).unwrap();
-    assert!(gone.effects.contains(&Effect::DeviceGone("d1".to_owned())) && state.sessions.is_empty());
+    assert!(gone.effects.contains(&Effect::ComputerRemoved("d1".to_owned())) && state.sessions.is_empty());
 }

@@ -57,22 +57,22 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn shelf_of(dots: &[(Dot, u16)], lateness: Lateness) -> Shelf<Dot> {
+fn shelf_of(dots: &[(Dot, u16)], lateness: Lateness) -> StreamStore<Dot> {
     let places = dots.iter().map(|(_, computer)| *computer).collect();
     let base = dots.iter().map(|(dot, _)| *dot).collect();
-    Shelf::new(base, ByComputer::new(places, usize::from(COMPUTERS)), lateness, 3)
+    StreamStore::new(base, ByComputer::new(places, usize::from(COMPUTERS)), lateness, 3)
 }
 
-fn apply(shelf: &Shelf<Dot>, known: &mut Vec<Known>, act: &Act, now: Instant) {
+fn apply(store: &StreamStore<Dot>, known: &mut Vec<Known>, act: &Act, now: Instant) {
     match *act {
         Act::Insert { at, computer, delay } => {
             let (born, serial) = (now.plus(Duration::from_secs(delay.unsigned_abs())), known.len() as u64);
             let raw = serial.to_string();
-            shelf.insert(Extra::new(raw, Instant::from_seconds(at), Some(device(computer)), born));
+            store.insert(TextEvent::new(raw, Instant::from_seconds(at), Some(device(computer)), born));
             known.push(Known { second: at, order: (1, serial), computer, born, gone: false });
         }
         Act::Remove { computer } => {
-            if shelf.remove_computer(u32::from(computer), &device(computer), now) {
+            if store.remove_computer(u32::from(computer), &device(computer), now) {
                 known.iter_mut().filter(|event| event.computer == computer).for_each(|event| event.gone = true);
             }
         }
@@ -80,7 +80,7 @@ fn apply(shelf: &Shelf<Dot>, known: &mut Vec<Known>, act: &Act, now: Instant) {
             let range = from..from + length;
             let whole = |known: &[Known]| plain(known, now, i64::MIN, i64::MAX, None).len() as u64;
             let before = whole(known);
-            let taken = shelf.withdraw(Instant::from_seconds(range.start), Instant::from_seconds(range.end), now);
+            let taken = store.withdraw(Instant::from_seconds(range.start), Instant::from_seconds(range.end), now);
             for event in known.iter_mut().filter(|event| range.contains(&event.second)) {
                 // A deletion affects inserted events of the future, but not records of the future.
                 event.gone |= event.order.0 == 1 || event.second <= now.seconds();
@@ -105,7 +105,7 @@ fn plain(known: &[Known], now: Instant, from: i64, end: i64, computers: Option<&
 fn numbers(items: Vec<Item<Dot>>) -> Vec<u64> {
     let number = |item: Item<Dot>| match item {
         Item::Made(dot) => dot.number,
-        Item::Extra(raw) => String::from_utf8(raw.to_vec()).unwrap().parse().unwrap(),
+        Item::Text(raw) => String::from_utf8(raw.to_vec()).unwrap().parse().unwrap(),
     };
     items.into_iter().map(number).collect()
 }
@@ -127,16 +127,16 @@ proptest! {
         let dots: Vec<(Dot, u16)> = (0u64..).zip(dots)
             .map(|(number, coded)| (Dot { second: coded / 10, number }, u16::try_from(coded % 10).unwrap()))
             .collect();
-        let shelf = shelf_of(&dots, Lateness { per_million: late, longest: Duration::from_secs(20) });
+        let store = shelf_of(&dots, Lateness { per_million: late, longest: Duration::from_secs(20) });
         let mut known: Vec<Known> = dots.iter()
             .map(|&(dot, computer)| Known {
-                second: dot.second, order: (0, dot.number), computer, born: shelf.birth(dot), gone: false,
+                second: dot.second, order: (0, dot.number), computer, born: store.visible_from(dot), gone: false,
             })
             .collect();
         let mut acts = acts;
         acts.sort_by_key(|(at, _)| *at);
         for (at, act) in &acts {
-            apply(&shelf, &mut known, act, Instant::from_seconds(*at));
+            apply(&store, &mut known, act, Instant::from_seconds(*at));
         }
         let now = Instant::from_seconds(last.max(acts.last().map_or(0, |(at, _)| *at)));
         let expected = plain(&known, now, from, from + length, asked.as_deref());
@@ -150,7 +150,7 @@ proptest! {
             let mut read = Vec::new();
             loop {
                 let cut = Cut { offset: read.len() as u64, limit, newest_first, neighbours_swapped: false };
-                let (items, total) = shelf.page(now, &listing, cut);
+                let (items, total) = store.page(now, &listing, cut);
                 prop_assert_eq!(total, expected.len() as u64);
                 if items.is_empty() {
                     break;
@@ -168,10 +168,10 @@ proptest! {
 
 #[test]
 fn a_computer_is_removed_once() {
-    let shelf = shelf_of(&[(Dot { second: 1, number: 0 }, 2)], Lateness::default());
+    let store = shelf_of(&[(Dot { second: 1, number: 0 }, 2)], Lateness::default());
     let now = Instant::from_seconds(5);
-    assert_eq!(shelf.visible(now), 1);
-    assert!(shelf.remove_computer(2, &device(2), now));
-    assert!(!shelf.remove_computer(2, &device(2), now));
-    assert_eq!((shelf.visible(now), shelf.withdraw(now.minus(Duration::from_secs(9)), now, now)), (0, 0));
+    assert_eq!(store.visible(now), 1);
+    assert!(store.remove_computer(2, &device(2), now));
+    assert!(!store.remove_computer(2, &device(2), now));
+    assert_eq!((store.visible(now), store.withdraw(now.minus(Duration::from_secs(9)), now, now)), (0, 0));
 }

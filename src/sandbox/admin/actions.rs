@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use crate::sandbox::answer::Refusal;
 
 use super::accounts::spread;
-use super::apply::Answer;
-use super::asked::{AccountChange, Actor, Asked, Context, Effect, Outcome};
+use super::events::{self, activity, connection_event};
 use super::invites::looks_like_address;
-use super::state::{Device, Session, Standing, TeamState, User, is_over, push_new};
-use super::told::{self, told};
+use super::request::{AccountChange, Actor, AdminRequest, Answer, Context, Outcome};
+use super::state::{Device, MemberRole, Session, TeamState, User, is_over, push_new};
 use super::users::{check_licence, newly_on_team};
 use super::views;
 
@@ -18,63 +17,49 @@ use super::views;
 const PEER_ADDRESS: &str = "198.18.7.7";
 const DIRECT_ADDRESS: &str = "198.51.100.7";
 
-fn connected(state: &mut TeamState, session: &Session, kind: &'static str, at_ms: i64, reason: Option<&str>) -> Effect {
-    let event = if kind.starts_with("incoming") {
-        session.details.clone()
-    } else {
-        let mut event = json!({"associatedIncomingConnectionEvent": session.details});
-        if let Some(reason) = reason {
-            event["reason"] = json!(reason);
-        }
-        event
-    };
-    let (id, device, host) = (state.draw_id(), session.device.clone(), session.host.clone());
-    Effect::Connected { id, at_ms, device, host, kind, event }
-}
-
 /// A person connects to a computer: request, connection, sign-in attempts (`fluid` only) and close. Each event
 /// follows a millisecond after the one before, and the last one happens now. With `seconds`, the connection began
 /// that much earlier.
-pub fn connect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let device = state.device(asked.id(0))?.clone();
-    let user = match asked.text("userID") {
+pub fn connect(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let device = state.device(request.id(0))?.clone();
+    let user = match request.text("userID") {
         Some(id) => Some(state.user(id)?),
         None => state.users.iter().find(|user| state.may_connect(user, &device)),
     };
     let user = user.filter(|user| state.may_connect(user, &device));
     let user = user.ok_or_else(|| Refusal::forbidden("this user may not connect to this computer"))?.clone();
-    let session = begin(state, asked, &device, &user);
+    let session = begin(state, request, &device, &user);
     let is_fluid = session.details["tunnelID"] == "fluid";
     let mut steps: Vec<(&'static str, Option<&str>)> =
         vec![("incomingConnectionRequest", None), ("incomingConnectionEvent", None)];
     if is_fluid {
-        let attempts = usize::try_from(asked.number("failedAttempts").unwrap_or(1)).unwrap_or(0);
+        let attempts = usize::try_from(request.number("failedAttempts").unwrap_or(1)).unwrap_or(0);
         steps.extend(std::iter::repeat_n(("authFailedEvent", Some("wrong_password")), attempts));
         steps.push(("authSucceededEvent", None));
     }
-    let stays_open = asked.flag("open").unwrap_or(false);
-    let length_ms = asked.number("seconds").unwrap_or(0) * 1_000;
+    let stays_open = request.flag("open").unwrap_or(false);
+    let length_ms = request.number("seconds").unwrap_or(0) * 1_000;
     let now_ms = context.now.nanos().div_euclid(1_000_000);
     let last = if stays_open { now_ms } else { now_ms - 1 };
     let mut effects = Vec::new();
     for (number, (kind, reason)) in steps.iter().rev().enumerate() {
         let at_ms = last - length_ms - i64::try_from(number).unwrap_or(0);
-        effects.push(connected(state, &session, kind, at_ms, *reason));
+        effects.push(connection_event(state, &session, kind, at_ms, *reason));
     }
     effects.reverse();
     let answer = json!({"connectionID": session.connection_id, "userID": user.id, "deviceID": device.id});
     if stays_open {
         state.sessions.push(session);
     } else {
-        effects.push(connected(state, &session, "connectionClosedEvent", now_ms, None));
+        effects.push(connection_event(state, &session, "connectionClosedEvent", now_ms, None));
     }
     state.user_mut(&user.id)?.last_used_at = Some(context.now.seconds());
-    Ok(Outcome::created().with(answer).telling_all(effects))
+    Ok(Outcome::created().with(answer).with_effects(effects))
 }
 
-fn begin(state: &mut TeamState, asked: &Asked<'_>, device: &Device, user: &User) -> Session {
+fn begin(state: &mut TeamState, request: &AdminRequest<'_>, device: &Device, user: &User) -> Session {
     let connection_id = state.draw_id();
-    let (tunnel, source) = (asked.text("tunnelID").unwrap_or("fluid"), asked.text("sourceType").unwrap_or("cloud"));
+    let (tunnel, source) = (request.text("tunnelID").unwrap_or("fluid"), request.text("sourceType").unwrap_or("cloud"));
     let mut details = json!({
         "connectionID": connection_id,
         "tunnelID": tunnel,
@@ -88,36 +73,27 @@ fn begin(state: &mut TeamState, asked: &Asked<'_>, device: &Device, user: &User)
 }
 
 /// A computer connects or reconnects to the cloud. Only this updates its last online time.
-pub fn online(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let device = state.device_mut(asked.id(0))?;
+pub fn online(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let device = state.device_mut(request.id(0))?;
     device.last_online_at = Some(context.now.seconds());
     Ok(Outcome::ok().with(views::computer(device)))
 }
 
-pub fn disconnect(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let place = state.sessions.iter().position(|session| session.connection_id == asked.id(0));
+pub fn disconnect(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let place = state.sessions.iter().position(|session| session.connection_id == request.id(0));
     let session = state.sessions.remove(place.ok_or_else(|| Refusal::not_found("connection"))?);
     let now_ms = context.now.nanos().div_euclid(1_000_000);
-    let effect = connected(state, &session, "connectionClosedEvent", now_ms, None);
-    Ok(Outcome::ok().telling(effect))
-}
-
-/// Disconnects a person's active sessions.
-pub fn close_sessions(state: &mut TeamState, user: &str, context: &Context<'_>) -> Vec<Effect> {
-    let (closed, open) = std::mem::take(&mut state.sessions).into_iter().partition(|session| session.user == user);
-    state.sessions = open;
-    let closed: Vec<Session> = closed;
-    let now_ms = context.now.nanos().div_euclid(1_000_000);
-    closed.iter().map(|session| connected(state, session, "connectionClosedEvent", now_ms, None)).collect()
+    let effect = connection_event(state, &session, "connectionClosedEvent", now_ms, None);
+    Ok(Outcome::ok().with_effect(effect))
 }
 
 /// A person accepts an invite.
-pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn join(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
-    let secret = asked.text("secret").unwrap_or_default();
+    let secret = request.text("secret").unwrap_or_default();
     let place = state.invites.iter().position(|held| held.secret == secret && !is_over(held.expires_at, now));
     let invite = state.invites[place.ok_or_else(|| Refusal::invite_not_found("invite"))?].clone();
-    let email = asked.text("email").or(invite.sent_to.as_deref()).unwrap_or_default().to_owned();
+    let email = request.text("email").or(invite.sent_to.as_deref()).unwrap_or_default().to_owned();
     if !looks_like_address(&email) {
         return Err(Refusal::invalid("email takes an email address"));
     }
@@ -127,7 +103,7 @@ pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> 
     check_licence(state)?;
     let user = match state.account(&email).or_else(|| context.elsewhere.first()) {
         Some(account) => newly_on_team(account, now),
-        None => newcomer(state, asked, email, "password", now),
+        None => newcomer(state, request, email, "password", now),
     };
     if invite.single_use {
         state.invites.retain(|held| held.secret != secret);
@@ -138,38 +114,38 @@ pub fn join(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> 
     for device in &invite.devices {
         push_new(&mut state.device_mut(device)?.users, &user.id);
     }
-    let outcome = Outcome::created().with(views::user(state, &user)).telling_all(told::user_added(&user, "invite"));
+    let outcome = Outcome::created().with(views::user(state, &user)).with_effects(events::user_added(&user, "invite"));
     let outcome = outcome.by(Actor::Person(user.id.clone(), user.email.clone()));
     state.admit(user);
     Ok(outcome)
 }
 
-fn newcomer(state: &mut TeamState, asked: &Asked<'_>, email: String, provider: &str, now: i64) -> User {
+fn newcomer(state: &mut TeamState, request: &AdminRequest<'_>, email: String, provider: &str, now: i64) -> User {
     User {
         id: state.draw_id(),
         email,
-        first_name: asked.text("firstName").unwrap_or_default().to_owned(),
-        last_name: asked.text("lastName").unwrap_or_default().to_owned(),
-        avatar_url: asked.text("avatarURL").map(str::to_owned),
-        role: Standing::User,
+        first_name: request.text("firstName").unwrap_or_default().to_owned(),
+        last_name: request.text("lastName").unwrap_or_default().to_owned(),
+        avatar_url: request.text("avatarURL").map(str::to_owned),
+        role: MemberRole::User,
         remote_access: true,
-        totp: asked.flag("totpEnabled").unwrap_or(false),
+        totp: request.flag("totpEnabled").unwrap_or(false),
         providers: vec![provider.to_owned()],
         annotations: Vec::new(),
         joined_on: now,
         last_used_at: None,
-        scim: asked.flag("scim").unwrap_or(false),
+        scim: request.flag("scim").unwrap_or(false),
         token_log: json!([]),
     }
 }
 
 /// A person runs an installer on a computer.
-pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
+pub fn install(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
     let now = context.now.seconds();
-    let secret = asked.text("secret").unwrap_or_default();
+    let secret = request.text("secret").unwrap_or_default();
     let place = state.installers.iter().position(|held| held.secret == secret && !is_over(held.expires_at, now));
     let installer = state.installers[place.ok_or_else(|| Refusal::invite_not_found("installer"))?].clone();
-    let person = asked.text("userID").map(|id| state.user(id).cloned()).transpose()?;
+    let person = request.text("userID").map(|id| state.user(id).cloned()).transpose()?;
     if installer.requires_authentication && person.is_none() {
         return Err(Refusal::forbidden("the person who adds the computer must sign in: say userID"));
     }
@@ -178,12 +154,12 @@ pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     }
     let device = Device {
         id: state.draw_id(),
-        name: asked.text("name").unwrap_or_default().to_owned(),
+        name: request.text("name").unwrap_or_default().to_owned(),
         last_online_at: Some(now),
         users: installer.users,
         groups: Vec::new(),
         annotations: Vec::new(),
-        client_info: views::client_info("windows", asked.text("name").unwrap_or_default()),
+        client_info: views::client_info("windows", request.text("name").unwrap_or_default()),
         config: installer.config,
     };
     let id = device.id.clone();
@@ -193,7 +169,7 @@ pub fn install(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) 
     state.devices.push(device);
     installer.groups.iter().try_for_each(|group| state.join_group(&id, group))?;
     let answer = views::computer(state.device(&id)?);
-    Ok(Outcome::created().with(answer).telling(told(told::DEVICE_ADDED, payload)).by(actor))
+    Ok(Outcome::created().with(answer).with_effect(activity(events::DEVICE_ADDED, payload)).by(actor))
 }
 
 /// The emails to the team's people, oldest first.
@@ -215,8 +191,8 @@ pub fn mail(state: &TeamState) -> Outcome {
 }
 
 /// A person follows the link that removes 2-factor authentication.
-pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let (secret, now) = (asked.text("secret").unwrap_or_default(), context.now.seconds());
+pub fn confirm_totp(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let (secret, now) = (request.text("secret").unwrap_or_default(), context.now.seconds());
     let is_meant = |mail: &&mut super::state::Mail| {
         mail.kind == "totp-removal" && mail.secret == secret && !mail.is_used && !is_over(mail.expires_at, now)
     };
@@ -225,18 +201,18 @@ pub fn confirm_totp(state: &mut TeamState, asked: &Asked<'_>, context: &Context<
     let email = mail.to.clone();
     let actor = state.account(&email).map_or(Actor::Nobody, |user| Actor::Person(user.id.clone(), user.email.clone()));
     let effects = spread(state, &email, AccountChange::TotpRemoved);
-    Ok(Outcome::ok().telling_all(effects).by(actor).everywhere(&email, AccountChange::TotpRemoved))
+    Ok(Outcome::ok().with_effects(effects).by(actor).everywhere(&email, AccountChange::TotpRemoved))
 }
 
 /// The identity provider adds a person: a new one, or one who already has an account.
-pub fn sso_account(state: &mut TeamState, asked: &Asked<'_>, context: &Context<'_>) -> Answer {
-    let email = asked.text("email").unwrap_or_default().to_owned();
+pub fn sso_account(state: &mut TeamState, request: &AdminRequest<'_>, context: &Context<'_>) -> Answer {
+    let email = request.text("email").unwrap_or_default().to_owned();
     if !looks_like_address(&email) {
         return Err(Refusal::invalid("email takes an email address"));
     }
     let now = context.now.seconds();
     let known = state.account(&email).or_else(|| context.elsewhere.first()).cloned();
-    let mut user = known.unwrap_or_else(|| newcomer(state, asked, email, "saml", now));
+    let mut user = known.unwrap_or_else(|| newcomer(state, request, email, "saml", now));
     spread(state, &user.email, AccountChange::SsoGained);
     if !user.signs_in_with("saml") {
         user.providers.push("saml".to_owned());

@@ -20,8 +20,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::asked::Effect;
-use super::state::User;
+use super::request::{Context, Effect};
+use super::state::{Session, TeamState, User};
 
 pub const USER_ADDED: &str = "teamUserAddedEvent";
 pub const USER_REMOVED: &str = "teamUserRemovedEvent";
@@ -50,8 +50,8 @@ pub const GROUP_ANNOTATED: &str = "teamGroupAnnotationsChangedEvent";
 pub const SETTINGS: &str = "teamSettingsChangedEvent";
 
 /// An activity event, without fields that have no value.
-pub fn told(name: &'static str, payload: Value) -> Effect {
-    Effect::Told { name, payload: fields(payload) }
+pub fn activity(name: &'static str, payload: Value) -> Effect {
+    Effect::Activity { name, payload: fields(payload) }
 }
 
 fn fields(payload: Value) -> Map<String, Value> {
@@ -64,28 +64,57 @@ fn fields(payload: Value) -> Map<String, Value> {
     payload.into_iter().filter(|(_, value)| has_value(value)).collect()
 }
 
-fn billed(event: Value) -> Effect {
-    Effect::Billed(fields(event))
+fn billing(event: Value) -> Effect {
+    Effect::Billing(fields(event))
 }
 
 pub fn user_added(user: &User, source: &str) -> Vec<Effect> {
     let payload = json!({"userID": user.id, "email": user.email, "role": user.role.name(), "source": source});
-    vec![told(USER_ADDED, payload), billed(json!({"usersAddedEvent": {"count": 1}}))]
+    vec![activity(USER_ADDED, payload), billing(json!({"usersAddedEvent": {"count": 1}}))]
 }
 
 pub fn user_removed(user: &User) -> Vec<Effect> {
-    let mut effects = vec![told(USER_REMOVED, json!({"userID": user.id, "email": user.email}))];
+    let mut effects = vec![activity(USER_REMOVED, json!({"userID": user.id, "email": user.email}))];
     if user.remote_access {
-        effects.push(billed(json!({"usersRemovedEvent": {"count": 1}})));
+        effects.push(billing(json!({"usersRemovedEvent": {"count": 1}})));
     }
     effects
 }
 
 /// The number of people who may connect changed.
 pub fn user_count(from: usize, to: usize) -> Effect {
-    billed(json!({"userCountUpdatedEvent": {"from": from, "to": to}}))
+    billing(json!({"userCountUpdatedEvent": {"from": from, "to": to}}))
 }
 
 pub fn seats(licensed_users: usize) -> Effect {
-    billed(json!({"subscriptionUpdatedEvent": {"licensedUsers": licensed_users}}))
+    billing(json!({"subscriptionUpdatedEvent": {"licensedUsers": licensed_users}}))
+}
+
+pub fn connection_event(
+    state: &mut TeamState,
+    session: &Session,
+    kind: &'static str,
+    at_ms: i64,
+    reason: Option<&str>,
+) -> Effect {
+    let event = if kind.starts_with("incoming") {
+        session.details.clone()
+    } else {
+        let mut event = json!({"associatedIncomingConnectionEvent": session.details});
+        if let Some(reason) = reason {
+            event["reason"] = json!(reason);
+        }
+        event
+    };
+    let (id, device, host) = (state.draw_id(), session.device.clone(), session.host.clone());
+    Effect::Connection { id, at_ms, device, host, kind, event }
+}
+
+/// Disconnects a person's active sessions.
+pub fn close_sessions(state: &mut TeamState, user: &str, context: &Context<'_>) -> Vec<Effect> {
+    let (closed, open) = std::mem::take(&mut state.sessions).into_iter().partition(|session| session.user == user);
+    state.sessions = open;
+    let closed: Vec<Session> = closed;
+    let now_ms = context.now.nanos().div_euclid(1_000_000);
+    closed.iter().map(|session| connection_event(state, session, "connectionClosedEvent", now_ms, None)).collect()
 }

@@ -22,7 +22,7 @@ type Answer = Result<Response, Refusal>;
 
 pub(super) async fn teams(State(world): State<Arc<World>>, Extension(bearer): Extension<Bearer>) -> Answer {
     let is_its = |id: &str| bearer.person.as_ref().is_none_or(|holder| holder.is_on(id));
-    let ids = world.teams.iter().map(|team| team.cast.id.as_str()).filter(|id| is_its(id));
+    let ids = world.teams.iter().map(|team| team.roster.id.as_str()).filter(|id| is_its(id));
     Ok(json_value(&ids.map(|id| json!(id)).collect::<Value>()))
 }
 

@@ -6,39 +6,17 @@ use crate::model::{DeviceId, TeamId};
 
 use super::config::SandboxConfig;
 use super::json::{push_escaped_string, push_string};
-use super::seasons::{self, Seasonal};
-use super::seed::{Dice, mix2};
-use super::words::{
-    CLIENT_SYSTEMS, COMPUTER_KINDS, FIRST_NAMES, GROUP_NAMES, HOSTILE_NAMES, LAST_NAMES, TEAM_NAMES, ZONES_MINUTES,
-};
-
-/// Every secret of the sandbox begins with this text. No file, log or page of a reader may contain it.
-pub const SECRET_PREFIX: &str = "planted-secret-";
+use super::names::{CLIENT_SYSTEMS, COMPUTER_KINDS, GROUP_NAMES, HOSTILE_NAMES, TEAM_NAMES};
+use super::person::{Person, address, person};
+use super::seed::{SeededRandom, mix2, opaque_id, secret};
+use super::turnover::{self, TemporaryMember};
 
 const NAME_CHARS_MAX: usize = 64;
 /// More than the number of people of a team.
-const FIRST_SEASONAL: u32 = 1 << 17;
+const FIRST_TEMPORARY: u32 = 1 << 17;
 /// Far longer than a valid name. The least used computer has it.
 const LONG_HOST_REPEATS: usize = 270;
 const HOST_FIELD: &[u8] = b",\"computerHostName\":";
-
-pub(super) struct Person {
-    pub id: String,
-    pub email: String,
-    pub first_name: String,
-    pub last_name: String,
-    pub role: &'static str,
-    pub remote_access: bool,
-    pub totp: bool,
-    pub sso: bool,
-    pub scim: bool,
-    pub zone_minutes: i64,
-    pub home_address: u32,
-    /// `"peerInfo":{"email":…,"ipAddress":"`. The writer appends an address and `"}`.
-    pub peer_json: Vec<u8>,
-    /// `,"localUserName":…`
-    pub local_user_json: Vec<u8>,
-}
 
 pub(super) struct Computer {
     pub id: DeviceId,
@@ -67,13 +45,13 @@ pub(super) struct Invite {
     pub sent_to: Option<String>,
 }
 
-pub(super) struct Cast {
+pub(super) struct Roster {
     pub id: TeamId,
     pub name: String,
     pub seed: u64,
     pub people: Vec<Person>,
     /// The members who join and leave. No record refers to them by position.
-    pub seasonal: Vec<Seasonal>,
+    pub temporary: Vec<TemporaryMember>,
     pub computers: Vec<Computer>,
     pub groups: Vec<Group>,
     pub user_invites: Vec<Invite>,
@@ -83,26 +61,16 @@ pub(super) struct Cast {
     computer_places: HashMap<DeviceId, u32>,
 }
 
-/// Twenty-four hexadecimal digits: the form of the sandbox's opaque ids.
-pub(super) fn opaque_id(seed: u64, what: u64) -> String {
-    let high = mix2(seed, what);
-    format!("{high:016x}{:08x}", mix2(high, seed) & 0xffff_ffff)
-}
-
-pub(super) fn secret(seed: u64, what: u64) -> String {
-    format!("{SECRET_PREFIX}{:016x}", mix2(mix2(seed, what), 0x5ec3))
-}
-
-impl Cast {
+impl Roster {
     pub(super) fn new(config: &SandboxConfig, number: u32) -> Self {
         let (people, computers) = (config.people_per_team, config.computers_per_team);
         let seed = mix2(config.seed, u64::from(number));
-        let mut dice = Dice::new(mix2(seed, 1));
-        let people: Vec<Person> = (0..people.max(1)).map(|place| person(seed, place, number, &mut dice)).collect();
+        let mut random = SeededRandom::new(mix2(seed, 1));
+        let people: Vec<Person> = (0..people.max(1)).map(|place| person(seed, place, number, &mut random)).collect();
         let groups: Vec<Group> =
-            (0..GROUP_NAMES.len()).map(|place| group(seed, place, people.len(), &mut dice)).collect();
+            (0..GROUP_NAMES.len()).map(|place| group(seed, place, people.len(), &mut random)).collect();
         let mut computers = (0..computers.max(1))
-            .map(|place| computer(seed, place, people.len(), groups.len(), &mut dice))
+            .map(|place| computer(seed, place, people.len(), groups.len(), &mut random))
             .collect::<Vec<_>>();
         for computer in computers.iter_mut().filter(|computer| !config.odd_events && computer.host_json.is_empty()) {
             computer.host_json = host_json(&computer.name);
@@ -117,7 +85,7 @@ impl Cast {
             id: TeamId::new(opaque_id(seed, 0x7ea4)),
             name: if round == 0 { name.to_owned() } else { format!("{name} {}", round + 1) },
             seed,
-            seasonal: seasonal(seed, people.len(), number),
+            temporary: temporary(seed, people.len(), number),
             people,
             computers,
             groups,
@@ -134,65 +102,22 @@ impl Cast {
 }
 
 /// Uses its own random numbers, so that it changes nothing about the other members.
-fn seasonal(seed: u64, people: usize, team: u32) -> Vec<Seasonal> {
-    if people < seasons::PEOPLE_MIN as usize {
+fn temporary(seed: u64, people: usize, team: u32) -> Vec<TemporaryMember> {
+    if people < turnover::PEOPLE_MIN as usize {
         return Vec::new();
     }
-    let mut dice = Dice::new(mix2(seed, 0x5ea5));
+    let mut random = SeededRandom::new(mix2(seed, 0x5ea5));
     let one = |number: u32| {
-        let mut person = person(seed, FIRST_SEASONAL + number, team, &mut dice);
+        let mut person = person(seed, FIRST_TEMPORARY + number, team, &mut random);
         (person.role, person.remote_access) = ("user", true);
-        Seasonal::new(person, number, seed)
+        TemporaryMember::new(person, number, seed)
     };
-    (0..seasons::SEASONAL).map(one).collect()
+    (0..turnover::TEMPORARY_MEMBERS).map(one).collect()
 }
 
-/// An address in the network of `base` with a random host part.
-pub(super) fn address(base: u32, roll: u64, hosts: u32) -> u32 {
-    base | u32::try_from(roll & u64::from(hosts)).expect("BUG: masked by 32 bits")
-}
-
-fn person(seed: u64, place: u32, team: u32, dice: &mut Dice) -> Person {
-    let first_name = (*dice.pick(&FIRST_NAMES)).to_owned();
-    let last_name = (*dice.pick(&LAST_NAMES)).to_owned();
-    let plain = |name: &str| name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
-    let email = format!("{}.{}{}@team{}.example", plain(&first_name), plain(&last_name), place, team + 1);
-    let role = match place {
-        0 => "admin",
-        1 => "admin-read-only",
-        _ if dice.per_mille(60) => "admin",
-        _ => "user",
-    };
-    let mut peer_json = b"\"peerInfo\":{\"email\":".to_vec();
-    push_string(&mut peer_json, &email);
-    peer_json.extend_from_slice(b",\"ipAddress\":\"");
-    let mut local_user_json = b",\"localUserName\":".to_vec();
-    if dice.per_mille(100) {
-        push_escaped_string(&mut local_user_json, &format!("ÉCRAN\\{first_name}"));
-    } else {
-        push_string(&mut local_user_json, &format!("{}{}", plain(&first_name), place));
-    }
-    Person {
-        id: opaque_id(seed, 0x0100_0000 + u64::from(place)),
-        email,
-        first_name,
-        last_name,
-        role,
-        remote_access: place < 2 || !dice.per_mille(80),
-        totp: dice.per_mille(600),
-        sso: place == 0 || dice.per_mille(400),
-        scim: dice.per_mille(200),
-        zone_minutes: *dice.pick(&ZONES_MINUTES),
-        // 198.18.0.0/15 is reserved for tests of networks.
-        home_address: address(0xC612_0000, dice.roll(), 0x0001_FFFF),
-        peer_json,
-        local_user_json,
-    }
-}
-
-fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice) -> Computer {
+fn computer(seed: u64, place: u32, people: usize, groups: usize, random: &mut SeededRandom) -> Computer {
     let id = DeviceId::new(opaque_id(seed, 0x0200_0000 + u64::from(place)));
-    let name = computer_name(place, dice);
+    let name = computer_name(place, random);
     let mut id_json = b",\"deviceID\":".to_vec();
     push_string(&mut id_json, id.as_str());
     let host_json = match place % 16 {
@@ -200,16 +125,16 @@ fn computer(seed: u64, place: u32, people: usize, groups: usize, dice: &mut Dice
         9 => Vec::new(),
         _ => host_json(&name),
     };
-    let members = 1 + dice.below(4);
-    let mut users: Vec<usize> = (0..members).map(|_| dice.place(people)).collect();
+    let members = 1 + random.below(4);
+    let mut users: Vec<usize> = (0..members).map(|_| random.place(people)).collect();
     users.sort_unstable();
     users.dedup();
-    let groups = if dice.per_mille(700) { vec![dice.place(groups)] } else { Vec::new() };
+    let groups = if random.per_mille(700) { vec![random.place(groups)] } else { Vec::new() };
     Computer {
         id,
         name,
-        system: CLIENT_SYSTEMS[dice.place(CLIENT_SYSTEMS.len())],
-        address: address(0xC633_6400, dice.roll(), 0xff),
+        system: CLIENT_SYSTEMS[random.place(CLIENT_SYSTEMS.len())],
+        address: address(0xC633_6400, random.roll(), 0xff),
         users,
         groups,
         id_json,
@@ -229,16 +154,16 @@ fn escaped(name: &str) -> Vec<u8> {
     json
 }
 
-fn computer_name(place: u32, dice: &mut Dice) -> String {
+fn computer_name(place: u32, random: &mut SeededRandom) -> String {
     let name = match place % 4 {
         3 => HOSTILE_NAMES[(place as usize / 4) % HOSTILE_NAMES.len()].to_owned(),
-        _ => format!("{}-{:03}", dice.pick(&COMPUTER_KINDS), place + 1),
+        _ => format!("{}-{:03}", random.pick(&COMPUTER_KINDS), place + 1),
     };
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-fn group(seed: u64, place: usize, people: usize, dice: &mut Dice) -> Group {
-    let users = (0..people).filter(|_| dice.per_mille(300)).collect();
+fn group(seed: u64, place: usize, people: usize, random: &mut SeededRandom) -> Group {
+    let users = (0..people).filter(|_| random.per_mille(300)).collect();
     Group {
         id: opaque_id(seed, 0x0300_0000 + place as u64),
         name: GROUP_NAMES[place].to_owned(),

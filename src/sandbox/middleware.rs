@@ -15,9 +15,9 @@ use crate::model::Instant;
 
 use super::answer::{Refusal, error_body};
 use super::choices::Choices;
-use super::config::{Fault, RequestInfo};
+use super::fault::{Fault, RequestInfo};
 use super::listener::Cutter;
-use super::openapi;
+use super::routes::OPENAPI_PATH;
 use super::tokens::{Bearer, Role};
 use super::world::World;
 
@@ -25,7 +25,7 @@ const BODY_BYTES_MAX: usize = 1 << 30;
 const HTML: &str = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>upstream</body></html>";
 
 /// Answers one request, correctly or with the fault that the hook or a rule selects.
-pub(super) async fn pass(
+pub(super) async fn handle(
     State(world): State<Arc<World>>,
     ConnectInfo(connection): ConnectInfo<Cutter>,
     request: Request,
@@ -39,7 +39,7 @@ pub(super) async fn pass(
         now: world.clock.now(),
     };
     let hooked = world.faults().and_then(|hook| hook(&info));
-    let fault = hooked.or_else(|| world.mishaps.befalling(&info));
+    let fault = hooked.or_else(|| world.fault_rules.fault_of(&info));
     let mut dated = None;
     let mut response = match fault {
         None => admit(&world, &connection, request, next).await,
@@ -71,8 +71,8 @@ pub(super) async fn pass(
 /// Lets a request through if its token allows it. Gives refusals the shape that the switches select.
 async fn admit(world: &World, connection: &Cutter, mut request: Request, next: Next) -> Response {
     let choices = world.choices();
-    if request.uri().path() == openapi::PATH {
-        return told(next.run(request).await, &choices);
+    if request.uri().path() == OPENAPI_PATH {
+        return in_shape(next.run(request).await, &choices);
     }
     let response = match allow(world, &choices, &request) {
         Ok(bearer) => {
@@ -84,7 +84,7 @@ async fn admit(world: &World, connection: &Cutter, mut request: Request, next: N
         }
         Err(refusal) => refusal.into_response(),
     };
-    told(response, &choices)
+    in_shape(response, &choices)
 }
 
 fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, Refusal> {
@@ -122,7 +122,7 @@ fn allow(world: &World, choices: &Choices, request: &Request) -> Result<Bearer, 
 
 /// Gives every refusal the shape that the switches select, also refusals of the web framework, for example of a path
 /// that is not UTF-8.
-fn told(mut response: Response, choices: &Choices) -> Response {
+fn in_shape(mut response: Response, choices: &Choices) -> Response {
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         return refusal.answer(choices);
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::Instant;
+use crate::sandbox::answer::Refusal;
 use crate::sandbox::choices::Choices;
 use crate::sandbox::routes::Op;
 
@@ -10,7 +11,7 @@ use super::state::User;
 
 /// A request whose body has the shape of its row in the table of routes.
 #[derive(Debug, Clone)]
-pub struct Asked<'a> {
+pub struct AdminRequest<'a> {
     pub op: Op,
     /// The ids in the path, in order, without the team's id.
     pub ids: &'a [String],
@@ -19,7 +20,7 @@ pub struct Asked<'a> {
     pub body: &'a Map<String, Value>,
 }
 
-impl Asked<'_> {
+impl AdminRequest<'_> {
     pub fn id(&self, place: usize) -> &str {
         self.ids.get(place).map_or("", String::as_str)
     }
@@ -104,13 +105,13 @@ pub enum AccountChange {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// An activity event: its type and payload.
-    Told { name: &'static str, payload: Map<String, Value> },
+    Activity { name: &'static str, payload: Map<String, Value> },
     /// A billing entry's `event`.
-    Billed(Map<String, Value>),
+    Billing(Map<String, Value>),
     /// A removed computer: its connection history disappears.
-    DeviceGone(String),
+    ComputerRemoved(String),
     /// The parts of a connection event.
-    Connected { id: String, at_ms: i64, device: String, host: String, kind: &'static str, event: Value },
+    Connection { id: String, at_ms: i64, device: String, host: String, kind: &'static str, event: Value },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -149,13 +150,16 @@ impl Outcome {
         self
     }
 
-    pub fn telling(mut self, effect: Effect) -> Self {
+    pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
         self
     }
 
-    pub fn telling_all(mut self, effects: Vec<Effect>) -> Self {
+    pub fn with_effects(mut self, effects: Vec<Effect>) -> Self {
         self.effects.extend(effects);
         self
     }
 }
+
+/// The result of a rule.
+pub type Answer = Result<Outcome, Refusal>;

@@ -4,9 +4,9 @@
 
 use crate::model::Instant;
 
-use super::activity::ActivityRecord;
-use super::cast::Person;
+use super::activity_record::ActivityRecord;
 use super::json::{push_int, push_string};
+use super::person::Person;
 use super::seed::mix2;
 
 const DAY_SECONDS: i64 = 86_400;
@@ -18,11 +18,11 @@ const ADMIN_DAYS: std::ops::Range<i64> = 8..18;
 const SEASON: u64 = 1 << 31;
 /// The smallest team with such members.
 pub(super) const PEOPLE_MIN: u32 = 5;
-pub(super) const SEASONAL: u32 = 3;
+pub(super) const TEMPORARY_MEMBERS: u32 = 3;
 
 /// The activity events of a member who joins and leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Event {
     Added,
     Promoted,
     Demoted,
@@ -31,16 +31,16 @@ enum Told {
     CameBack,
 }
 
-const TOLD: [Told; 5] = [Told::Added, Told::Promoted, Told::Demoted, Told::Removed, Told::CameBack];
+const EVENTS: [Event; 5] = [Event::Added, Event::Promoted, Event::Demoted, Event::Removed, Event::CameBack];
 
 /// A member who joins and leaves.
-pub(super) struct Seasonal {
+pub(super) struct TemporaryMember {
     pub person: Person,
     number: u32,
     seed: u64,
 }
 
-impl Seasonal {
+impl TemporaryMember {
     pub(super) fn new(person: Person, number: u32, seed: u64) -> Self {
         Self { person, number, seed: mix2(seed, 0x5ea5 + u64::from(number)) }
     }
@@ -52,25 +52,25 @@ impl Seasonal {
     }
 
     /// The second of the day at which an event happens.
-    fn second_of(&self, told: Told, day: i64) -> i64 {
-        let hour = match told {
-            Told::Added => 8,
-            Told::Promoted | Told::Demoted => 11,
-            Told::Removed => 15,
-            Told::CameBack => 20,
+    fn second_of(&self, event: Event, day: i64) -> i64 {
+        let hour = match event {
+            Event::Added => 8,
+            Event::Promoted | Event::Demoted => 11,
+            Event::Removed => 15,
+            Event::CameBack => 20,
         };
         let minute = i64::try_from(mix2(self.seed, day.unsigned_abs()) % 3_600).expect("BUG: less than an hour");
         day * DAY_SECONDS + hour * 3_600 + minute
     }
 
-    fn is_told(&self, told: Told, day: i64) -> bool {
+    fn happens_on(&self, event: Event, day: i64) -> bool {
         let phase = self.phase(day);
-        match told {
-            Told::Added => phase == 0,
-            Told::Promoted => self.number == 1 && phase == ADMIN_DAYS.start,
-            Told::Demoted => self.number == 1 && phase == ADMIN_DAYS.end,
-            Told::Removed => phase == STAY_DAYS,
-            Told::CameBack => self.number == 2 && phase == STAY_DAYS,
+        match event {
+            Event::Added => phase == 0,
+            Event::Promoted => self.number == 1 && phase == ADMIN_DAYS.start,
+            Event::Demoted => self.number == 1 && phase == ADMIN_DAYS.end,
+            Event::Removed => phase == STAY_DAYS,
+            Event::CameBack => self.number == 2 && phase == STAY_DAYS,
         }
     }
 
@@ -78,52 +78,52 @@ impl Seasonal {
     pub(super) fn joined_at(&self, at: Instant) -> Option<Instant> {
         let day = at.seconds().div_euclid(DAY_SECONDS);
         let first = day - self.phase(day);
-        let from = self.second_of(Told::Added, first);
-        let is_there = (from..self.second_of(Told::Removed, first + STAY_DAYS)).contains(&at.seconds());
+        let from = self.second_of(Event::Added, first);
+        let is_there = (from..self.second_of(Event::Removed, first + STAY_DAYS)).contains(&at.seconds());
         is_there.then(|| Instant::from_seconds(from))
     }
 
     pub(super) fn role_at(&self, at: Instant) -> &'static str {
         let day = at.seconds().div_euclid(DAY_SECONDS);
         let first = day - self.phase(day);
-        let from = self.second_of(Told::Promoted, first + ADMIN_DAYS.start);
-        let until = self.second_of(Told::Demoted, first + ADMIN_DAYS.end);
+        let from = self.second_of(Event::Promoted, first + ADMIN_DAYS.start);
+        let until = self.second_of(Event::Demoted, first + ADMIN_DAYS.end);
         if self.number == 1 && (from..until).contains(&at.seconds()) { "admin" } else { "user" }
     }
 
     /// Whether a computer still lists this person after each removal.
-    pub(super) fn is_forgotten(&self) -> bool {
+    pub(super) fn keeps_a_grant(&self) -> bool {
         self.number == 2
     }
 }
 
 /// The activity events of a day about members who join and leave.
-pub(super) fn plan_day(seasonal: &[Seasonal], day: i64, out: &mut Vec<ActivityRecord>) {
-    for someone in seasonal {
-        for (told, number) in TOLD.into_iter().zip(0u64..).filter(|(told, _)| someone.is_told(*told, day)) {
+pub(super) fn plan_day(temporary: &[TemporaryMember], day: i64, out: &mut Vec<ActivityRecord>) {
+    for someone in temporary {
+        for (event, number) in EVENTS.into_iter().zip(0u64..).filter(|(event, _)| someone.happens_on(*event, day)) {
             let name = day.unsigned_abs() << 32 | SEASON | u64::from(someone.number) << 4 | number;
-            out.push(ActivityRecord { at_nanos: someone.second_of(told, day) * 1_000_000_000, name });
+            out.push(ActivityRecord { at_nanos: someone.second_of(event, day) * 1_000_000_000, name });
         }
     }
 }
 
 /// Whether a record is one of [`plan_day`].
-pub(super) fn is_seasonal(record: ActivityRecord) -> bool {
+pub(super) fn is_turnover(record: ActivityRecord) -> bool {
     record.name & SEASON != 0
 }
 
 /// Writes the event's JSON text, without a separator.
-pub(super) fn push_event(seasonal: &[Seasonal], admin: &Person, record: ActivityRecord, out: &mut Vec<u8>) {
+pub(super) fn push_event(temporary: &[TemporaryMember], admin: &Person, record: ActivityRecord, out: &mut Vec<u8>) {
     let place = usize::try_from(record.name >> 4 & 0xff).expect("BUG: eight bits");
-    let told = TOLD[usize::try_from(record.name & 0xf).expect("BUG: four bits")];
-    let person = &seasonal[place].person;
-    let actor = if told == Told::CameBack { person } else { admin };
-    let (name, role) = match told {
-        Told::Added => ("teamUserAddedEvent", Some("user")),
-        Told::Promoted => ("teamUserRoleChangedEvent", Some("admin")),
-        Told::Demoted => ("teamUserRoleChangedEvent", Some("user")),
-        Told::Removed => ("teamUserRemovedEvent", None),
-        Told::CameBack => ("teamUserLoggedInEvent", None),
+    let event = EVENTS[usize::try_from(record.name & 0xf).expect("BUG: four bits")];
+    let person = &temporary[place].person;
+    let actor = if event == Event::CameBack { person } else { admin };
+    let (name, role) = match event {
+        Event::Added => ("teamUserAddedEvent", Some("user")),
+        Event::Promoted => ("teamUserRoleChangedEvent", Some("admin")),
+        Event::Demoted => ("teamUserRoleChangedEvent", Some("user")),
+        Event::Removed => ("teamUserRemovedEvent", None),
+        Event::CameBack => ("teamUserLoggedInEvent", None),
     };
     out.extend_from_slice(b"{\"header\":{\"eventTimestampUnixNano\":");
     push_int(out, record.at_nanos);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::config::{Fault, RequestInfo};
+use super::fault::{Fault, RequestInfo};
 
 /// The statuses that a rule may set.
 pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
@@ -31,13 +31,13 @@ pub struct FaultRule {
     /// How often the fault happens at most; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    pub fault: Mishap,
+    pub fault: RuleFault,
 }
 
 /// The fault of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mishap {
+pub enum RuleFault {
     /// The answer comes this many milliseconds later.
     LatencyMs(#[serde(deserialize_with = "latency")] u64),
     /// This status, with a `Retry-After` of this text.
@@ -87,13 +87,13 @@ pub(super) struct CountedRule {
 }
 
 #[derive(Default)]
-pub(super) struct Mishaps(Mutex<Vec<CountedRule>>);
+pub(super) struct FaultRules(Mutex<Vec<CountedRule>>);
 
-impl Mishaps {
+impl FaultRules {
     pub(super) fn new(rules: Vec<FaultRule>) -> Self {
-        let mishaps = Self::default();
-        mishaps.set(rules);
-        mishaps
+        let fault_rules = Self::default();
+        fault_rules.set(rules);
+        fault_rules
     }
 
     pub(super) fn set(&self, rules: Vec<FaultRule>) {
@@ -113,7 +113,7 @@ impl Mishaps {
     }
 
     /// The fault of a request: that of the first rule that matches and is due.
-    pub(super) fn befalling(&self, request: &RequestInfo) -> Option<Fault> {
+    pub(super) fn fault_of(&self, request: &RequestInfo) -> Option<Fault> {
         // Only documented paths get faults, so a test can always remove the rules.
         if !request.path.starts_with("/v1/") {
             return None;
@@ -140,14 +140,14 @@ impl CountedRule {
         }
         self.befallen += 1;
         Some(match &rule.fault {
-            Mishap::LatencyMs(millis) => Fault::Delay(Duration::from_millis(*millis)),
-            Mishap::Status { status, retry_after } => {
+            RuleFault::LatencyMs(millis) => Fault::Delay(Duration::from_millis(*millis)),
+            RuleFault::Status { status, retry_after } => {
                 Fault::Status { status: *status, retry_after: retry_after.clone() }
             }
-            Mishap::Reset => Fault::Reset,
-            Mishap::Truncate => Fault::Truncate,
-            Mishap::CutShort => Fault::CutShort,
-            Mishap::Html => Fault::Html,
+            RuleFault::Reset => Fault::Reset,
+            RuleFault::Truncate => Fault::Truncate,
+            RuleFault::CutShort => Fault::CutShort,
+            RuleFault::Html => Fault::Html,
         })
     }
 }
@@ -164,11 +164,11 @@ mod tests {
             r#"{"path": "/history", "every": 2, "times": 2, "fault": {"status": {"status": 503}}}"#,
         )
         .unwrap();
-        let mishaps = Mishaps::new(vec![rule]);
+        let fault_rules = FaultRules::new(vec![rule]);
         let ask = |path: &str| {
             let now = Instant::from_seconds(0);
             let (method, query) = ("GET".to_owned(), String::new());
-            mishaps.befalling(&RequestInfo { serial: 0, method, path: path.to_owned(), query, now }).is_some()
+            fault_rules.fault_of(&RequestInfo { serial: 0, method, path: path.to_owned(), query, now }).is_some()
         };
         let seen: Vec<bool> = (0..8).map(|_| ask("/v1/team/x/history")).collect();
         assert_eq!(seen, [false, true, false, true, false, false, false, false]);

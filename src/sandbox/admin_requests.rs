@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
-use super::admin::{Asked, Outcome};
+use super::admin::{AdminRequest, Outcome};
 use super::answer::{Refusal, done, json_value};
 use super::openapi::with_empty_lists;
 use super::routes::{Op, Route};
@@ -33,9 +33,9 @@ pub(super) fn administer(
     let query: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let choices = world.choices();
     let body = if route.body.is_empty() { Map::new() } else { read_body(headers, body, choices.require_content_type)? };
-    let asked = Asked { op: route.op, ids: &ids, query: &query, body: &body };
+    let request = AdminRequest { op: route.op, ids: &ids, query: &query, body: &body };
     let caller = world.caller(team, bearer)?;
-    let mut outcome = world.administer(team, &caller, &asked)?;
+    let mut outcome = world.administer(team, &caller, &request)?;
     // The limited view never gets empty lists.
     let is_limited = route.op == Op::Team && !caller.is_admin;
     if let (true, Some(schema), Some(body)) = (choices.empty_lists && !is_limited, route.answer, &mut outcome.body) {

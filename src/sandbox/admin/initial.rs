@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::model::Instant;
-use crate::sandbox::cast::{Cast, Computer, Invite as SeededInvite, Person};
-use crate::sandbox::seed::{Dice, mix2};
+use crate::sandbox::person::Person;
+use crate::sandbox::roster::{Computer, Invite as SeededInvite, Roster};
+use crate::sandbox::seed::{SeededRandom, mix2};
 
-use super::state::{Annotation, Device, Group, Installer, Invite, Plan, Standing, TeamState, User};
+use super::state::{Annotation, Device, Group, Installer, Invite, MemberRole, Plan, TeamState, User};
 use super::views::{self, object};
 
 /// The group and the computer of the members who join and leave.
@@ -19,14 +20,14 @@ const GROUPS_MAX: usize = 100;
 const ANNOTATIONS_MAX: usize = 50;
 
 /// The team's initial state, without the members who join and leave. Recent times count back from `end`.
-pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
+pub fn initial_state(roster: &Roster, created_at: i64, end: Instant) -> TeamState {
     let mut state = TeamState {
-        id: cast.id.as_str().to_owned(),
-        name: cast.name.clone(),
+        id: roster.id.as_str().to_owned(),
+        name: roster.name.clone(),
         created_at,
-        seed: cast.seed,
+        seed: roster.seed,
         plan: Plan {
-            licensed_users: cast.people.len() + 5,
+            licensed_users: roster.people.len() + 5,
             installers: INSTALLERS_MAX,
             groups: GROUPS_MAX,
             annotations: ANNOTATIONS_MAX,
@@ -34,11 +35,11 @@ pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
             sso: true,
             sso_owner: None,
         },
-        users: cast.people.iter().map(|person| user(person, created_at, end)).collect(),
-        devices: (0u32..).zip(&cast.computers).map(|(place, seen)| device(cast, place, seen, end)).collect(),
-        groups: cast.groups.iter().map(|seen| group(cast, seen)).collect(),
-        installers: cast.installers.iter().map(|seen| installer(seen, created_at)).collect(),
-        invites: cast.user_invites.iter().map(|seen| invite(seen, created_at)).collect(),
+        users: roster.people.iter().map(|person| user(person, created_at, end)).collect(),
+        devices: (0u32..).zip(&roster.computers).map(|(place, seen)| device(roster, place, seen, end)).collect(),
+        groups: roster.groups.iter().map(|seen| group(roster, seen)).collect(),
+        installers: roster.installers.iter().map(|seen| installer(seen, created_at)).collect(),
+        invites: roster.user_invites.iter().map(|seen| invite(seen, created_at)).collect(),
         configs: Vec::new(),
         sso_outsiders: Vec::new(),
         departed: Vec::new(),
@@ -46,10 +47,10 @@ pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
         migrations: Vec::new(),
         mail: Vec::new(),
         sessions: Vec::new(),
-        seasons: vec![None; cast.seasonal.len()],
+        seasons: vec![None; roster.temporary.len()],
         drawn: 0,
     };
-    let forgotten = cast.seasonal.iter().filter(|seen| seen.is_forgotten()).map(|seen| seen.person.id.clone());
+    let forgotten = roster.temporary.iter().filter(|seen| seen.keeps_a_grant()).map(|seen| seen.person.id.clone());
     if let Some(device) = state.devices.get_mut(THEIR_COMPUTER) {
         device.users.extend(forgotten);
     }
@@ -58,10 +59,10 @@ pub fn found(cast: &Cast, created_at: i64, end: Instant) -> TeamState {
 
 /// Lets members join and leave up to `at`. A change that a request made to such a member holds until the member's
 /// next join or removal.
-pub fn follow_seasons(cast: &Cast, state: &mut TeamState, at: Instant, end: Instant) {
-    for (number, seen) in cast.seasonal.iter().enumerate() {
+pub fn apply_turnover(roster: &Roster, state: &mut TeamState, at: Instant, end: Instant) {
+    for (number, seen) in roster.temporary.iter().enumerate() {
         let now = seen.joined_at(at).map(|joined| {
-            let role = Standing::named(seen.role_at(at)).unwrap_or(Standing::User);
+            let role = MemberRole::named(seen.role_at(at)).unwrap_or(MemberRole::User);
             (joined.seconds(), role)
         });
         let before = state.seasons.get(number).copied().flatten();
@@ -78,27 +79,27 @@ pub fn follow_seasons(cast: &Cast, state: &mut TeamState, at: Instant, end: Inst
                     user.role = role;
                 }
             }
-            (_, Some((joined, role))) => come(cast, state, number, User { role, ..user(&seen.person, joined, end) }),
-            (_, None) => go(cast, state, number),
+            (_, Some((joined, role))) => come(roster, state, number, User { role, ..user(&seen.person, joined, end) }),
+            (_, None) => go(roster, state, number),
         }
     }
 }
 
-fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
-    go(cast, state, number);
+fn come(roster: &Roster, state: &mut TeamState, number: usize, user: User) {
+    go(roster, state, number);
     state.sso_outsiders.retain(|outsider| outsider.id != user.id);
     state.departed.retain(|outsider| outsider.id != user.id);
     let id = user.id.clone();
     // In the order of their numbers, not of their arrival.
-    let is_later = |held: &str| cast.seasonal[number + 1..].iter().any(|later| later.person.id == held);
+    let is_later = |held: &str| roster.temporary[number + 1..].iter().any(|later| later.person.id == held);
     let place = |list: &[String]| list.iter().position(|held| is_later(held)).unwrap_or(list.len());
     let at = state.users.iter().position(|held| is_later(&held.id)).unwrap_or(state.users.len());
     state.users.insert(at, user);
-    let group = cast.groups.get(CONTRACTORS).map(|group| group.id.as_str()).unwrap_or_default();
+    let group = roster.groups.get(CONTRACTORS).map(|group| group.id.as_str()).unwrap_or_default();
     if let Ok(group) = state.group_mut(group) {
         group.users.insert(place(&group.users), id.clone());
     }
-    let device = cast.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
+    let device = roster.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
     if let Ok(device) = state.device_mut(device)
         && !device.users.contains(&id)
     {
@@ -107,11 +108,11 @@ fn come(cast: &Cast, state: &mut TeamState, number: usize, user: User) {
 }
 
 /// One of these members keeps access to a computer after the removal.
-fn go(cast: &Cast, state: &mut TeamState, number: usize) {
-    let seen = &cast.seasonal[number];
+fn go(roster: &Roster, state: &mut TeamState, number: usize) {
+    let seen = &roster.temporary[number];
     let id = &seen.person.id;
-    let device = cast.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
-    let stays = seen.is_forgotten() && state.device(device).is_ok_and(|device| device.users.contains(id));
+    let device = roster.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();
+    let stays = seen.keeps_a_grant() && state.device(device).is_ok_and(|device| device.users.contains(id));
     let place = state.device(device).ok().and_then(|device| device.users.iter().position(|held| held == id));
     state.forget_user(id);
     if let (true, Some(place), Ok(device)) = (stays, place, state.device_mut(device)) {
@@ -126,7 +127,7 @@ fn user(seen: &Person, joined_on: i64, end: Instant) -> User {
         first_name: seen.first_name.clone(),
         last_name: seen.last_name.clone(),
         avatar_url: has_avatar(seen).then(|| format!("https://avatars.example/{}.png", seen.id)),
-        role: Standing::named(seen.role).unwrap_or(Standing::User),
+        role: MemberRole::named(seen.role).unwrap_or(MemberRole::User),
         remote_access: seen.remote_access,
         totp: seen.totp,
         providers: vec![if seen.sso { "saml" } else { "password" }.to_owned()],
@@ -140,9 +141,9 @@ fn user(seen: &Person, joined_on: i64, end: Instant) -> User {
 
 /// Most people used the service recently; some have not for months, and some never did.
 fn last_used(seen: &Person, end: Instant) -> Option<i64> {
-    let mut dice = Dice::new(u64::from(seen.home_address));
-    let age = dice.span(0, 500_000);
-    match dice.below(10) {
+    let mut random = SeededRandom::new(u64::from(seen.home_address));
+    let age = random.span(0, 500_000);
+    match random.below(10) {
         0 => None,
         1 => Some(end.seconds() - age - 120 * 86_400),
         _ => Some(end.seconds() - age),
@@ -157,8 +158,8 @@ fn has_avatar(seen: &Person) -> bool {
 /// A dashboard session, and for some people an API token: one that never expires, is expired, or is unused for long.
 fn tokens(seen: &Person, end: Instant) -> Value {
     const DAY: i64 = 86_400;
-    let mut dice = Dice::new(u64::from(seen.home_address) + 1);
-    let used = end.seconds() - dice.span(0, 90_000);
+    let mut random = SeededRandom::new(u64::from(seen.home_address) + 1);
+    let used = end.seconds() - random.span(0, 90_000);
     let address = std::net::Ipv4Addr::from(seen.home_address).to_string();
     let token = |title: &str, scope: &str, used: Option<i64>, expires: Option<i64>| {
         object(vec![
@@ -170,7 +171,7 @@ fn tokens(seen: &Person, end: Instant) -> Value {
         ])
     };
     let mut all = vec![token("dashboard session", "team:read", Some(used), Some(used + 90 * DAY))];
-    match dice.below(8) {
+    match random.below(8) {
         0 => all.push(token("nightly export", "team:read", Some(used), None)),
         1 => all.push(token("old script", "team:write", Some(used - 300 * DAY), None)),
         2 => all.push(token("trial", "team:read", Some(used - 40 * DAY), Some(used - 10 * DAY))),
@@ -180,14 +181,14 @@ fn tokens(seen: &Person, end: Instant) -> Value {
     json!(all)
 }
 
-fn device(cast: &Cast, place: u32, seen: &Computer, end: Instant) -> Device {
+fn device(roster: &Roster, place: u32, seen: &Computer, end: Instant) -> Device {
     let tags = || Annotation { key: "tag".to_owned(), value: "studio,floor-2".to_owned() };
     Device {
         id: seen.id.as_str().to_owned(),
         name: seen.name.clone(),
-        last_online_at: last_online(cast, place, end),
-        users: seen.users.iter().map(|&user| cast.people[user].id.clone()).collect(),
-        groups: seen.groups.iter().map(|&group| cast.groups[group].id.clone()).collect(),
+        last_online_at: last_online(roster, place, end),
+        users: seen.users.iter().map(|&user| roster.people[user].id.clone()).collect(),
+        groups: seen.groups.iter().map(|&group| roster.groups[group].id.clone()).collect(),
         annotations: place.is_multiple_of(4).then(tags).into_iter().collect(),
         client_info: views::client_info(seen.system, &seen.name),
         config: None,
@@ -195,9 +196,9 @@ fn device(cast: &Cast, place: u32, seen: &Computer, end: Instant) -> Device {
 }
 
 /// Most computers were online recently; some were not for months, and some never were.
-fn last_online(cast: &Cast, place: u32, end: Instant) -> Option<i64> {
-    let mut dice = Dice::new(mix2(cast.seed, u64::from(place)));
-    let idle_seconds = dice.span(0, 400_000);
+fn last_online(roster: &Roster, place: u32, end: Instant) -> Option<i64> {
+    let mut random = SeededRandom::new(mix2(roster.seed, u64::from(place)));
+    let idle_seconds = random.span(0, 400_000);
     match place % 20 {
         13 => None,
         17 => Some(end.seconds() - idle_seconds - 200 * 86_400),
@@ -205,11 +206,11 @@ fn last_online(cast: &Cast, place: u32, end: Instant) -> Option<i64> {
     }
 }
 
-fn group(cast: &Cast, seen: &crate::sandbox::cast::Group) -> Group {
+fn group(roster: &Roster, seen: &crate::sandbox::roster::Group) -> Group {
     Group {
         id: seen.id.clone(),
         name: seen.name.clone(),
-        users: seen.users.iter().map(|&user| cast.people[user].id.clone()).collect(),
+        users: seen.users.iter().map(|&user| roster.people[user].id.clone()).collect(),
         scim: seen.scim,
         annotations: Vec::new(),
         config: None,

@@ -13,14 +13,13 @@ use serde_json::{Map, Value, json};
 use crate::model::Instant;
 
 use super::admin::check;
+use super::admin_requests::read_body;
 use super::answer::{Refusal, json_value};
-use super::choices::{Choices, NUMBERS};
-use super::desk::read_body;
-use super::mishaps::FaultRule;
+use super::fault_rules::FaultRule;
+use super::issued::Issued;
 use super::openapi;
 use super::routes::{Op, Route};
 use super::saved::Saved;
-use super::tokens::Issued;
 use super::world::World;
 
 type Answer = Result<Response, Refusal>;
@@ -43,13 +42,13 @@ pub(super) fn serve(
         Op::SetClock => set_clock(world, &fields),
         Op::Choices => Ok(json_value(&json!(world.choices()))),
         Op::ChangeChoices => {
-            world.set_choices(changed(world.choices(), fields)?);
+            world.set_choices(world.choices().with(fields).map_err(Refusal::unreadable)?);
             Ok(json_value(&json!(world.choices())))
         }
         Op::Faults => Ok(faults(world)),
         Op::SetFaults => {
             let rules = fields.get("rules").cloned().unwrap_or_default();
-            world.mishaps.set(read::<Vec<FaultRule>>(rules)?);
+            world.fault_rules.set(read::<Vec<FaultRule>>(rules)?);
             Ok(faults(world))
         }
         Op::IssueToken => issue(world, path, &fields),
@@ -66,19 +65,6 @@ pub(super) fn serve(
 
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
     serde_json::from_value(value).map_err(|error| Refusal::unreadable(error.to_string()))
-}
-
-/// The switches with new values for the named ones.
-pub(super) fn changed(choices: Choices, fields: Map<String, Value>) -> Result<Choices, Refusal> {
-    let Value::Object(mut all) = json!(choices) else { return Ok(choices) };
-    all.extend(fields);
-    for (name, least, most) in NUMBERS {
-        let sent = all.get(name).and_then(Value::as_u64);
-        if let Some(sent) = sent.filter(|sent| !(least..=most).contains(sent)) {
-            return Err(Refusal::unreadable(format!("{name} {sent} is not from {least} to {most}")));
-        }
-    }
-    read(Value::Object(all))
 }
 
 fn clock(world: &World) -> Response {
@@ -104,7 +90,7 @@ fn set_clock(world: &World, fields: &Map<String, Value>) -> Answer {
 }
 
 fn faults(world: &World) -> Response {
-    json_value(&json!({"rules": world.mishaps.rules()}))
+    json_value(&json!({"rules": world.fault_rules.rules()}))
 }
 
 /// Issues a token for a person of a team, with the person's rights.
@@ -118,28 +104,10 @@ fn issue(world: &World, path: &RawPathParams, fields: &Map<String, Value>) -> An
     Ok(response)
 }
 
-/// Reads switches from pairs `name=value` of the command line; the value is JSON or a bare word.
-///
-/// # Errors
-/// When a pair has an unknown switch or an invalid value.
-pub(super) fn choices_from(pairs: &[String]) -> Result<Choices, (String, String)> {
-    let mut fields = Map::new();
-    for pair in pairs {
-        let Some((name, value)) = pair.split_once('=') else {
-            return Err((pair.clone(), "the form is name=value".to_owned()));
-        };
-        let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
-        let changed = changed(Choices::default(), Map::from_iter([(name.to_owned(), value.clone())]));
-        changed.map_err(|refusal| (pair.clone(), refusal.detail))?;
-        fields.insert(name.to_owned(), value);
-    }
-    changed(Choices::default(), fields).map_err(|refusal| (pairs.join(" "), refusal.detail))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::choices::ErrorShape;
+    use crate::sandbox::choices::Choices;
 
     #[test]
     fn every_switch_is_in_the_table_of_the_module_and_in_the_description() {
@@ -151,18 +119,5 @@ mod tests {
             assert!(row.is_some() && schema[name].is_object(), "{name}");
         }
         assert_eq!(schema.as_object().unwrap().len(), all.as_object().unwrap().len());
-    }
-
-    #[test]
-    fn pairs_set_switches_and_an_invalid_pair_is_named_in_the_error() {
-        let from = |pairs: &[&str]| choices_from(&pairs.iter().map(|pair| (*pair).to_owned()).collect::<Vec<_>>());
-        let choices = from(&["default_limit=7", "error_shape=nested", "requests_per_minute=null"]).unwrap();
-        assert_eq!((choices.default_limit, choices.error_shape), (7, ErrorShape::Nested));
-        assert_eq!(from(&[]).unwrap(), Choices::default());
-        for wrong in
-            ["default_limit", "limit=7", "default_limit=many", "rule_status=200", "limit_max=0", "error_shape=loud"]
-        {
-            assert_eq!(from(&["default_desc=false", wrong]).unwrap_err().0, wrong);
-        }
     }
 }

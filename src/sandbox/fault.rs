@@ -1,0 +1,46 @@
+//! Faults of single requests, and the hook that decides them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::Instant;
+
+/// A request as a fault hook sees it, without the token.
+#[derive(Debug, Clone)]
+pub struct RequestInfo {
+    /// The number of the request, from 0, over all requests of this sandbox.
+    pub serial: u64,
+    pub method: String,
+    pub path: String,
+    /// The query as the client sent it, without `?`.
+    pub query: String,
+    /// The sandbox's clock.
+    pub now: Instant,
+}
+
+/// A fault of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// This status with an error body, and a `Retry-After` header of this text.
+    Status { status: u16, retry_after: Option<String> },
+    /// Half of the JSON text, with a `Content-Length` that matches the half.
+    Truncate,
+    /// Half of the body; then the connection ends before the announced length.
+    CutShort,
+    /// Status 200 with this content type and body.
+    Body { content_type: &'static str, body: &'static str },
+    /// Status 200 with a page of HTML.
+    Html,
+    /// A reset connection without an answer.
+    Reset,
+    /// The correct answer after a delay.
+    Delay(Duration),
+    /// A redirect to this address.
+    Redirect(String),
+    /// The correct answer, with this moment in its `Date` header.
+    Dated(Instant),
+}
+
+/// Decides the fault of each request. The server's tasks call it, so it must be quick. It may use the sandbox's
+/// handle, for example to add or remove events between two pages.
+pub type FaultHook = Arc<dyn Fn(&RequestInfo) -> Option<Fault> + Send + Sync>;

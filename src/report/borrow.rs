@@ -8,7 +8,7 @@ use crate::archive::{Archive, Cache, CacheError, FileEntry, Loan};
 use super::ReportError;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
-use super::lookup::ARCHIVE_FAILED;
+use super::error::ARCHIVE_FAILED;
 use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::view_of;
 

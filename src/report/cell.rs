@@ -152,3 +152,15 @@ fn escaped(bytes: &[u8]) -> String {
     }
     text
 }
+
+/// Without what could move a terminal's cursor or turn the reading direction; line ends and tabs become spaces.
+pub fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => Some(' '),
+        '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' => None,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
+        c if c.is_control() => None,
+        c => Some(c),
+    };
+    text.chars().filter_map(shown).collect()
+}

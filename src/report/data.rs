@@ -13,7 +13,6 @@ use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
 use super::ReportError;
 use super::remote::Remote;
 use super::team_names::TeamNames;
-use super::views::plain_pattern;
 
 /// A live file of the ledger's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,6 +221,18 @@ impl GapEdges {
         let ended = self.ends.partition_point(|to| *to <= range.start);
         begun.saturating_sub(ended) as u64
     }
+}
+
+/// The pattern that fits this path alone.
+pub(super) fn plain_pattern(path: &str) -> String {
+    let mut plain = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '*' | '?' | '[' => plain.extend(['[', c, ']']),
+            c => plain.push(c),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::lookup::ARCHIVE_FAILED;
-
 /// How the engine, and what it is made with, say that memory is short.
 const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
+
+/// Stands before what went wrong with the archive, and tells it from a wrong query.
+pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
 
 #[derive(Debug, Error)]
 pub enum ReportError {

@@ -14,11 +14,10 @@ use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::columns::View;
 use super::data::ViewData;
+use super::error::ARCHIVE_FAILED;
 
 /// `annals_rows(view VARCHAR) -> VARCHAR`: the rows of a view as a JSON list.
 pub(super) const ROWS_FUNCTION: &str = "annals_rows";
-/// Stands before what went wrong with the archive, and tells it from a wrong query.
-pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
 
 /// What the rows are read from.
 #[derive(Default)]

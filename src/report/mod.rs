@@ -42,6 +42,7 @@ pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
     Report, Severity, SeverityRule, Statement,
 };
+pub use cell::printable;
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};
 pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamLook, ViewData};
@@ -54,7 +55,7 @@ pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as l
 pub use place::{Extents, Place};
 pub use question::JsonRows;
 pub use remote::Remote;
-pub use render::{Format, Look, printable, sink_for};
+pub use render::{Format, Look, sink_for};
 pub use run::{Asked, Run};
 pub use sink::{Flow, Sink};
 pub use spill::{remove_spills, remove_stale_spills};

@@ -8,7 +8,7 @@ use crate::model::{Location, TeamId};
 use super::ReportError;
 use super::borrow::lend;
 use super::data::ViewData;
-use super::lookup::ARCHIVE_FAILED;
+use super::error::ARCHIVE_FAILED;
 use super::remote::Remote;
 
 /// Where looks at an archive come from. Cheap to clone.

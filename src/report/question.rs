@@ -13,9 +13,8 @@ use super::allowed::find_refused;
 use super::catalog::ParamValue;
 use super::cell;
 use super::engine::stream_bound;
-use super::render::unique_names;
 use super::run::serialized;
-use super::sink::{Flow, Sink};
+use super::sink::{Flow, Sink, unique_names};
 use super::{Engine, ReportError};
 
 /// Bytes of rows, as JSON, that a question of a program keeps at most.

@@ -9,9 +9,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
 use super::ReportError;
-use super::cell;
+use super::cell::{self, printable};
 use super::page::HtmlTable;
-use super::sink::{Flow, Sink};
+use super::sink::{Flow, Sink, unique_names};
 
 mod columnar;
 mod table;
@@ -134,21 +134,6 @@ impl Sink for Lines<'_> {
         self.out.write_all(self.style.tail(self.rows).as_bytes())?;
         Ok(self.out.flush()?)
     }
-}
-
-/// Column names, a repeated one with its number: `a`, `a_2`.
-pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for field in schema.fields() {
-        let mut name = field.name().clone();
-        let mut nth = 2_usize;
-        while names.contains(&name) {
-            name = format!("{}_{nth}", field.name());
-            nth += 1;
-        }
-        names.push(name);
-    }
-    names
 }
 
 struct Csv;
@@ -309,18 +294,6 @@ pub(super) fn markdown_cell(text: &str) -> String {
         }
     }
     cell
-}
-
-/// Without what could move a terminal's cursor or turn the reading direction; line ends and tabs become spaces.
-pub fn printable(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\r' | '\t' => Some(' '),
-        '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' => None,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
-        c if c.is_control() => None,
-        c => Some(c),
-    };
-    text.chars().filter_map(shown).collect()
 }
 
 #[cfg(test)]

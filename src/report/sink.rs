@@ -26,3 +26,18 @@ pub trait Sink {
     /// When the output fails.
     fn finish(&mut self) -> Result<(), ReportError>;
 }
+
+/// Column names, a repeated one with its number: `a`, `a_2`.
+pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for field in schema.fields() {
+        let mut name = field.name().clone();
+        let mut nth = 2_usize;
+        while names.contains(&name) {
+            name = format!("{}_{nth}", field.name());
+            nth += 1;
+        }
+        names.push(name);
+    }
+    names
+}

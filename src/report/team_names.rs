@@ -9,7 +9,7 @@ use crate::archive::{Archive, TeamState, team_name};
 use crate::model::TeamId;
 
 use super::catalog::{nearest, or_near};
-use super::render::printable;
+use super::cell::printable;
 
 /// A longer name is cut.
 pub const NAME_CHARS_MAX: usize = 64;

@@ -7,8 +7,9 @@ use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
-use super::data::{CoverageRow, FindingRow, LiveFile, ReviewRow, ViewData};
-use super::lookup::{ARCHIVE_FAILED, Lookup, ROWS_FUNCTION};
+use super::data::{CoverageRow, FindingRow, LiveFile, ReviewRow, ViewData, plain_pattern};
+use super::error::ARCHIVE_FAILED;
+use super::lookup::{Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
 
 /// Files that one branch of a view reads. Naming a file in a query costs its footer, unless the branch's range of event
@@ -249,16 +250,4 @@ pub(super) fn quoted_text(text: &str) -> String {
 /// A path as the file itself, not as a pattern.
 pub(super) fn quoted_path(path: &str) -> String {
     quoted_text(&plain_pattern(path))
-}
-
-/// The pattern that fits this path alone.
-pub(super) fn plain_pattern(path: &str) -> String {
-    let mut plain = String::with_capacity(path.len());
-    for c in path.chars() {
-        match c {
-            '*' | '?' | '[' => plain.extend(['[', c, ']']),
-            c => plain.push(c),
-        }
-    }
-    plain
 }

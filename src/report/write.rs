@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use super::cell::printable;
 use super::page::{FirstRows, Section, report_page};
-use super::render::{Columnar, Format, Look, markdown_cell, printable, sink_for};
+use super::render::{Columnar, Format, Look, markdown_cell, sink_for};
 use super::{ReportError, Run};
 
 /// Rows that a page shows: more make it slow to open, and nobody reads them there.

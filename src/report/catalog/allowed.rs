@@ -5,8 +5,7 @@ use std::fmt;
 
 use jiff::civil::Date;
 
-use super::ParamValue;
-use super::param::ParamKind;
+use super::{ParamKind, ParamValue};
 
 /// The values that a parameter takes, as the header says them after the type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,10 +7,12 @@ mod allowed;
 mod chart;
 mod error;
 mod header;
+mod kind;
 mod param;
 mod report;
 mod severity;
 mod statements;
+mod value;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +22,12 @@ use crate::files::{self, Links};
 pub use allowed::Allowed;
 pub use chart::{Chart, ChartKind, ChartRole};
 pub use error::CatalogError;
-pub use param::{Param, ParamDefault, ParamKind, ParamValue};
-pub use report::{IMPLICIT_PARAMS, Origin, Report};
+pub use kind::ParamKind;
+pub use param::{IMPLICIT_PARAMS, Param, ParamDefault};
+pub use report::{Origin, Report};
 pub use severity::{Severity, SeverityRule};
 pub use statements::Statement;
+pub use value::ParamValue;
 
 // `EMBEDDED: &[(file name, text)]`, made by build.rs of every file in queries/, in the order of names.
 include!(concat!(env!("OUT_DIR"), "/queries.rs"));

@@ -10,11 +10,9 @@ use crate::model::{Digest, Instant};
 use super::header::Header;
 use super::statements::statements;
 use super::{
-    CatalogError, Chart, Param, ParamDefault, ParamValue, SeverityRule, Statement, embedded_path, nearest, or_near,
+    CatalogError, Chart, IMPLICIT_PARAMS, Param, ParamDefault, ParamValue, SeverityRule, Statement, embedded_path,
+    nearest, or_near,
 };
-
-/// Parameters that every report's SQL may use; the period and the rest of what is asked give their values.
-pub const IMPLICIT_PARAMS: [&str; 6] = ["from", "to", "team", "tz", "now", "as_of"];
 
 /// Where a report's file is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use crate::report::catalog::ChartRole;
 
 use super::Sketch;
 use super::columns::summary;
-use super::frame::{self, Frame, Outline, count, legend_of};
+use super::frame::{self, Frame, Outline, legend_of};
 use super::input::Input;
+use super::number::count;
 use super::scale::Unit;
 use super::series::Grid;
 use super::svg::{Canvas, Mark, through};

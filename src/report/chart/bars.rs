@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{count, lane_width};
+use super::frame::lane_width;
 use super::input::Input;
+use super::number::count;
 use super::scale::{Linear, Unit};
 use super::series::{REST, fold};
 use super::svg::{Anchor, Canvas, Mark, OTHERS, SMALL};

@@ -1,6 +1,7 @@
 //! The strip of coverage: a lane a stream, a cell a stretch of time, each in one state.
 
-use super::frame::{Area, count, lane_width, time_ticks};
+use super::frame::{Area, lane_width, time_ticks};
+use super::number::count;
 use super::svg::{Anchor, Canvas, n};
 use super::text::width;
 use super::{Drawing, NARROW, Sketch, Svg, WIDE};

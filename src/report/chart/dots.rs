@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{self, Area, Frame, Outline, count, lane_width, time_span};
+use super::frame::{self, Area, Frame, Outline, lane_width, time_span};
 use super::input::Input;
+use super::number::count;
 use super::scale::{self, Linear, Unit};
 use super::series::{counted, fold};
 use super::svg::{Anchor, Canvas, Mark, SMALL};

@@ -1,5 +1,6 @@
 //! Around the marks: the axis of values on the left, the axis of places below, the legend above.
 
+use super::number::count;
 use super::scale::{self, Linear, Unit};
 use super::series::{Place, Series};
 use super::svg::{Anchor, Canvas, Mark, SMALL, TEXT};
@@ -155,11 +156,6 @@ pub fn lane_width(canvas: &Canvas, names: impl Iterator<Item = String>) -> f64 {
 /// The legend of several series; of one there is none.
 pub fn legend_of(series: &[Series]) -> Vec<(String, usize)> {
     series.iter().map(|one| (one.name.clone(), one.slot)).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of what is drawn")]
-pub fn count(n: usize) -> f64 {
-    n as f64
 }
 
 /// The first and the last of the times, apart.

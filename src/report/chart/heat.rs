@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{self, Area, count, lane_width};
+use super::frame::{self, Area, lane_width};
 use super::input::Input;
+use super::number::count;
 use super::scale::Unit;
 use super::series::{Grid, Place};
 use super::svg::{Anchor, Canvas, SMALL};

@@ -3,8 +3,9 @@
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{Frame, Outline, count};
+use super::frame::{Frame, Outline};
 use super::input::Input;
+use super::number::count;
 use super::scale::{self, Unit};
 use super::series::counted;
 use super::svg::{Anchor, Canvas, Mark, SMALL};

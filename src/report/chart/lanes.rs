@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{self, Area, count, lane_width, time_span};
+use super::frame::{self, Area, lane_width, time_span};
 use super::input::Input;
+use super::number::count;
 use super::scale::Linear;
 use super::series::{counted, fold};
 use super::svg::{Anchor, Canvas, Mark, n};

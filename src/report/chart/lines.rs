@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::{self, Area, Frame, Outline, count, time_span};
+use super::frame::{self, Area, Frame, Outline, time_span};
 use super::input::Input;
+use super::number::count;
 use super::scale::{self, Linear, Unit};
 use super::series::{Place, counted, fold};
 use super::svg::{Anchor, Canvas, Mark, SMALL, TEXT, through};

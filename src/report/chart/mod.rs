@@ -16,6 +16,7 @@ mod histogram;
 mod input;
 mod lanes;
 mod lines;
+mod number;
 mod punchcard;
 mod scale;
 mod series;

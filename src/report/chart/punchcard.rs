@@ -3,8 +3,8 @@
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::frame::count;
 use super::input::Input;
+use super::number::count;
 use super::scale::Unit;
 use super::series::counted;
 use super::svg::{Anchor, Canvas, SMALL};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::report::catalog::ChartRole;
 
-use super::frame::count;
 use super::input::Input;
+use super::number::count;
 use super::svg::{OTHERS, SLOTS};
 use super::time::{self, DAY};
 use super::value::Value;
@@ -217,7 +217,7 @@ fn bin_name(from: f64, to: f64) -> String {
 /// `1 row`, `2 rows`.
 pub fn counted(count: usize, noun: &str) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a number to read")]
-    let number = super::scale::number(count as f64);
+    let number = super::number::number(count as f64);
     format!("{number} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

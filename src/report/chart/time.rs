@@ -157,14 +157,14 @@ pub fn duration(millis: f64) -> String {
         return format!("-{}", duration(-millis));
     }
     if millis < 1_000.0 {
-        return format!("{} ms", super::scale::number(millis));
+        return format!("{} ms", super::number::number(millis));
     }
     let span = SignedDuration::from_millis(millis as i64);
     let (days, hours, minutes, seconds) =
         (span.as_hours() / 24, span.as_hours() % 24, span.as_mins() % 60, span.as_secs() % 60);
     let two = |large: i64, unit: &str, small: i64, small_unit: &str| match small {
-        0 => format!("{} {unit}", super::scale::number(large as f64)),
-        small => format!("{} {unit} {small} {small_unit}", super::scale::number(large as f64)),
+        0 => format!("{} {unit}", super::number::number(large as f64)),
+        small => format!("{} {unit} {small} {small_unit}", super::number::number(large as f64)),
     };
     match (days, hours, minutes) {
         (1.., ..) => two(days, "d", hours, "h"),

@@ -35,7 +35,7 @@ impl Value {
     pub fn name(&self) -> String {
         match self {
             Value::Null => "(none)".to_owned(),
-            Value::Number(n) => super::scale::number(*n),
+            Value::Number(n) => super::number::number(*n),
             Value::Time(t) => super::time::moment(*t),
             Value::Text(text) if text.trim().is_empty() => "(empty)".to_owned(),
             Value::Text(text) => text.clone(),

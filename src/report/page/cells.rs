@@ -6,8 +6,7 @@ use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use crate::report::render::unique_names;
-use crate::report::sink::{Flow, Sink};
+use crate::report::sink::{Flow, Sink, unique_names};
 use crate::report::{ReportError, Severity, cell, printable};
 
 /// Characters of a cell; of more, the beginning is shown.

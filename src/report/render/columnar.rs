@@ -12,9 +12,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::report::ReportError;
-use crate::report::sink::{Flow, Sink};
-
-use super::unique_names;
+use crate::report::sink::{Flow, Sink, unique_names};
 
 /// Rows are encoded in memory up to this many bytes, then written as one row group.
 const ROW_GROUP_BYTES_MAX: usize = 64 << 20;

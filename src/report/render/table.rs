@@ -9,10 +9,10 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::report::ReportError;
-use crate::report::cell;
+use crate::report::cell::{self, printable};
 use crate::report::sink::{Flow, Sink};
 
-use super::{Format, Look, printable, unprintable};
+use super::{Format, Look, unprintable};
 
 /// A table stands in memory whole, and nobody reads more.
 const TABLE_ROWS_MAX: usize = 10_000;

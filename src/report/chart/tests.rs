@@ -182,7 +182,7 @@ fn what_is_folded_or_left_out_is_said() {
     assert!(drawing.notes.iter().any(|note| note.contains("“all others”")), "{:?}", drawing.notes);
     assert!(drawing.notes.iter().any(|note| note.contains("each mark stands for")), "{:?}", drawing.notes);
     let sum: f64 = (0..500).map(row).filter_map(|row| row[4].number()).sum();
-    assert!(drawing.summary.contains(&format!("{} in all", super::number::number(sum))), "{}", drawing.summary);
+    assert!(drawing.summary.contains(&format!("{} in all", number::number(sum))), "{}", drawing.summary);
     let unseen = draw(&chart, &rows([row(1)]), 7).unwrap().unwrap();
     assert!(unseen.notes.iter().any(|note| note.contains("7 more")), "{:?}", unseen.notes);
     let missing: Chart = "columns x=at y=nothing".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What can go wrong, what can be rare, and how often either was met.
+//! The faults and the rare states of the simulation, and how often each happened.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ macro_rules! named {
         impl $kind {
             pub const ALL: &[$kind] = &[$($kind::$name),*];
 
-            /// Its number in the list of faults and rare states.
+            /// The id in the list of faults and rare states.
             pub fn id(self) -> &'static str {
                 match self { $($kind::$name => $id),* }
             }
@@ -24,63 +24,63 @@ macro_rules! named {
 }
 
 named! {
-    /// Faults of the world, as the seed draws them.
+    /// The faults of a world, which its seed determines.
     Fault {
         LateWithinLag "F01" "an event appears late, within the lag",
         LateBeyondLag "F02" "an event appears late, beyond the lag and within 72 hours",
         DeletedBetween "F03" "an event is deleted between two requests",
         InsertedBetween "F04" "an event is inserted between two pages",
-        ComputerRemoved "F05" "a computer is removed, and its history with it",
+        ComputerRemoved "F05" "a computer is removed, and the service deletes its history",
         Vanished "F06" "an archived event vanishes upstream",
-        EmptyAnswer "F07" "200 with an empty list for a busy account",
-        HasMoreFalse "F08" "hasMoreEvents is false though more follow",
-        HasMoreTrue "F09" "hasMoreEvents is true for ever",
+        EmptyAnswer "F07" "status 200 with an empty list for a busy account",
+        HasMoreFalse "F08" "hasMoreEvents is false although more events follow",
+        HasMoreTrue "F09" "hasMoreEvents is always true",
         NextOffset "F10" "nextOffset is null, 0, stuck, backwards or absurd",
-        SilentCap "F11" "pages are silently shorter than asked for",
-        LimitRefused "F12" "a limit above 1000, 500 or 100 is refused",
+        SilentCap "F11" "pages are shorter than requested, without notice",
+        LimitRefused "F12" "the service refuses a limit above 1000, 500 or 100",
         Unsorted "F13" "pages are newest first or in no order",
-        Duplicates "F14" "one event stands twice in a list",
-        Bounds "F15" "the bounds are rounded some other way",
-        StartExclusive "F16" "startTime is exclusive",
+        Duplicates "F14" "a list holds one event twice",
+        Bounds "F15" "the service rounds the bounds in another way",
+        StartExclusive "F16" "the range excludes startTime",
         DenseSecond "F17" "more than 1,000 events in one second",
         Twins "F18" "byte-identical events without ids",
-        Edited "F19" "the same id comes with another body",
-        UnknownFields "F20" "unknown event types, extra and missing fields",
-        OddNumbers "F21" "times that are huge, negative, fractions, texts or nothing",
-        Future "F22" "events dated two days ahead",
-        Garbage "F24" "HTML, nothing, null or truncated JSON with 200",
-        Throttled "F25" "429 with, without and with an absurd Retry-After",
-        Unavailable "F26" "5xx in bursts, and for hours",
+        Edited "F19" "an event with the same id has another body",
+        UnknownFields "F20" "unknown event types, undocumented and missing fields",
+        OddNumbers "F21" "times that are huge, negative, fractional, texts or missing",
+        Future "F22" "events with a time two days in the future",
+        Garbage "F24" "status 200 with HTML, an empty body, null or truncated JSON",
+        Throttled "F25" "429 with a valid, an absurd or no Retry-After",
+        Unavailable "F26" "5xx for seconds, and for hours",
         Refused "F27" "401 or 403 for hours",
-        NotFound "F28" "404 on a history that was there",
-        Redirect "F29" "a redirect to another place",
+        NotFound "F28" "404 for a history that existed before",
+        Redirect "F29" "a redirect to another address",
         Flapping "F30" "an event's body changes between any two reads",
         ShortRetention "F31" "an outage longer than the plan's span",
-        BillingBurst "F32" "eleven and more billing entries at once, equal ones, edited ones",
-        AnswerLost "F34" "the answer is lost on the way",
-        StaleCache "F37" "a cache on the way serves an old answer",
-        OutOfOrder "F38" "answers come out of order",
+        BillingBurst "F32" "eleven or more billing entries at once, equal ones, edited ones",
+        AnswerLost "F34" "an answer is lost on the network",
+        StaleCache "F37" "a cache between serves an old answer",
+        OutOfOrder "F38" "answers arrive out of order",
         Crash "F40" "the process is killed at any moment",
         Panic "F42" "a panic in a task ends the process",
-        KilledInRecovery "F44" "killed again during recovery",
-        PowerLoss "F47" "power is lost in the middle of a write: torn, zeroed, or gone",
-        CrashBeforeLine "F46" "killed between the files of a commit and its ledger line",
-        DiskFull "F49" "no space left, for hours",
-        DiskErrors "F50" "writes, syncs and reads fail now and then",
-        ClockStep "F56" "the machine's clock jumps: an hour, to 1970, to 2038",
-        Skew "F57" "the service's clock is five minutes beside",
+        KilledInRecovery "F44" "the process is killed again during recovery",
+        PowerLoss "F47" "power is lost during a write: the data is torn, zeroed or gone",
+        CrashBeforeLine "F46" "the process is killed between a commit's files and its ledger line",
+        DiskFull "F49" "the disk is full for hours",
+        DiskErrors "F50" "single writes, syncs and reads fail",
+        ClockStep "F56" "the machine's clock jumps: by an hour, to 1970, to 2038",
+        Skew "F57" "the service's clock is five minutes wrong",
         SecondPoller "F58" "another process polls the same archive",
-        AppendButDone "F59" "an append answers that it failed, and is done",
-        StaleList "F62" "lists lag behind what was written and taken away, as readers see them",
+        AppendButDone "F59" "an append reports a failure although it succeeded",
+        StaleList "F62" "readers see stale lists, without recent writes and removals",
         TokenRotated "F66" "the token is rotated while the daemon runs",
-        WriteFails "F67" "a file's write fails in the middle",
+        WriteFails "F67" "the write of a file fails in the middle",
         BitFlip "F68" "a bit flips between memory and file",
-        ManyDays "F71" "events on a great many days",
-        VacuumCrash "F72" "killed while vacuum removes files",
-        OddSessions "F73" "sessions without an end, over weeks, backwards, or with ids used again",
-        ShortLived "F79" "a computer is added, used and removed before anybody lists it",
+        ManyDays "F71" "events on very many days",
+        VacuumCrash "F72" "the process is killed while vacuum removes files",
+        OddSessions "F73" "sessions without an end, over weeks, backwards, or with reused ids",
+        ShortLived "F79" "a computer is added, used and removed before any list shows it",
         InFirstReading "F80" "a computer is removed during the first reading",
-        LateOfRemoved "F81" "events of a computer appear late, and it is removed before a re-scan",
+        LateOfRemoved "F81" "events of a computer appear late, and the computer is removed before a re-scan",
         RemovedBefore "F82" "a computer was removed before the first reading, inside the archive's span",
     }
 }
@@ -88,56 +88,56 @@ named! {
 named! {
     /// Rare states of the program.
     Rare {
-        Split "split" "a range is read in parts of less than an hour",
-        DenseSecond "dense second" "a single second is read by itself",
-        MovedAnchors "moved anchors" "a walk begins again because the list moved under it",
-        TornLine "torn line" "an unfinished ledger line is cut off",
-        Retired "retired" "vacuum removes a file that a line removed",
-        Orphan "orphan" "vacuum removes a file that no line ever named",
-        FencedWriter "fenced writer" "a second writer is refused",
-        StepDown "page size" "a smaller page size is asked for",
-        Deprecated "deprecated" "the per-computer history is read",
-        RetryWait "retry" "a request is made again after Retry-After",
-        SealedMonth "sealed month" "a month is sealed into one file",
-        SealedDay "sealed day" "a day is sealed into a file of its own",
-        MixedMonth "mixed month" "a month is sealed that was begun by days",
-        JoinedYear "joined year" "the sessions of a year that is over become one file",
+        Split "split" "the program reads a range in parts of less than an hour",
+        DenseSecond "dense second" "the program reads a single second by itself",
+        MovedAnchors "moved anchors" "a walk starts again because the list changed under it",
+        TornLine "torn line" "a writer drops a torn ledger line",
+        Retired "retired" "vacuum deletes a file that a ledger line removed",
+        Orphan "orphan" "vacuum deletes an orphan file, which no line ever named",
+        FencedWriter "fenced writer" "a second writer loses the append and stops",
+        StepDown "page size" "the program requests a smaller page",
+        Deprecated "deprecated" "the program reads the deprecated per-computer history",
+        RetryWait "retry" "the program repeats a request after Retry-After",
+        SealedMonth "sealed month" "the program seals a month into one file",
+        SealedDay "sealed day" "the program seals a day into its own file",
+        MixedMonth "mixed month" "the program seals a month that already has sealed days",
+        JoinedYear "joined year" "the sessions of a past year become one file",
         DeviceGap "removal gap" "a gap of a removed computer",
         SpanGap "plan gap" "a gap of the plan's span",
         BillingGap "billing gap" "a gap of the billing ledger",
-        GapClosed "gap closed" "a gap that turned out to have lost nothing",
-        RemovedBefore "removed before" "a computer that was removed before the first reading",
+        GapClosed "gap closed" "a gap is closed because no event was lost",
+        RemovedBefore "removed before" "a computer was removed before the first reading",
         Late "late" "an event first seen on a re-scan",
         Revision "revision" "a second body of the same id",
-        NoLongerServed "no longer served" "an archived event that is not there any more",
-        Unstable "unstable" "a second that never held still",
-        Ambiguous "ambiguous overlap" "billing snapshots that join in several ways",
-        Anomaly "paging anomaly" "a claim of the service that was not kept to",
-        Quarantine "quarantine" "an event that cannot be a row",
-        Redacted "redacted" "a secret that was replaced",
-        ClockBack "clock regression" "the machine's clock stands before the last commit",
-        Silence "silence" "an empty answer that is not believed",
-        NewType "new event type" "an event type met for the first time",
-        NoConnection "no connection" "a connection event of no connection",
-        SnapshotRead "snapshot read" "a reader goes on from a snapshot of the ledger",
-        SnapshotTorn "torn snapshot" "a snapshot that is not as it was written is passed over",
-        SnapshotUnfit "unfit snapshot" "a snapshot that is ahead of its ledger, or another team's, is passed over",
+        NoLongerServed "no longer served" "an archived event disappeared from the service",
+        Unstable "unstable" "a second whose list changed at every reading",
+        Ambiguous "ambiguous overlap" "billing answers that overlap in several possible ways",
+        Anomaly "paging anomaly" "a false paging claim of the service",
+        Quarantine "quarantine" "an event that cannot become a row",
+        Redacted "redacted" "a secret that was redacted",
+        ClockBack "clock regression" "the machine's clock is before the last commit",
+        Silence "silence" "an empty answer that the program does not trust",
+        NewType "new event type" "the first event of a new type",
+        NoConnection "no connection" "a connection event without a connection id",
+        SnapshotRead "snapshot read" "a reader starts from a snapshot of the ledger",
+        SnapshotTorn "torn snapshot" "a reader skips a damaged snapshot",
+        SnapshotUnfit "unfit snapshot" "a reader skips a snapshot that is ahead of its ledger or of another team",
     }
 }
 
 impl Fault {
-    /// Computers that come and go: drawn by themselves, beside the others of a world.
+    /// Faults of computers. A world draws them apart from its other faults.
     pub const OF_COMPUTERS: [Fault; 4] =
         [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
 
-    /// Those that are a world's own. Lists that lag are shown to the readers of every world.
+    /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them.
     pub fn drawn() -> Vec<Fault> {
         let is_drawn = |fault: &Fault| *fault != Fault::StaleList && !Self::OF_COMPUTERS.contains(fault);
         Self::ALL.iter().copied().filter(is_drawn).collect()
     }
 }
 
-/// How often each was met, and in which seed last.
+/// How often each fault and state happened, and in which seed last.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     pub faults: BTreeMap<Fault, (u64, u64)>,
@@ -170,7 +170,7 @@ impl Coverage {
         self.faults.values().map(|(count, _)| count).sum()
     }
 
-    /// What never happened.
+    /// The faults and states that never happened.
     pub fn missing(&self) -> Vec<String> {
         let faults = Fault::ALL.iter().filter(|fault| !self.faults.contains_key(fault));
         let faults = faults.map(|fault| format!("{} {fault:?}: {}", fault.id(), fault.what()));

@@ -1,4 +1,4 @@
-//! `docs/reliability.md`: what is tried, by which test, how often it happened. Made from what the tests know.
+//! Writes `docs/reliability.md`: the faults that tests try, by which test, and how often each happened.
 
 use std::fmt::Write;
 
@@ -6,172 +6,184 @@ use super::faults::{Coverage, Fault, Rare};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
-/// Harnesses beside the simulation: the file, and what it tries.
+/// Harnesses beside the simulation: the file, and the faults that it tries.
 const OTHERS: [(&str, &str); 41] = [
     (
         "src/collect/exhaustive.rs",
-        "every interleaving of small lists with up to three changes between any two requests",
+        "small lists in every interleaving, with up to three changes between any two requests",
     ),
-    ("src/archive/tests/faults.rs", "a commit fails at every step, done or not done, and is taken up again"),
+    (
+        "src/archive/tests/faults.rs",
+        "each step of a commit fails, before or after it took effect; then the writer retries",
+    ),
     (
         "src/archive/tests/syncs.rs",
-        "a sync fails at every step: what it was to make safe is written anew, and its file never synced again",
+        "a sync fails at each step: the writer writes the data again, and never syncs the same file again",
     ),
     (
         "src/archive/tests/torn.rs",
-        "power is lost after every step, on a model of a disk that keeps, drops, cuts, zero-fills or tears what was not synced",
+        "power is lost after each step, on a model of a disk that keeps, drops, cuts, zero-fills or tears unsynced data",
     ),
     (
         "src/archive/tests/kills.rs",
-        "a real process is killed before, within and after every step, at random, and while it recovers",
+        "a real process is killed before, during and after each step, at random, and during recovery",
     ),
     (
         "src/archive/tests/fencing.rs",
-        "a writer that stalls for hours, one that another overtakes, also at midnight, one that is not told what it did",
+        "a writer stalls for hours, another writer overtakes it (also at midnight), or it never learns the result of its append",
     ),
-    ("src/archive/tests/vacuum.rs", "what `vacuum` removes and keeps, beside a commit, and interrupted at every step"),
-    ("src/archive/tests/damage.rs", "damage of every kind, which `verify` must name"),
-    ("src/archive/tests/flips.rs", "10,000 random bits turned, one at a time, each of which `verify` must name"),
-    ("src/archive/tests/busy.rs", "an archive that is verified while a writer is at work"),
-    ("src/archive/tests/hostile.rs", "archives made by strangers: they are named, and lead nowhere"),
-    ("src/archive/tests/properties.rs", "any rows, committed in any way"),
-    ("src/archive/store/conformance.rs", "what every store promises"),
-    ("tests/archive/damage_table.rs", "the published table of damage, planted in a real archive, against the program"),
+    (
+        "src/archive/tests/vacuum.rs",
+        "the files that `vacuum` removes and keeps: beside a commit, and with an interruption at each step",
+    ),
+    ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
+    ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
+    ("src/archive/tests/busy.rs", "`verify` runs while a writer is at work"),
+    (
+        "src/archive/tests/hostile.rs",
+        "strangers make the archive: `verify` names it, and no reader leaves its directory",
+    ),
+    ("src/archive/tests/properties.rs", "any rows, in any sequence of commits"),
+    ("src/archive/store/conformance.rs", "the contract of every store"),
+    (
+        "tests/archive/damage_table.rs",
+        "the published table of damage, planted in a real archive and checked by the program",
+    ),
     (
         "tests/archive/second_verifier.rs",
-        "another verifier, of Python's standard library, on whole and damaged archives",
+        "a second verifier, which uses only Python's standard library, on intact and damaged archives",
     ),
-    ("tests/archive/outside.rs", "the archive's files, read by an engine that is not ours"),
-    ("tests/fuzz.rs", "every parser, given a kept corpus and mutations of it"),
+    ("tests/archive/outside.rs", "another engine reads the archive's files"),
+    ("tests/fuzz.rs", "every parser, on a kept corpus and on mutations of it"),
     (
         "tests/sync/quotas.rs",
-        "a full disk, few open files, a read-only place, another disk: named, nothing half written, gone on from",
+        "a full disk, few open files, a read-only directory, another disk: the error names it, no half-written file stays, and the next sync continues",
     ),
     (
         "tests/api/wire_faults.rs",
-        "a TCP proxy that spoils the connection; TLS with certificates that are expired, of others, unknown",
+        "a TCP proxy damages the connection; TLS certificates are expired, unknown or for another host",
     ),
-    ("tests/api/faults.rs", "answers that are none, on a real connection"),
+    ("tests/api/faults.rs", "invalid answers on a real connection"),
     ("tests/api/retry.rs", "the retry policy, in virtual time"),
-    ("tests/sync/moving.rs", "lists that move while they are read"),
-    ("tests/sync/paging.rs", "paging that lies, sticks and shrinks; seconds too full for a page"),
-    ("tests/sync/bounds.rs", "every reading of the bounds of a range, which the interface leaves open"),
-    ("tests/sync/removals.rs", "what the service deletes or hides before it could be read"),
-    ("tests/sync/odd_events.rs", "events that are not what the interface shows"),
-    ("tests/sync/faults.rs", "a service that fails, refuses, sends elsewhere, or tells the wrong time"),
-    ("tests/sync/crash.rs", "the program killed at any moment"),
-    ("tests/sync/chaos.rs", "the program against a service that fails at random"),
-    ("tests/sync/days.rs", "months sealed day by day: late events, kills, and the setting changed back and forth"),
-    ("tests/sync/years.rs", "sessions of years that are over: read at once or as the years end, and what comes late"),
-    ("tests/sync/secrets.rs", "planted secrets, looked for in everything that is written or printed"),
-    ("tests/pipeline/sessions.rs", "sessions against a naive recomputation"),
-    ("tests/reports/goldens.rs", "every report, on a small archive in which what it looks for was planted"),
-    ("tests/sync/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, killed"),
+    ("tests/sync/moving.rs", "lists change while the program reads them"),
+    ("tests/sync/paging.rs", "false, stuck and shrinking paging; more events in a second than a page holds"),
+    ("tests/sync/bounds.rs", "every interpretation of a range's bounds, which the interface leaves open"),
+    ("tests/sync/removals.rs", "the service deletes or hides events before the program reads them"),
+    ("tests/sync/odd_events.rs", "events that the interface does not describe"),
+    ("tests/sync/faults.rs", "the service fails, refuses, redirects, or sends a wrong time"),
+    ("tests/sync/crash.rs", "the program is killed at any moment"),
+    ("tests/sync/chaos.rs", "the service fails at random"),
+    (
+        "tests/sync/days.rs",
+        "months that are sealed day by day: late events, kills, and changes of the setting in both directions",
+    ),
+    ("tests/sync/years.rs", "sessions of past years: read at once, read as the years end, and late events"),
+    ("tests/sync/secrets.rs", "planted secrets, which no output and no file may contain"),
+    ("tests/pipeline/sessions.rs", "sessions, compared with a naive recomputation"),
+    ("tests/reports/goldens.rs", "every report, on a small archive with planted cases"),
+    ("tests/sync/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, and killed"),
     (
         "src/archive/store/object/tests/mod.rs",
         "the store in a bucket: faults that no emulator offers, and MiniStack, Azurite and (in the long run) Ceph's gateway",
     ),
     (
         "tests/buckets/verbs.rs",
-        "an archive in a bucket: every verb, the cache, kills, three writers, copies, a ledger written again",
+        "an archive in a bucket: every verb, the cache, kills, three writers, copies, a rewritten ledger",
     ),
     (
         "tests/buckets/kills.rs",
-        "the program killed at each request that a commit makes to a bucket, before and after it is carried out",
+        "the program is killed at each request of a commit to a bucket, before and after the bucket carries it out",
     ),
-    ("tests/buckets/faults.rs", "a bucket that refuses, cuts, loses and delays its answers"),
-    ("tests/buckets/fleets.rs", "daemons that write one bucket, killed at random, with shards that change"),
-    ("tests/daemon/main.rs", "the daemon's schedules in virtual time, and the program in trouble"),
+    ("tests/buckets/faults.rs", "a bucket refuses requests, and cuts, loses and delays its answers"),
+    ("tests/buckets/fleets.rs", "several daemons write to one bucket while kills are random and the shards change"),
+    ("tests/daemon/main.rs", "the daemon's schedules in virtual time, and the program under faults"),
 ];
 
 const LAWS: &str = "\
-| law | held in every world, throughout and after 144 quiet hours |
+| law | holds in every world, at all times and after 144 quiet hours |
 |---|---|
-| I1 | what the service showed and is not archived lies inside a recorded gap of its stream, computer and time |
-| I2 | what was read and committed is archived, whatever became of it upstream |
-| I3 | every archived event has bytes that were served |
-| I4 | no event stands there more often than it existed at one time |
-| I5 | a world without faults records no gap; a removal's gap is no longer than the outage before it and two polls, and its part that is possible alone no longer than the lag |
-| I6 | an acknowledged line survives every crash, and the chain goes on from it; who reads on from a snapshot sees what the whole ledger says |
-| I7 | settled windows stay settled, sealed files never change |
-| I8 | the same seed twice gives the same archive, byte for byte |
-| I9 | nothing stays open, and nothing that can be final is not |
-| I10 | reading everything again adds no row |
-| I11 | requests stay within their budget, and `Retry-After` is kept to |
-| I12 | no planted secret in any file |
+| I1 | every event that the service showed is archived, or lies inside a recorded gap of its stream, computer and time |
+| I2 | every event that was read and committed stays archived, whatever happens at the service |
+| I3 | every archived event has bytes that the service sent |
+| I4 | the archive holds no event more often than the service held it at one time |
+| I5 | a world without faults records no gap; a removal's gap is at most as long as the outage before it and two polls; its part for late events is at most as long as the lag |
+| I6 | an acknowledged line survives every crash, and the chain continues after it; a reader that starts from a snapshot gets the same state as from the whole ledger |
+| I7 | settled windows stay settled, and sealed files never change |
+| I8 | the same seed makes the same archive twice, byte for byte |
+| I9 | no window stays open, and every window that can be final is final |
+| I10 | a second reading of everything adds no row |
+| I11 | requests stay within their budget, and the program obeys `Retry-After` |
+| I12 | no file contains a planted secret |
 | I13 | sessions equal a naive recomputation |
-| S1 | the files of a line are durable before it; every live file is there unaltered, and stays for a grace after a line removes it |
-| S3 | `vacuum` removes no file that is live or may be of a commit under way, also where the store's clock is an hour beside ours |
-| S4 | `vacuum` removes no file within the grace after the line that removes it, so that a reader can finish |
-| I15 | every fault and every rare state below happened, or the run fails |
+| S1 | the files of a line are durable before the line; every live file is there and unchanged, and stays for the grace after a line removes it |
+| S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
+| S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
+| I15 | every fault and every rare state below happened; otherwise the test fails |
 ";
 
 const ASSUMED: &str = "\
-## What is assumed of the service
+## Assumptions about the service
 
-- It answers what [its interface](api.md) describes, or an error, or something that is visibly neither.
-- An event keeps its own time; it appears at the latest 72 hours after the end of its window.
-- Nothing but the removal of a computer, the plan's span and the ten billing entries takes history away.
-- `Date` is the service's clock, within minutes; where there is none, the machine's is.
+- It answers with data that [its interface](api.md) describes, with an error, or with something that is visibly neither.
+- An event keeps its time. It appears at most 72 hours after the end of its window.
+- Only three things delete history: the removal of a computer, the end of the plan's span, and the limit of ten billing entries.
+- The `Date` header is the service's clock, correct to a few minutes. Without the header, the program uses the machine's clock.
 
-## What is assumed of the disk
+## Assumptions about the disk
 
-- What was synced stays, and what was written or removed is seen at once by every process, in lists too: true of local file
-  systems (`src/archive/store/conformance.rs` holds both stores to it), not of network file systems that keep lists of
-  directories for a while.
-- A reader whose lists lag (F62) sees a whole earlier commit; the simulation's readers do so in every world. A writer's lists
-  must not lag: it finds the end of its ledger by them, and would take a shorter ledger for the whole.
-- The store's clock may be wrong, and runs at about the right speed: `vacuum` tells ages by it alone.
+- Synced data stays. Every process sees a write or a removal at once, in directory lists too. This is true of local file systems
+  (`src/archive/store/conformance.rs` checks it for both stores). It is not true of network file systems that cache directory lists.
+- A reader with stale lists (F62) sees a complete earlier commit; the simulation's readers do so in every world. A writer's lists
+  must not be stale: the writer finds the end of its ledger by them, and would take a shorter ledger for the whole ledger.
+- The store's clock may be wrong, but runs at about the right speed: `vacuum` computes ages from this clock alone.
 
-## What may be lost all the same
+## Losses that remain possible
 
 | case | what detects it |
 |---|---|
-| an event deleted by itself before it was ever read | cannot be known |
-| an event that appears after the last re-scan of its window | cannot be known; one that a later re-scan brings is a finding `late` |
-| an event that was read and vanished before its commit, while the process or the disk failed | cannot be known |
-| a late event that the plan's span hides before a re-scan could show it | cannot be known |
-| a body that was replaced before it was read | cannot be known; a body that was read stays, the next is a finding `changed_upstream` |
-| of equal events without ids, one deleted and one born between two reads | cannot be known |
-| of equal billing entries without ids, those beyond what one answer shows at once | a finding `gap` of `billing`, of the second that they all have; cannot be known where they come later than the last re-scan |
-| what a removed computer had connected since the last read | a finding `gap` of that computer, or of `unknown_computer` where activity does not say which; it begins earlier by the lag |
-| what a removed computer had connected, and the service showed later than the lag | the same gap names the removal; how late events may be cannot be known |
-| what a computer had connected that was removed before the first reading | a finding `removed_before`, where activity tells of it |
-| what a computer had connected that no list ever showed, where activity does not tell of its removal | cannot be known |
-| what passed out of the plan's span during an outage | a finding `gap` of `plan_span`; before that the time left is shown |
+| the service deletes a single event before the first reading of it | nothing can |
+| an event appears after the last re-scan of its window | nothing can; an event that a later re-scan brings is a finding `late` |
+| an event is read, and then vanishes before its commit, while the process or the disk fails | nothing can |
+| a late event leaves the plan's span before a re-scan could show it | nothing can |
+| the service replaces an event's body before the first reading | nothing can; a body that was read stays, and the next one is a finding `changed_upstream` |
+| of two equal events without ids, one disappears and the other appears between two readings | nothing can |
+| equal billing entries without ids, more than one answer can show | a finding `gap` of `billing`, for the second of these entries; nothing, if they come after the last re-scan |
+| connections of a removed computer since the last reading | a finding `gap` of the computer, or of `unknown_computer` if activity does not name it; the gap begins earlier by the lag |
+| connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
+| connections of a computer that was removed before the first reading | a finding `removed_before`, if activity shows the removal |
+| connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
+| events that leave the plan's span during an outage | a finding `gap` of `plan_span`; before that, `status` shows the time left |
 | more than ten billing entries between two polls | a finding `gap` of `billing` |
 ";
 
-/// The page; without counts, where `coverage` has none.
+/// The text of the page. A fault that `coverage` does not hold gets count zero.
 pub fn page(coverage: &Coverage, ran: &str) -> String {
     let mut text = String::from(
-        "# Reliability\n\nHow the promise is tested. The tables are made by the tests: \
-         `ANNALS_SIM_WRITE=1 cargo test --release --test simulation` counts anew.\n\n",
+        "# Reliability\n\nHow this project tests its promise. The tests write the tables on this page: \
+         `ANNALS_SIM_WRITE=1 cargo test --release --test simulation` counts again.\n\n",
     );
     let _ = writeln!(
         text,
-        "## The simulation\n\n`tests/simulation.rs` runs the real pipeline (collect, normalize, archive, sessions, the daemon's schedule) for weeks of several teams\non one thread, in virtual time, over a simulated service, store and clock. A world and its faults are drawn from a seed.\n"
+        "## The simulation\n\n`tests/simulation.rs` runs the real pipeline (collect, normalize, archive, sessions, the daemon's schedule) over weeks of several teams.\nIt runs on one thread, in virtual time, with a simulated service, store and clock. A seed determines each world and its faults.\n"
     );
     let _ = writeln!(text, "Last counted: {ran}.\n\n{LAWS}\n### Faults\n");
-    let _ = writeln!(text, "| fault | | happened | last seed |\n|---|---|---|---|");
+    let _ = writeln!(text, "| fault | description | happened | last seed |\n|---|---|---|---|");
     for fault in Fault::ALL {
         let (count, seed) = coverage.faults.get(fault).copied().unwrap_or_default();
         let _ = writeln!(text, "| {} | {} | {count} | {seed} |", fault.id(), fault.what());
     }
-    let _ = writeln!(text, "\n### Rare states\n\n| state | | reached | last seed |\n|---|---|---|---|");
+    let _ = writeln!(text, "\n### Rare states\n\n| state | description | reached | last seed |\n|---|---|---|---|");
     for state in Rare::ALL {
         let (count, seed) = coverage.rare.get(state).copied().unwrap_or_default();
         let _ = writeln!(text, "| {} | {} | {count} | {seed} |", state.id(), state.what());
     }
-    let _ = writeln!(text, "\n## Other harnesses\n\n| where | what |\n|---|---|");
+    let _ = writeln!(text, "\n## Other harnesses\n\n| test | faults |\n|---|---|");
     for (path, what) in OTHERS {
         let _ = writeln!(text, "| `{path}` | {what} |");
     }
-    let _ = writeln!(
-        text,
-        "\n## Planted bugs\n\nEach of these bugs is planted in the library's own tests, and must be caught.\n"
-    );
-    let _ = writeln!(text, "| bug | caught by | in worlds with |\n|---|---|---|");
+    let _ =
+        writeln!(text, "\n## Planted bugs\n\nThe library's own tests plant each of these bugs, and must catch it.\n");
+    let _ = writeln!(text, "| bug | caught by | in worlds with the fault |\n|---|---|---|");
     for (bug, by, faults) in planted() {
         let _ = writeln!(text, "| {bug} | {by} | {faults} |");
     }
@@ -179,7 +191,7 @@ pub fn page(coverage: &Coverage, ran: &str) -> String {
     text
 }
 
-/// Each planted bug, as the tests that catch it name it.
+/// The planted bugs, from the source of the tests that catch them.
 fn planted() -> Vec<(String, &'static str, String)> {
     let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let mut all: Vec<(String, &'static str, String)> = Vec::new();
@@ -197,7 +209,7 @@ fn planted() -> Vec<(String, &'static str, String)> {
     all
 }
 
-/// Counts and seeds aside.
+/// The page without counts and seeds.
 fn without_counts(text: &str) -> String {
     let counted = text.lines().filter(|line| !line.starts_with("Last counted"));
     counted
@@ -205,7 +217,7 @@ fn without_counts(text: &str) -> String {
         .collect()
 }
 
-/// Holds the page to what the tests know, or writes it anew.
+/// Compares the page with the tests, or writes it again.
 pub fn check(coverage: Option<(&Coverage, &str)>) {
     if let Some((coverage, ran)) = coverage {
         #[expect(clippy::disallowed_methods, reason = "a page of the documentation, by hand")]
@@ -213,9 +225,9 @@ pub fn check(coverage: Option<(&Coverage, &str)>) {
     }
     for (path, _) in OTHERS {
         let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
-        assert!(std::path::Path::new(&path).is_file(), "{path} is not there");
+        assert!(std::path::Path::new(&path).is_file(), "{path} does not exist");
     }
     let held = std::fs::read_to_string(PATH).unwrap_or_default();
     let expected = without_counts(&page(&Coverage::default(), ""));
-    assert_eq!(without_counts(&held), expected, "docs/reliability.md is old: count anew with ANNALS_SIM_WRITE=1");
+    assert_eq!(without_counts(&held), expected, "docs/reliability.md is out of date: write it with ANNALS_SIM_WRITE=1");
 }

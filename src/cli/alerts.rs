@@ -1,4 +1,4 @@
-//! `annals alerts`: whether warnings arrive.
+//! `annals alerts`: tests that alerts arrive.
 
 use clap::{Args, Subcommand};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Exit};
 
 use super::{Global, block_on, output, reading};
 
-/// Whether warnings of the daemon arrive
+/// Test that the daemon's alerts arrive
 #[derive(Debug, Clone, Args)]
 pub struct AlertsArgs {
     #[command(subcommand)]
@@ -16,7 +16,7 @@ pub struct AlertsArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 enum What {
-    /// Send a warning that says it is a test to everybody who is configured
+    /// Send a test alert to every configured target
     Test,
 }
 
@@ -25,7 +25,9 @@ pub fn run(global: &Global, args: &AlertsArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let targets = targets(&config.alerts).map_err(|error| Error::Usage(error.to_string()))?;
     if targets.is_empty() {
-        return Err(Error::Usage("nobody is warned: set alerts.webhook or alerts.command in annals.toml".to_owned()));
+        return Err(Error::Usage(
+            "no alert target is configured: set alerts.webhook or alerts.command in annals.toml".to_owned(),
+        ));
     }
     let clock = reading::clock();
     let test = rehearsal(clock.now());
@@ -33,7 +35,7 @@ pub fn run(global: &Global, args: &AlertsArgs) -> Result<Exit, Error> {
     block_on(async {
         for target in &targets {
             match target.deliver(&test, clock.as_ref()).await {
-                Ok(()) => output::say(&format!("{}: it took the test", target.name())),
+                Ok(()) => output::say(&format!("{}: the target accepted the test alert", target.name())),
                 Err(error) => {
                     output::say(&format!("{}: {error}", target.name()));
                     exit = Exit::Fault;

@@ -1,4 +1,4 @@
-//! `annals anchor`: the ledgers' heads, for keeping elsewhere; and the key that signs them.
+//! `annals anchor`: prints the heads of the ledgers, so that the user keeps them elsewhere; makes the signing key.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,34 +17,34 @@ use super::{Global, block_on, look, output, reading, teams};
 
 const POST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Print or post the ledgers' heads, signed where a key is configured, for keeping where the archive cannot be written from
+/// Print or post the head of each ledger; keep the heads in a place that the writer of the archive cannot change
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct AnchorArgs {
     /// Only this team, by id or name; may be given more than once
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Write into this file, which appears whole or not at all; not inside the archive
+    /// Write into this file, outside the archive; the file appears whole or not at all
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Send the heads to this address by POST, as text; no token goes along, and no redirect is followed
+    /// Send the heads to this address as text by POST, without a token; redirects are not followed
     #[arg(long, value_name = "URL")]
     post: Option<String>,
-    /// Make a new signing key, in a file that only you can read, and print its public key; nothing else is done
+    /// Only make a new signing key, in a file that only you can read, and print its public key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["team", "output", "post"])]
     keygen: Option<PathBuf>,
-    /// The name that the new key signs by [default: annals- and 8 digits]
+    /// The name of the new key [default: annals- and 8 digits]
     #[arg(long, value_name = "NAME", requires = "keygen")]
     name: Option<String>,
 }
 
 const AFTER: &str = "\
-A head is three lines: which ledger, the number of its last line, its hash in base64; behind an empty line stand the \
-signatures (the text of a checkpoint in the form of a signed note, c2sp.org). `annals verify --head FILE` says whether the \
-archive still holds it: whether anything before it was taken away or written anew.
-A key: `annals anchor --keygen FILE`, then `[signing] key_file` in annals.toml: each commit is signed from then on. Give the \
-public key to whoever verifies: `annals verify --key KEY`. A new key takes over from the old one that \
-`[signing] previous_key_file` names.
+A head has three lines: the name of the ledger, the number of its last line, and the hash of that line in base64. An empty line \
+and the signatures follow, if a signing key is configured. The format is a checkpoint in a signed note (c2sp.org). \
+`annals verify --head FILE` checks that the archive still holds this line and every line before it, unchanged.
+To sign: run `annals anchor --keygen FILE`, then set `[signing] key_file` in annals.toml. Annals then signs each commit. Give the \
+public key to each person who verifies: `annals verify --key KEY`. To replace a key, name the old key's file in \
+`[signing] previous_key_file`.
 Exit codes: 0 done; 1 the heads could not be posted or written; 2 wrong use.";
 
 pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
@@ -68,7 +68,9 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
 
 fn inside(path: &Path, what: &str) -> Error {
     let path = printable(&path.display().to_string());
-    Error::Usage(format!("{path}: lies inside the archive: {what} beside the data proves nothing, keep it elsewhere"))
+    Error::Usage(format!(
+        "{path}: this place is inside the archive: {what} beside the data proves nothing, choose a place outside"
+    ))
 }
 
 fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Error> {
@@ -78,15 +80,15 @@ fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Erro
     let key = SecretKey::generate(name).map_err(|e| Error::Usage(format!("--name: {e}")))?;
     write_key(path, &key.to_file())?;
     output::say(&format!(
-        "the private key is in {}: put it into annals.toml as",
+        "the private key is in {}: set [signing] key_file in annals.toml to this path",
         printable(&path.display().to_string())
     ));
-    output::say("[signing] key_file; its public key, for those who verify, is");
+    output::say("give the public key to each person who verifies:");
     output::print(format!("{}\n", key.public()).as_bytes())?;
     Ok(Exit::Done)
 }
 
-/// Never over something that is there, and never readable by others, not even for a moment.
+/// Never overwrites a file. The file is readable by its owner alone from the start.
 fn write_key(path: &Path, text: &str) -> Result<(), Error> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -97,14 +99,15 @@ fn write_key(path: &Path, text: &str) -> Result<(), Error> {
         file.sync_all()
     });
     written.map_err(|e| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Error::Usage(format!("{}: is there already, and a key is never overwritten", path.display()))
-        }
+        std::io::ErrorKind::AlreadyExists => Error::Usage(format!(
+            "{}: the file exists already, and a key file is never overwritten: choose another name",
+            path.display()
+        )),
         _ => Error::io(format!("cannot write {}", path.display()), e),
     })
 }
 
-/// The heads of the teams, one after another with an empty line between them.
+/// The heads of the teams, with an empty line between two heads.
 fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
     let signer = reading::signer(config)?;
     let archive = look::open(config)?;
@@ -118,7 +121,7 @@ fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
         }
     }
     match notes.is_empty() {
-        true => Err(Error::Usage("the archive holds no commit yet: there is no head to keep".to_owned())),
+        true => Err(Error::Usage("the archive holds no commit yet, so no ledger has a head".to_owned())),
         false => Ok(notes.join("\n")),
     }
 }
@@ -139,21 +142,22 @@ fn check_address(text: &str) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// The address is never repeated: it may be a secret in itself.
+/// No message repeats the address: it can contain a secret.
 async fn post(address: &Url, heads: String) -> Result<(), Error> {
-    let failed = |why: String| Error::Refused(format!("cannot post the heads: {why}; nothing was changed, try again"));
-    // A second installation finds the first and changes nothing.
+    let failed =
+        |why: String| Error::Refused(format!("cannot post the heads: {why}; the archive is unchanged, try again"));
+    // If a provider is installed already, this call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).referer(false);
     if address.scheme() == "http" {
         builder = builder.tls_certs_only([]);
     }
-    let client = builder.build().map_err(|_| failed("no HTTP client can be made".to_owned()))?;
+    let client = builder.build().map_err(|_| failed("the HTTP client cannot start".to_owned()))?;
     let request = client.post(address.clone()).header("content-type", "text/plain; charset=utf-8").body(heads);
     let clock = reading::clock();
     let answer = tokio::select! {
         answer = request.send() => answer.map_err(|e| {
-            failed(if e.is_connect() { "no connection" } else { "the connection broke" }.to_owned())
+            failed(if e.is_connect() { "cannot connect to the address" } else { "the connection broke" }.to_owned())
         })?,
         () = clock.sleep(POST_DEADLINE) => {
             return Err(failed(format!("no answer within {} s", POST_DEADLINE.as_secs())));

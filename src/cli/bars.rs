@@ -11,7 +11,7 @@ use crate::model::{Range, Stream, TeamId};
 use crate::pipeline::{Progress, Quiet};
 use crate::report::{clean_name, printable};
 
-/// One bar a team and stream: event time read of what is to be read, events, time left.
+/// One bar for each team and stream: the part of the planned event time that is read, the events, the time left.
 pub struct Bars {
     all: MultiProgress,
     bars: Mutex<HashMap<(TeamId, Stream), Bar>>,
@@ -24,7 +24,7 @@ struct Bar {
     windows: u64,
 }
 
-/// Bars on a terminal, nothing elsewhere.
+/// Bars if standard error is a terminal; else nothing.
 pub fn for_stderr() -> Arc<dyn Progress> {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     if all.is_hidden() {
@@ -34,7 +34,7 @@ pub fn for_stderr() -> Arc<dyn Progress> {
     }
 }
 
-/// A bar for files that are fetched from a bucket, on a terminal.
+/// A bar for the files that the cache fetches from a bucket, if standard error is a terminal.
 pub fn fetching() -> FetchProgress {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("fetching [{bar:30}] {bytes} of {total_bytes}  {eta} left");

@@ -1,4 +1,4 @@
-//! `annals cache`: files of a bucket that are kept on this machine.
+//! `annals cache`: the local cache of files from a bucket.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Exit};
 use super::output::OutputArgs;
 use super::{Global, look};
 
-/// Show or clear the files of buckets that are kept on this machine
+/// Show or clear the local cache of files from buckets
 #[derive(Debug, Args)]
 pub struct CacheArgs {
     #[command(subcommand)]
@@ -20,12 +20,12 @@ pub struct CacheArgs {
 
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
-    /// How many files are kept, how many bytes they are, and how many bytes they may be
+    /// Show the number of cached files, their size in bytes, and the configured maximum
     Status {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Remove every file; questions under way keep theirs
+    /// Remove every cached file; running queries keep their files
     Clear {
         #[command(flatten)]
         output: OutputArgs,
@@ -40,7 +40,7 @@ pub fn run(global: &Global, args: &CacheArgs) -> Result<Exit, Error> {
         CacheCommand::Status { output } => (cache.extent().map_err(failed)?, output),
         CacheCommand::Clear { output } => {
             let removed = cache.clear().map_err(failed)?;
-            super::output::say(&format!("{} files of {} bytes are removed", removed.files, removed.bytes));
+            super::output::say(&format!("removed {} files of {} bytes", removed.files, removed.bytes));
             (cache.extent().map_err(failed)?, output)
         }
     };

@@ -1,4 +1,4 @@
-//! `annals connect`: the views for any DuckDB client.
+//! `annals connect`: SQL that creates the views in any DuckDB client.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use crate::report::client_sql;
 
 use super::{Global, look, output};
 
-/// Print SQL that gives any DuckDB client the same views
+/// Print SQL that creates the same views in any DuckDB client
 #[derive(Debug, Args)]
 pub struct ConnectArgs {
-    /// Write into this file, which appears whole or not at all
+    /// Write into this file; the file appears whole or not at all
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `annals copy`: a whole archive from one place to another.
+//! `annals copy`: copies a whole archive to another place.
 
 use clap::Args;
 
@@ -14,21 +14,21 @@ use super::{Global, bars, look, output, reading, verify as verifying};
 pub struct CopyArgs {
     /// The archive: a directory, or s3://bucket/prefix, gs:// or az://
     from: Location,
-    /// Where to: an empty place, or an earlier copy of the same archive
+    /// The target: an empty place, or an earlier copy of the same archive
     to: Location,
 }
 
 const AFTER: &str = "\
-Each file is checked against the ledger on the way. Cut off, the command goes on where it was when it is given again; later it \
-brings the copy up to date. The archive may be written meanwhile: the copy ends at the lines that stood when each team was \
-reached. Two places that go on from one archive are two archives: write only one of them.
-Exit codes: 0 the copy is there and verifies; 1 something was not copied, or a fault was found; 2 wrong use.";
+The command checks each file against the ledger while it copies. If it is interrupted, run it again: it continues where it \
+stopped. Run it later to update the copy. A daemon may write the archive meanwhile: for each team, the copy ends at the last line \
+that the ledger had when the command reached the team. Write only one of the two archives: after a write to both, they differ forever.
+Exit codes: 0 the copy is complete and verifies; 1 something was not copied, or verify found a fault; 2 wrong use.";
 
 pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let (from, to) = (look::absolute(&args.from)?, look::absolute(&args.to)?);
     if from == to {
-        return Err(Error::Usage(format!("{from}: from and to are one place")));
+        return Err(Error::Usage(format!("{from}: FROM and TO are the same place")));
     }
     let source = Archive::open(open_store(&from).map_err(ArchiveError::from)?)
         .map_err(|source| Error::ArchiveAt { location: from.to_string(), source })?;
@@ -42,14 +42,14 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
         match copy.team(&team, &mut |_, bytes, all| bar(bytes, all)) {
             Ok(copied) => sum = sum.plus(copied),
             Err(error) => {
-                output::say(&format!("team {team}: not copied whole: {error}"));
+                output::say(&format!("team {team}: the copy is not complete: {error}"));
                 exit = Exit::Fault;
             }
         }
     }
     let Copied { files, bytes, lines, held } = sum;
     output::say(&format!(
-        "{files} files of {bytes} bytes and {lines} ledger lines are copied; {held} files were there"
+        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already"
     ));
     let options =
         VerifyOptions { now: Some(reading::clock().now()), grace: config.grace_at(&to), ..VerifyOptions::default() };

@@ -1,4 +1,4 @@
-//! `annals demo`: the whole thing on the embedded sandbox, in one process.
+//! `annals demo`: the sandbox, a sync, reports and verify in one process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use super::output::{self, OutputArgs};
 use super::{Global, bars, look, reading, sync, verify};
 
-/// Connections a day and team: two teams make about 100,000 events of a month.
+/// Connections for each team and day: two teams make about 100,000 events in a month.
 const SESSIONS_PER_DAY: u32 = 350;
-/// Where the demo's archive lies when nothing says otherwise.
+/// The demo's archive, unless `--archive` names another place.
 const DEMO_ARCHIVE: &str = "annals-demo";
 
-/// The whole thing on the embedded sandbox: sync, sync again, three questions, verify
+/// Try Annals on the built-in sandbox: sync twice, answer three questions, verify
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
     /// Equal seeds make equal data
@@ -57,13 +57,13 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let location = look::location(&config)?;
     let Some(root) = location.directory().map(Path::to_owned) else {
-        return Err(Error::Usage(format!("{location}: the demo makes its archive in a directory")));
+        return Err(Error::Usage(format!("{location}: the demo needs a directory for its archive, not a bucket")));
     };
     let sandbox = start(args.seed).await?;
-    output::say(&format!("a sandbox of two teams answers at {}", sandbox.base_url));
+    output::say(&format!("a sandbox with two teams serves at {}", sandbox.base_url));
     let first = round(&sandbox, &root).await?;
     sync::tell(&first, &Settings::default());
-    output::say("once more: what is held is not written again");
+    output::say("sync again: events that the archive already holds are not written twice");
     let second = round(&sandbox, &root).await?;
     sync::tell(&second, &Settings::default());
     sandbox.shutdown().await;
@@ -76,13 +76,13 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     let word = output::shell_word(&root);
     output::print(
         format!(
-            "\nDoes the archive still say what was written?\n{}\n\
+            "\nIs the archive complete and unaltered?\n{}\n\
              The archive is at {word}. What to try next:\n\
              \x20 annals --archive {word} sql \"from connections limit 5\"\n\
              \x20 annals --archive {word} report run failed-authentications --from -7d\n\
              \x20 annals --archive {word} report list\n\
              \x20 annals --archive {word} status\n\
-             \x20 annals sandbox        a service to rehearse `annals sync` against\n",
+             \x20 annals sandbox        a service to try `annals sync` with\n",
             verify::text(&location.to_string(), &report, &verify::names(store))
         )
         .as_bytes(),
@@ -90,7 +90,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     Ok(if first.is_done() && second.is_done() && report.is_clean() { Exit::Done } else { Exit::Fault })
 }
 
-/// Where `--archive` says, else a directory of the demo's own.
+/// The value of `--archive`, else the demo's own directory.
 fn place(global: &Global) -> PathBuf {
     global.archive.clone().unwrap_or_else(|| PathBuf::from(DEMO_ARCHIVE))
 }

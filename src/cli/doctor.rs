@@ -1,4 +1,4 @@
-//! `annals doctor`: whether a sync can work from here.
+//! `annals doctor`: checks that a sync can work on this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::modes::Wider;
 use super::output::OutputArgs;
 use super::{Global, block_on, global, look, reading};
 
-/// Events are settled by the service's clock, so a wrong one here only confuses people.
+/// Annals settles events by the service's clock, so a wrong clock here only confuses people.
 const SKEW_SECONDS_MAX: u64 = 60;
 const FREE_BYTES_MIN: u64 = 1 << 30;
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Check configuration, token, reach, clock, disk and archive
+/// Check the configuration, token, service, clock, disk and archive
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
@@ -87,7 +87,7 @@ fn configuration(config: &Config) -> Check {
     }
 }
 
-/// Token, reach and clock: one request answers all three.
+/// One request checks the token, the service and the clock.
 async fn service(config: &Config) -> Vec<Check> {
     let options = match global::http_options(config) {
         Ok(options) => options,
@@ -121,29 +121,29 @@ fn clock(service: Option<Instant>, ours: Instant) -> Check {
         return check(
             "clock",
             Health::Warning,
-            "the service sends no Date: our own clock decides when a window settles",
+            "the service sends no Date header: this machine's clock decides when a window settles",
         );
     };
-    // One of the two is zero.
+    // Instants subtract to zero at least, so one of the two is zero.
     let skew = ours.since(service).as_secs().max(service.since(ours).as_secs());
-    let detail = format!("{skew} s between {ours} here and {service} there");
+    let detail = format!("this machine says {ours} and the service says {service}: {skew} s apart");
     check("clock", if skew > SKEW_SECONDS_MAX { Health::Warning } else { Health::Ok }, detail)
 }
 
 fn disk(root: &Path) -> Check {
     let Some(place) = nearest_directory(root) else {
-        return check("disk", Health::Failed, format!("{}: no directory above it can be read", root.display()));
+        return check("disk", Health::Failed, format!("{}: cannot read any parent directory", root.display()));
     };
     let tried = tempfile::NamedTempFile::new_in(&place).and_then(|file| file.as_file().sync_all());
     if let Err(error) = tried {
-        return check("disk", Health::Failed, format!("{}: cannot be written: {error}", place.display()));
+        return check("disk", Health::Failed, format!("{}: cannot write: {error}", place.display()));
     }
     match free_bytes(&place) {
         Some(free) => {
             let health = if free < FREE_BYTES_MIN { Health::Warning } else { Health::Ok };
-            check("disk", health, format!("{}: can be written, {} MiB free", place.display(), free >> 20))
+            check("disk", health, format!("{}: writable, {} MiB free", place.display(), free >> 20))
         }
-        None => check("disk", Health::Ok, format!("{}: can be written", place.display())),
+        None => check("disk", Health::Ok, format!("{}: writable", place.display())),
     }
 }
 
@@ -162,7 +162,7 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Whether the bucket does what an archive rests on: it is tried.
+/// Tries each operation that an archive needs from its bucket.
 fn bucket(place: &BucketLocation) -> Check {
     let clock = reading::clock();
     match prove_store(place, clock.random(), clock.now()) {
@@ -182,7 +182,7 @@ fn archive(config: &Config, location: &Location) -> Check {
     }
 }
 
-/// The users, other than the owner, who can read a file.
+/// Warns of files that other users can read.
 fn modes(config: &Config, root: &Path) -> Check {
     let found = match Wider::under(root, config.group_readable) {
         Ok(found) => found,
@@ -192,11 +192,15 @@ fn modes(config: &Config, root: &Path) -> Check {
     let keys = [
         (&config.http.token_file, "the port's token"),
         (&config.signing.key_file, "the signing key"),
-        (&config.signing.previous_key_file, "the signing key before it"),
+        (&config.signing.previous_key_file, "the previous signing key"),
     ];
     warnings.extend(keys.iter().filter_map(|(path, what)| readable_by_others(path.as_deref()?, what)));
     match warnings.as_slice() {
-        [] => check("modes", Health::Ok, format!("{} files and directories are for {}", found.seen, found.readers())),
+        [] => check(
+            "modes",
+            Health::Ok,
+            format!("{} files and directories are readable by {}", found.seen, found.readers()),
+        ),
         warnings => check("modes", Health::Warning, warnings.join("; ")),
     }
 }
@@ -208,7 +212,7 @@ fn look_at(config: &Config, location: &Location) -> Result<String, Error> {
     for team in &teams {
         commits += archive.read(team)?.state().seq.0;
     }
-    Ok(format!("{location}: {} teams, {commits} commits, every ledger checks", teams.len()))
+    Ok(format!("{location}: {} teams, {commits} commits, every ledger is valid", teams.len()))
 }
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! `annals files`: the exact list of live files, for engines other than ours.
+//! `annals files`: the exact list of live files, for other engines.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -12,7 +12,7 @@ use super::{Global, look, output};
 /// List the live files of a dataset, one absolute path a line
 #[derive(Debug, Args)]
 pub struct FilesArgs {
-    /// Which dataset
+    /// The name of the dataset
     #[arg(value_parser = PossibleValuesParser::new(Dataset::ALL.map(Dataset::as_str)).map(|name| dataset(&name)))]
     dataset: Dataset,
 }

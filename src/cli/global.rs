@@ -1,4 +1,4 @@
-//! Flags and environment that every verb knows.
+//! Flags and environment variables that every verb accepts.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use crate::model::Shard;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
-    /// Configuration file [default: annals.toml, if it is there]
+    /// Configuration file [default: annals.toml, if the file exists]
     #[arg(long, global = true, env = "ANNALS_CONFIG", value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
-    /// Where the archive is: a directory, or a place in a bucket as s3://bucket/prefix (gs://, az://)
+    /// Place of the archive: a directory, or a bucket as s3://bucket/prefix (gs://, az://)
     #[arg(long, global = true, env = "ANNALS_ARCHIVE", value_name = "DIR", help_heading = "Everywhere")]
     pub archive: Option<PathBuf>,
     /// Address of the service
@@ -31,10 +31,10 @@ pub struct Global {
         hide_env_values = true
     )]
     pub base_url: Option<String>,
-    /// Requests a second to the service; 0 is no limit
+    /// Maximum requests a second to the service; 0 for no limit
     #[arg(long, global = true, env = "ANNALS_REQUESTS_PER_SECOND", value_name = "N", help_heading = "Everywhere")]
     pub requests_per_second: Option<f64>,
-    /// Let the group read what is written: 0640 and 0750, in place of 0600 and 0700
+    /// Create files that the group can read: modes 0640 and 0750 instead of 0600 and 0700
     #[arg(
         long,
         global = true,
@@ -49,17 +49,17 @@ pub struct Global {
     /// Read only the teams of shard K of N, for a fleet of N daemons: 2/8 is the second of eight
     #[arg(long, global = true, env = "ANNALS_SHARD", value_name = "K/N", help_heading = "Everywhere")]
     pub shard: Option<Shard>,
-    /// Say more: debug messages, and every cause of an error
+    /// Log debug messages, and print every cause of an error
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub verbose: bool,
 }
 
 impl Global {
-    /// File, environment and flags together. What is allowed but unwise is warned of; from now on files are made for whom the
-    /// configuration says.
+    /// Joins file, environment and flags. Logs a warning for each unwise setting. Sets the modes of the files that this
+    /// process creates from now on.
     ///
     /// # Errors
-    /// When any of it makes no sense.
+    /// When a setting is invalid.
     pub fn load(&self) -> Result<Config, Error> {
         let config = Config::load(Overrides {
             config: self.config.clone(),
@@ -78,7 +78,7 @@ impl Global {
     }
 }
 
-/// How to reach the service that `config` names. A token's file that others can read is warned of.
+/// How to reach the service that `config` names. Logs a warning if other users can read the token's file.
 ///
 /// # Errors
 /// When no address or no token is configured.
@@ -95,10 +95,10 @@ pub fn http_options(config: &Config) -> Result<HttpOptions, Error> {
     })
 }
 
-/// The token that the environment names, if it does.
+/// The token that the environment names, if any.
 ///
 /// # Errors
-/// When a variable is set to nothing, or not to text.
+/// When a variable is empty or not UTF-8.
 pub fn token_source_of_environment() -> Result<Option<TokenSource>, Error> {
     token_source(env::var_os("ANNALS_TOKEN"), env::var_os("ANNALS_TOKEN_FILE"))
 }
@@ -108,7 +108,7 @@ fn token_source(token: Option<OsString>, file: Option<OsString>) -> Result<Optio
         (Some(token), _) => match token.into_string() {
             Ok(token) if token.is_empty() => Err(Error::Usage("ANNALS_TOKEN is empty: set it, or unset it".into())),
             Ok(token) => Ok(Some(TokenSource::Fixed(SecretString::from(token)))),
-            Err(_) => Err(Error::Usage("ANNALS_TOKEN is not text".into())),
+            Err(_) => Err(Error::Usage("ANNALS_TOKEN is not valid UTF-8".into())),
         },
         (None, Some(path)) if path.is_empty() => {
             Err(Error::Usage("ANNALS_TOKEN_FILE is empty: set it, or unset it".into()))

@@ -1,4 +1,4 @@
-//! `annals init`: from an address and a token to an `annals.toml` that works.
+//! `annals init`: makes a working `annals.toml` from an address and a token.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ use crate::report::printable;
 
 use super::{Global, block_on, global, output, reading};
 
-/// The token's file, beside the configuration.
+/// The token's file, in the directory of the configuration.
 const TOKEN_FILE: &str = "annals.token";
 
 /// Ask for address and token, check them, list the teams, and write annals.toml
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The address comes from --base-url or ANNALS_BASE_URL, else it is asked for; the token from ANNALS_TOKEN_FILE or ANNALS_TOKEN, \
-else it is asked for, not shown, and kept in annals.token, which nobody else can read. Nothing is written before the service \
-has taken the token, and no file is ever replaced.")]
+The address comes from --base-url or ANNALS_BASE_URL, the token from ANNALS_TOKEN_FILE or ANNALS_TOKEN. The command asks for each \
+that is missing. It does not show the token that you type, and keeps it in annals.token, which only you can read. It writes \
+nothing before the service accepts the token, and never replaces a file.")]
 pub struct InitArgs {}
 
 pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
@@ -65,19 +65,19 @@ fn refuse_to_replace(path: &Path) -> Result<(), Error> {
     match path.try_exists() {
         Ok(false) => Ok(()),
         Ok(true) => Err(Error::Usage(format!(
-            "{} is there already, and is not replaced: remove it, or name another with --config",
+            "{} exists already, and init never replaces a file: remove it, or name another with --config",
             path.display()
         ))),
-        Err(source) => Err(Error::io(format!("cannot look at {}", path.display()), source)),
+        Err(source) => Err(Error::io(format!("cannot check whether {} exists", path.display()), source)),
     }
 }
 
-/// What the token sees: the question that shows whether address and token fit.
+/// The teams that the token sees. This request shows whether address and token are right.
 fn teams(options: HttpOptions) -> Result<Vec<TeamId>, Error> {
     let source = reading::source(options, &reading::clock())?;
     let served = block_on(async { Ok(source.teams().await?) })?;
     if served.body.is_empty() {
-        output::say("annals: the service takes the token, which sees no team yet");
+        output::say("annals: the service accepts the token, but the token sees no team yet");
     }
     Ok(served.body)
 }
@@ -85,12 +85,14 @@ fn teams(options: HttpOptions) -> Result<Vec<TeamId>, Error> {
 fn configuration(base_url: &str, archive: Option<&Path>, token: &TokenSource, is_typed: bool) -> Result<String, Error> {
     let quoted = |text: &str| toml::Value::from(text).to_string();
     let path = |path: &Path| {
-        let text = path.to_str().ok_or_else(|| Error::Usage(format!("{}: not a path in UTF-8", path.display())))?;
+        let text =
+            path.to_str().ok_or_else(|| Error::Usage(format!("{}: the path is not valid UTF-8", path.display())))?;
         Ok::<_, Error>(quoted(text))
     };
-    // A path of the file is relative to the file, and what was given to the working directory.
+    // The file's paths are relative to the file; a flag's path is relative to the working directory.
     let absolute = |given: &Path| {
-        std::path::absolute(given).map_err(|source| Error::io(format!("cannot find {}", given.display()), source))
+        std::path::absolute(given)
+            .map_err(|source| Error::io(format!("cannot make an absolute path of {}", given.display()), source))
     };
     let archive = match archive {
         Some(given) => path(&absolute(given)?)?,
@@ -100,18 +102,18 @@ fn configuration(base_url: &str, archive: Option<&Path>, token: &TokenSource, is
         TokenSource::File(file) => format!("token_file = {}\n", path(&absolute(file)?)?),
         TokenSource::Fixed(_) if is_typed => format!("token_file = {}\n", quoted(TOKEN_FILE)),
         TokenSource::Fixed(_) => {
-            "# The token is expected in ANNALS_TOKEN.\n#token_file = \"annals.token\"\n".to_owned()
+            "# Annals takes the token from ANNALS_TOKEN.\n#token_file = \"annals.token\"\n".to_owned()
         }
     };
     let base_url = quoted(base_url.trim());
     Ok(format!(
         "\
-# Made by `annals init`. Every key is explained in deploy/annals.toml; what is not here has its default.
+# Made by `annals init`. deploy/annals.toml explains every key. A key that is missing here has its default.
 archive = {archive}
 
 [api]
 base_url = {base_url}
-{token}# None named: all that the token sees.
+{token}# An empty list: Annals reads all teams that the token sees.
 teams = []
 "
     ))
@@ -119,14 +121,14 @@ teams = []
 
 fn say_what_now(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
     let with = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", path.display()) };
-    output::say(&format!("{} written; the token sees {teams} teams", path.display()));
+    output::say(&format!("wrote {}; the token sees {teams} teams", path.display()));
     if matches!(token, TokenSource::Fixed(_)) && !is_typed {
         output::say(
-            "the token stays where it is: ANNALS_TOKEN must be set for every call, or api.token_file name a file",
+            "the token is not saved: set ANNALS_TOKEN for every command, or set api.token_file to a file that holds the token",
         );
     }
     output::say(&format!(
-        "next: `annals plan{with}` says what a first reading takes, `annals sync{with}` does it, `annals run{with}` goes on with it"
+        "next: `annals plan{with}` estimates the first sync, `annals sync{with}` runs it, `annals run{with}` keeps the archive current"
     ));
 }
 
@@ -137,21 +139,21 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// One line of standard input.
+/// Reads one line of standard input.
 fn ask(question: &str) -> Result<String, Error> {
     let _ = write!(stderr(), "{question}").and_then(|()| stderr().flush());
     let mut line = String::new();
     let read = stdin().read_line(&mut line).map_err(|source| Error::io("cannot read the answer", source))?;
     match line.trim() {
         "" if read == 0 => Err(Error::Usage(
-            "nobody answers: give --base-url, and the token by ANNALS_TOKEN_FILE or ANNALS_TOKEN".to_owned(),
+            "standard input is closed, so init cannot ask: give --base-url, and the token by ANNALS_TOKEN_FILE or ANNALS_TOKEN".to_owned(),
         )),
-        "" => Err(Error::Usage("the answer is empty: nothing was written".to_owned())),
+        "" => Err(Error::Usage("the answer is empty, so init wrote nothing: run it again".to_owned())),
         answer => Ok(answer.to_owned()),
     }
 }
 
-/// The same, without showing what is typed.
+/// Like [`ask`], but the terminal does not show the typed text.
 fn ask_unseen(question: &str) -> Result<String, Error> {
     let _unseen = stdin().is_terminal().then(Unseen::begin).flatten();
     let answer = ask(question);
@@ -161,7 +163,7 @@ fn ask_unseen(question: &str) -> Result<String, Error> {
     answer
 }
 
-/// While it lives, the terminal does not show what is typed. A signal that ends the program shows it again first.
+/// Turns the terminal's echo off until it is dropped. A signal that ends the program turns the echo on again first.
 struct Unseen {
     before: Termios,
     signals: Handle,

@@ -1,4 +1,4 @@
-//! Flags for what the SQL engine may use, on every verb that asks the archive.
+//! Flags that limit the SQL engine, for every verb that runs queries.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use crate::config::{Config, check_threads, parse_memory};
 use crate::error::Error;
 use crate::report::Limits;
 
-/// With fewer files the runtime cannot even start, and says so by a panic.
+/// With fewer files the runtime cannot start, and panics.
 const FILES_MIN: u64 = 16;
-/// What a reading needs, and some more.
+/// Enough for a sync, with a reserve.
 const FILES_WISE: u64 = 256;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct LimitArgs {
-    /// Memory of the SQL engine, as 512MiB or 2GiB; what does not fit is spilled [default: 1GiB]
+    /// Memory of the SQL engine, as 512MiB or 2GiB; the engine spills to disk above it [default: 1GiB]
     #[arg(long, env = "ANNALS_SQL_MEMORY", value_name = "SIZE", value_parser = parse_memory, help_heading = "SQL engine")]
     memory: Option<u32>,
-    /// Threads of the SQL engine [default: one a core, up to 8]
+    /// Threads of the SQL engine [default: one for each core, up to 8]
     #[arg(long, env = "ANNALS_SQL_THREADS", value_name = "N", value_parser = threads, help_heading = "SQL engine")]
     threads: Option<u32>,
-    /// Directory under which queries spill; what they leave is removed [default: the system's]
+    /// Directory for the files that queries spill; the command removes them [default: the system's]
     #[arg(long, env = "ANNALS_SQL_TEMP_DIRECTORY", value_name = "DIR", help_heading = "SQL engine")]
     temp_directory: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ fn threads(text: &str) -> Result<u32, String> {
 }
 
 impl LimitArgs {
-    /// Flags and environment stand over the file.
+    /// Flags and environment variables override the file.
     pub fn apply(&self, config: &mut Config) {
         let sql = &mut config.sql;
         sql.memory_mib = self.memory.or(sql.memory_mib);
@@ -41,7 +41,7 @@ impl LimitArgs {
     }
 }
 
-/// What `config` lets the engine use.
+/// The limits that `config` sets for the engine.
 pub fn limits(config: &Config) -> Limits {
     let default = Limits::default();
     Limits {
@@ -50,17 +50,17 @@ pub fn limits(config: &Config) -> Limits {
     }
 }
 
-/// Where queries spill.
+/// The directory under which queries spill.
 pub fn spill_parent(config: &Config) -> PathBuf {
     config.sql.temp_directory.clone().unwrap_or_else(std::env::temp_dir)
 }
 
 /// # Errors
-/// When this process may open so few files at once that nothing works.
+/// When this process may open so few files at once that it cannot work.
 pub fn enough_files() -> Result<(), Error> {
     match getrlimit(Resource::Nofile).current {
         Some(files) if files < FILES_MIN => Err(Error::Refused(format!(
-            "this process may open {files} files at once (ulimit -n), too few to do anything: allow {FILES_WISE}"
+            "this process may open only {files} files at once (ulimit -n), which is too few: allow {FILES_WISE}"
         ))),
         _ => Ok(()),
     }

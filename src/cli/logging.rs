@@ -1,4 +1,4 @@
-//! Log messages on standard error: for people on a terminal, one JSON object a line elsewhere.
+//! Log messages on standard error: text for a terminal, else one JSON object a line.
 
 use std::io::{IsTerminal, stderr};
 
@@ -8,15 +8,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::Arguments;
 
-/// Chooses what is logged: `ANNALS_LOG` (`warn`, `annals=debug`, ...), else warnings and worse, of the daemon also a line
-/// for each event worth knowing, and with `--verbose` all of ours.
+/// Chooses what is logged. `ANNALS_LOG` (`warn`, `annals=debug`, ...) decides if it is set. Else warnings and errors are
+/// logged, for the daemon also information, and with `--verbose` every message of Annals.
 pub fn start_logging(arguments: &Arguments) {
     let fallback = match (arguments.global.verbose, arguments.is_daemon()) {
         (true, _) => "warn,annals=debug",
         (false, true) => "warn,annals=info",
         (false, false) => "warn",
     };
-    // What it complains of is in the error that ends the request, with what helps.
+    // The error that ends the request repeats this crate's messages, and adds advice.
     let fallback = format!("{fallback},rustls_platform_verifier=off");
     let filter = EnvFilter::try_from_env("ANNALS_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
     let registry = tracing_subscriber::registry().with(filter);

@@ -1,4 +1,4 @@
-//! One consistent look at the archive, for verbs that ask.
+//! Opens the archive for the verbs that read it, and answers queries on one snapshot of it.
 
 use std::sync::Arc;
 
@@ -14,50 +14,50 @@ use crate::report::{Engine, Flow, Format, Named, Place, ReportError, Sink, ViewD
 use super::output::OutputArgs;
 use super::{bars, limits, signals};
 
-/// Where the archive is; a directory is absolute.
+/// The place of the archive; a directory becomes absolute.
 ///
 /// # Errors
-/// When the working directory is gone.
+/// When the working directory does not exist.
 pub fn location(config: &Config) -> Result<Location, Error> {
     absolute(&config.archive)
 }
 
-/// The same place; a directory is absolute.
+/// The same place; a directory becomes absolute.
 ///
 /// # Errors
-/// When the working directory is gone.
+/// When the working directory does not exist.
 pub fn absolute(location: &Location) -> Result<Location, Error> {
     let Location::Local(path) = location else { return Ok(location.clone()) };
     let path = std::path::absolute(path).map_err(|source| Error::io(format!("cannot find {location}"), source))?;
     Ok(Location::Local(path))
 }
 
-/// The store where the archive is.
+/// The store that holds the archive.
 ///
 /// # Errors
-/// When the working directory is gone, or what the environment says of a bucket cannot be used.
+/// When the working directory does not exist, or the environment's settings for the bucket are invalid.
 pub fn store(config: &Config) -> Result<Arc<dyn Store>, Error> {
     Ok(open_store(&location(config)?).map_err(ArchiveError::from)?)
 }
 
-/// The archive that is there.
+/// Opens the archive, which must exist.
 ///
 /// # Errors
-/// When there is none, or this program does not know its format.
+/// When no archive exists, or this version does not know its format.
 pub fn open(config: &Config) -> Result<Archive, Error> {
     match Archive::open(store(config)?) {
         Err(ArchiveError::NotAnArchive) => Err(Error::Usage(format!(
-            "{}: no archive is here: `annals sync` makes one, and --archive names another place",
+            "{}: no archive exists here: `annals sync` creates one, --archive names another place",
             location(config)?
         ))),
         other => Ok(other?.keeping(config.grace_at(&config.archive))),
     }
 }
 
-/// The archive, if there is one.
+/// Opens the archive if it exists.
 ///
 /// # Errors
-/// When this program does not know its format.
+/// When this version does not know its format.
 pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
     match Archive::open(store(config)?) {
         Err(ArchiveError::NotAnArchive) => Ok(None),
@@ -65,15 +65,15 @@ pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
     }
 }
 
-/// What the archive holds now.
+/// A snapshot of the archive.
 ///
 /// # Errors
-/// When there is no archive, or a ledger does not check.
+/// When no archive exists, or a ledger is not valid.
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
     look(config, false, &|_| true)
 }
 
-/// What the archive holds now of the teams of this shard.
+/// A snapshot of this shard's teams.
 ///
 /// # Errors
 /// As [`view_data`].
@@ -81,7 +81,7 @@ pub fn own_view_data(config: &Config) -> Result<ViewData, Error> {
     look(config, false, &|team| config.shard.owns(team))
 }
 
-/// What the archive holds now, with the names of the teams.
+/// A snapshot of the archive, with the names of the teams.
 ///
 /// # Errors
 /// As [`view_data`].
@@ -89,16 +89,16 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
     look(config, true, &|_| true)
 }
 
-/// The archive at its place, for looks at it.
+/// The archive with its store or cache, for taking snapshots.
 ///
 /// # Errors
-/// When the engine could not read files there.
+/// When the engine cannot read files at that place.
 pub fn place(config: &Config, archive: Archive) -> Result<Place, Error> {
     let cache = cache(config).telling(bars::fetching());
     Ok(Place::new(archive, location(config)?, cache)?)
 }
 
-/// The cache of files of buckets, as configured.
+/// The configured cache of files from buckets.
 pub fn cache(config: &Config) -> Cache {
     Cache::new(&config.cache.directory, config.cache.bytes)
 }
@@ -117,23 +117,23 @@ fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Res
     Ok(data)
 }
 
-/// An engine over `data`, within the limits that `config` sets.
+/// Starts an engine over `data`, with the limits of `config`.
 ///
 /// # Errors
-/// When the engine cannot start, or a live file cannot be read.
+/// When the engine cannot start, or cannot read a live file.
 pub fn engine(config: &Config, data: ViewData) -> Result<Engine, Error> {
     Ok(Engine::open_in(data, limits::limits(config), &limits::spill_parent(config))?)
 }
 
-/// Answers `sql` and writes the rows to where `output` says. A signal stops the query, and leaves nothing behind.
+/// Runs `sql` and writes the rows to `output`. A signal stops the query and removes its temporary files.
 ///
 /// # Errors
-/// When there is no archive, the query is wrong, or the result cannot be written.
+/// When no archive exists, the query is wrong, or the result cannot be written.
 pub fn answer(config: &Config, sql: &str, output: &OutputArgs) -> Result<(), Error> {
     answer_with(config, sql, output, false)
 }
 
-/// The same with the names of the teams in place of their ids, where rows are for people: as a table or a page.
+/// Like [`answer`]. In the formats for people (table, HTML), the names of the teams replace their ids.
 ///
 /// # Errors
 /// As [`answer`].
@@ -156,19 +156,19 @@ fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) 
     })
 }
 
-/// What is known of an answer while it is made.
+/// Counts an answer while it is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
-    /// Output was made, after which nothing can be tried again.
+    /// Output was written, so the query cannot be retried.
     pub begun: bool,
     pub rows: u64,
-    /// The statement is of a kind that makes no rows: what the engine reports of it is left out.
+    /// The statement returns no rows: the engine's report about it is left out.
     pub is_rowless: bool,
-    /// Nothing of it was written.
+    /// The engine's report was left out.
     pub is_quiet: bool,
 }
 
-/// A sink that keeps the tally of another one.
+/// A sink that counts what passes to the inner sink.
 pub struct Watched<'a, 'b> {
     pub inner: Box<dyn Sink + 'a>,
     pub tally: &'b mut Tally,

@@ -16,7 +16,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Print the manual page, or write one a verb
+/// Print the manual page, or write one page for each verb
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Write the pages of all verbs into this directory instead
@@ -33,11 +33,14 @@ pub fn completions(args: &CompletionsArgs) -> Result<Exit, Error> {
 
 pub fn run(args: &ManArgs) -> Result<Exit, Error> {
     match &args.output {
-        Some(directory) => clap_mangen::generate_to(definition(), directory)
-            .map_err(|source| Error::io(format!("cannot write the pages into {}", directory.display()), source))?,
+        Some(directory) => clap_mangen::generate_to(definition(), directory).map_err(|source| {
+            Error::io(format!("cannot write the manual pages into {}", directory.display()), source)
+        })?,
         None => {
             let mut page = Vec::new();
-            Man::new(definition()).render(&mut page).map_err(|source| Error::io("cannot make the page", source))?;
+            Man::new(definition())
+                .render(&mut page)
+                .map_err(|source| Error::io("cannot make the manual page", source))?;
             output::print(&page)?;
         }
     }

@@ -1,6 +1,6 @@
-//! The command line: one file a verb. Data goes to standard output, talk to standard error.
+//! The command line, with one file for each verb. Data goes to standard output, messages to standard error.
 //!
-//! A verb is a variant of [`Command`] with its arguments, and an arm of `dispatch`.
+//! A new verb needs a variant of [`Command`] with its arguments, and an arm of `dispatch`.
 
 mod alerts;
 mod anchor;
@@ -57,9 +57,9 @@ pub struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 something was not done, or a fault was found; 2 wrong use or configuration; 3 done, but a gap was \
+Exit codes: 0 done; 1 something was not done, or a fault was found; 2 wrong use or configuration; 3 done, but a gap is \
 recorded or a check is weaker than asked.
-The token is given by ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file in annals.toml.";
+Give the token in ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file of annals.toml.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -122,26 +122,26 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
 }
 
 impl Command {
-    /// Whether what it writes says nothing of any team, and is often written for others to read: manual pages, and a
-    /// configuration for a service that runs as another user.
+    /// Whether the verb writes files without team data, which other users often read: manual pages, and a configuration for a
+    /// service that runs as another user.
     const fn writes_for_everyone(&self) -> bool {
         matches!(self, Command::Man(_) | Command::Completions(_) | Command::Init(_))
     }
 }
 
 impl Arguments {
-    /// Whether this process works by itself for long, so that its log is all that it says.
+    /// Whether this process is the daemon, which reports through its log alone.
     fn is_daemon(&self) -> bool {
         matches!(self.command, Command::Run(_))
     }
 }
 
-/// The arguments of this process; wrong use ends it with code 2, help and version with 0.
+/// Parses the arguments of this process. Wrong use ends the process with code 2, help and version with 0.
 pub fn parse() -> Arguments {
     Arguments::parse()
 }
 
-/// Runs the verb and says what went wrong, if anything did.
+/// Runs the verb, and prints the error if it fails.
 pub fn run(arguments: Arguments) -> Exit {
     let Arguments { global, command } = arguments;
     match dispatch(&global, command) {
@@ -164,7 +164,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error>
     runtime.block_on(work)
 }
 
-/// The whole command, for completions and the manual.
+/// The definition of all verbs, for completions and the manual.
 fn definition() -> clap::Command {
     Arguments::command()
 }

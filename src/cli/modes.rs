@@ -1,4 +1,4 @@
-//! Whether an archive's files are for those alone for whom new ones are made.
+//! Finds files of an archive that more users can read than the configuration allows.
 
 use std::fs::{read_dir, symlink_metadata};
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use crate::files;
 
 use super::output::shell_word;
 
-/// Files and directories with wider modes than new ones get.
+/// Counts the files and directories whose modes are wider than those of new ones.
 #[derive(Debug, Default)]
 pub struct Wider {
     pub seen: u64,
@@ -19,7 +19,7 @@ pub struct Wider {
 }
 
 impl Wider {
-    /// Looks at a directory and all in it; none where it is not there. No link is followed.
+    /// Checks `root` and everything below it; nothing if `root` does not exist. Follows no link.
     ///
     /// # Errors
     /// When a directory cannot be read.
@@ -28,7 +28,7 @@ impl Wider {
         let mut waiting = vec![root.to_owned()];
         while let Some(path) = waiting.pop() {
             let meta = match symlink_metadata(&path) {
-                // A commit may take files away meanwhile.
+                // A commit can remove files meanwhile.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 other => other?,
             };
@@ -62,12 +62,12 @@ impl Wider {
         if self.is_for_group { "their owner and group" } else { "their owner alone" }
     }
 
-    /// What is wrong, and the command that ends it; the command leaves the owner's own rights as they are.
+    /// The warning, with the command that fixes the modes; the command keeps the owner's rights.
     pub fn warning(&self, root: &Path) -> Option<String> {
         let (path, mode) = self.first.as_ref()?;
         let change = if self.is_for_group { "g-w,o=" } else { "go=" };
         Some(format!(
-            "{} of {} files and directories are not for {}, as {} ({mode:o}): chmod -R {change} {}",
+            "{} of {} files and directories are open to more than {}, such as {} ({mode:o}): run chmod -R {change} {}",
             self.wider,
             self.seen,
             self.readers(),

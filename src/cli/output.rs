@@ -1,4 +1,4 @@
-//! Where data goes: standard output, or a file that appears whole or not at all.
+//! The place of the data: standard output, or a file that appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
@@ -12,19 +12,19 @@ use crate::report::{Format, Look, printable, sink_for};
 
 use super::terminal::Shown;
 
-/// Where the result of a verb goes.
+/// The place and format of a verb's result.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OutputArgs {
-    /// How rows are printed: table, csv, json, ndjson, parquet, markdown, html [default: by the file's ending, else table]
+    /// Format of the rows: table, csv, json, ndjson, parquet, markdown, html [default: by the file's ending, else table]
     #[arg(long)]
     pub format: Option<Format>,
-    /// Write into this file, which appears whole or not at all
+    /// Write into this file; the file appears whole or not at all
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// The format asked for, or what the file's ending says.
+    /// The format that the user asked for, or the one of the file's ending.
     pub fn format(&self) -> Format {
         let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
         self.format.unwrap_or(match ending {
@@ -38,22 +38,22 @@ impl OutputArgs {
         })
     }
 
-    /// Lets `write` write rows: where to, and how it will be looked at.
+    /// Opens the output and calls `write` with it.
     ///
     /// # Errors
-    /// Those of `write`, or when the place cannot be written; the file is then as it was.
+    /// The errors of `write`, or when the output cannot be written; then the file keeps its old content.
     pub fn rows(&self, write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), Error>) -> Result<(), Error> {
         if self.output.is_none() && self.format() == Format::Parquet && stdout().is_terminal() {
-            return Err(Error::Usage("parquet is not for a terminal: give -o FILE".into()));
+            return Err(Error::Usage("a terminal cannot show parquet: give -o FILE".into()));
         }
         let terminal_width = if self.output.is_none() { comfy_table::Table::new().width() } else { None };
         to(self.output.as_deref(), |out| write(out, Look { terminal_width }))
     }
 
-    /// Writes rows that are all there.
+    /// Writes rows that are in memory.
     ///
     /// # Errors
-    /// When the place cannot be written.
+    /// When the output cannot be written.
     pub fn batch(&self, rows: &RecordBatch) -> Result<(), Error> {
         self.rows(|out, look| {
             let mut sink = sink_for(self.format(), out, look);
@@ -64,10 +64,10 @@ impl OutputArgs {
     }
 }
 
-/// Lets `write` write to the file at `path`, or to standard output.
+/// Opens the file at `path`, or standard output, and calls `write` with it.
 ///
 /// # Errors
-/// Those of `write`, or when the place cannot be written; the file is then as it was.
+/// The errors of `write`, or when the output cannot be written; then the file keeps its old content.
 pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>) -> Result<(), Error> {
     let Some(path) = path else {
         let out = stdout();
@@ -78,12 +78,12 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     };
     let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
     if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) {
-        // A pipe or a device cannot be replaced by a file.
+        // A rename cannot replace a pipe or a device.
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(failed)?);
         write(&mut out)?;
         return out.flush().map_err(failed);
     }
-    // Through a link, so that the link stays one.
+    // Follow a link, so that it remains a link.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut out = BufWriter::new(temporary(directory).map_err(failed)?);
@@ -94,37 +94,37 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     let file = out.into_inner().map_err(|e| failed(e.into_error()))?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map_err(|e| failed(e.error))?;
-    // The name is durable when its directory is; where directories cannot be synced, the system does it in time.
+    // Sync the directory, so that the new name is durable. Some systems cannot sync directories, and need no sync.
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
     }
     Ok(())
 }
 
-/// With the permissions of any file that this process makes, unlike a temporary one.
+/// A temporary file with the permissions of an ordinary file.
 fn temporary(directory: &Path) -> std::io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let permissions = std::fs::Permissions::from_mode(0o666);
     tempfile::Builder::new().prefix(".annals-").permissions(permissions).tempfile_in(directory)
 }
 
-/// The path as a shell takes it.
+/// The path as one word of a shell command.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Data to standard output.
+/// Writes data to standard output.
 ///
 /// # Errors
-/// When it cannot be written; [`Error::OutputClosed`] when nobody reads it.
+/// When standard output cannot be written; [`Error::OutputClosed`] if its reader has closed it.
 pub fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut out = stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output)
 }
 
-/// Talk to standard error, without what could steer a terminal; when that is closed there is nobody to tell.
+/// Writes a message to standard error, without terminal control characters. Ignores a closed standard error.
 pub fn say(text: &str) {
     for line in text.lines() {
         let indent = line.len() - line.trim_start_matches(' ').len();

@@ -1,4 +1,4 @@
-//! `annals plan`: what a sync would fetch, what it would cost, and what would be lost first.
+//! `annals plan`: estimates what a sync would read, its cost, and which events would be lost first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::output::OutputArgs;
 use super::sync::SyncArgs;
 use super::{Global, look, output, reading, status, teams};
 
-/// Of so many teams the service is asked how many events and users they have; others are taken to be like these.
+/// Asks the service for the events and users of this many teams at most; estimates the others from these.
 const SAMPLED_TEAMS_MAX: usize = 8;
 
-/// What a sync would fetch, how many requests, how long, and what would be lost first; writes nothing
+/// Estimate the requests and the time of a sync, and which events would be lost first; writes nothing
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -80,11 +80,11 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Requests beside those of the streams.
+/// Requests that belong to no stream.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
     others: u64,
-    /// Looks at people, at their own rate.
+    /// Requests for people, which have a rate limit of their own.
     people: u64,
 }
 
@@ -95,7 +95,7 @@ impl Beside {
     }
 }
 
-/// What the service said of teams that the ledger knows nothing of.
+/// The service's answers about teams that have no ledger yet.
 #[derive(Default)]
 struct Samples {
     teams: usize,
@@ -110,7 +110,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The cost of a team's streams, and of its other requests.
+    /// Estimates a team's streams and its other requests.
     async fn team(
         &mut self,
         held: Option<&TeamReader>,
@@ -138,7 +138,7 @@ impl Planner<'_> {
                 estimate(&plan, &windows, density.as_ref(), settings, now)
             };
             let read_to = record.read_points.last().map(|point| point.read_to);
-            // A first backfill stands at its beginning: what it reads first is what the plan's span drops first.
+            // A first backfill begins with its oldest events, which the service drops first.
             let left = span.filter(|_| stream == Stream::Connections);
             let left = left.map(|span| read_to.unwrap_or(first.max(now.minus(span))).plus(span).since(now));
             let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
@@ -149,7 +149,7 @@ impl Planner<'_> {
         Ok((rows, Beside { others: others + estimate_of_team(state, settings), people }))
     }
 
-    /// How dense a stream's events are: as held, as sampled, or as another team's.
+    /// The density of a stream's events: from the archive, from a sample, or from another team.
     async fn density(
         &mut self,
         team: &TeamId,
@@ -171,7 +171,7 @@ impl Planner<'_> {
         Ok(sampled)
     }
 
-    /// How many users a first look finds.
+    /// The number of users that the first inventory read will find.
     async fn users(&mut self, team: &TeamId, state: Option<&TeamState>) -> Result<Option<u64>, Error> {
         let samples = &mut self.samples.users;
         if samples.len() >= SAMPLED_TEAMS_MAX {
@@ -217,7 +217,7 @@ fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
     table
 }
 
-/// What it takes in all, and what would be lost first. Teams that are `overlapped` have others read while they are looked at.
+/// The whole cost, and what would be lost first. `is_overlapped`: other teams are read while people are read.
 fn summary(
     rows: &[Row],
     names: &TeamNames,
@@ -235,15 +235,15 @@ fn summary(
         text.push_str(&format!(", {} at {rate} a second", status::span(whole.as_secs())));
     }
     if people > 0 {
-        text.push_str(&format!("; {people} of them look at people"));
+        text.push_str(&format!("; {people} of them read people"));
     }
     if rows.iter().any(|row| !row.estimate.is_informed) {
-        text.push_str("; the service does not say how many events there are, so it may be more");
+        text.push_str("; the service does not say how many events exist, so the sync can need more");
     }
     if let Some(row) = rows.iter().find(|row| row.left.is_some()) {
         let team = names.label(row.team.as_str());
         let left = row.left.map_or_else(String::new, |left| status::span(left.as_secs()));
-        text.push_str(&format!("\nlost first, if nothing is read: {team} {}, in {left}", row.stream));
+        text.push_str(&format!("\nlost first without a sync: {team} {}, in {left}", row.stream));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! `annals quarantine`: events that could not be made rows.
+//! `annals quarantine`: events that do not fit the schema.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::pipeline::{RetriedByReason, retry_quarantine};
 use super::output::{self, OutputArgs};
 use super::{Global, look, reading, teams};
 
-/// Show events that could not be made rows, and why; read them again
+/// Show events that do not fit the schema, with the reason, or read them again
 #[derive(Debug, Args)]
 pub struct QuarantineArgs {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub struct QuarantineArgs {
 
 #[derive(Debug, Subcommand)]
 enum QuarantineCommand {
-    /// List them; their text is the column raw of the view quarantine
+    /// List the quarantined events; the column raw of the view quarantine holds their text
     List {
         #[command(flatten)]
         output: OutputArgs,
@@ -30,11 +30,11 @@ enum QuarantineCommand {
     Retry(RetryArgs),
 }
 
-/// Read them again, as this version reads: those that can be rows now leave quarantine
+/// Read them again with this version, and move each event that now fits the schema out of quarantine
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 struct RetryArgs {
-    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    /// Only this team, by id or name; may be given several times [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     #[command(flatten)]
@@ -42,10 +42,10 @@ struct RetryArgs {
 }
 
 const AFTER: &str = "\
-Worth a try after an upgrade. The service is not asked. An event that is a row now is where it would have been from the \
-beginning, with the moment at which it was first seen, and a finding (`released`) counts it; its sessions are made again. \
-Printed is, by team, stream and reason, how many were released and how many stay.
-Exit codes: 0 done, also where all stay; 1 a team could not be written, such as beside a daemon; 2 wrong use.";
+Try this after an upgrade. The command sends no request to the service. A released event moves to the place that it would have \
+had from the beginning, with the time at which Annals first saw it. A finding (`released`) counts it. Annals makes its session again. \
+The output counts the released and the remaining events by team, stream and reason.
+Exit codes: 0 done, even if no event fits; 1 a team could not be written, such as beside a daemon; 2 wrong use.";
 
 const LIST: &str = "SELECT team_id, stream, event_id, event_time, reason, detail, first_seen_at FROM quarantine \
                     ORDER BY team_id, stream, first_seen_at, event_id";
@@ -67,7 +67,10 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
         match retried {
             Ok(retried) => all.push((team, retried)),
             Err(error) => {
-                output::say(&format!("team {}: not read again: {error}", teams::archived_label(&archive, &team)));
+                output::say(&format!(
+                    "team {}: cannot read the quarantine again: {error}",
+                    teams::archived_label(&archive, &team)
+                ));
                 exit = Exit::Fault;
             }
         }

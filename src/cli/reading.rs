@@ -1,4 +1,4 @@
-//! What the verbs that read share: the edges of the world, put together from the configuration.
+//! Builds the clock, the event source, the archive and the settings from the configuration, for the verbs that read the service.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Wo
 
 use super::{global, output};
 
-/// Bytes of an archive's id.
+/// Random words in an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
-/// Of a private key's file.
+/// The largest private key file.
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 pub fn clock() -> Arc<dyn Clock> {
@@ -27,12 +27,12 @@ pub fn clock() -> Arc<dyn Clock> {
 /// The service, with retries for a person who waits.
 ///
 /// # Errors
-/// When address or token cannot be used.
+/// When the address or the token is invalid.
 pub fn source(options: HttpOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
     retrying(options, RetryPolicy::default(), clock)
 }
 
-/// The service that is configured, with retries as configured.
+/// The configured service, with the configured retries.
 ///
 /// # Errors
 /// As [`source`], and when no address or no token is configured.
@@ -40,7 +40,7 @@ pub fn configured_source(config: &Config, clock: &Arc<dyn Clock>) -> Result<Arc<
     retrying(global::http_options(config)?, RetryPolicy::within(config.retry_for), clock)
 }
 
-/// The service, asked once, for a person who waits.
+/// The service without retries, for a person who waits.
 ///
 /// # Errors
 /// As [`source`].
@@ -56,10 +56,10 @@ fn retrying(options: HttpOptions, policy: RetryPolicy, clock: &Arc<dyn Clock>) -
     Ok(Arc::new(retrying.telling(listener)))
 }
 
-/// Says on standard error why nothing happens.
+/// Says on standard error why the program waits.
 fn speaker(address: String) -> Listener {
     Arc::new(move |notice: Notice<'_>| match notice {
-        Notice::NoAnswerYet => output::say(&format!("annals: no answer from {address} yet; still waiting")),
+        Notice::NoAnswerYet => output::say(&format!("annals: {address} has not answered yet; still waiting")),
         Notice::TryingAgain { error, wait, within } => {
             let plan = match error.retry_after() {
                 Some(_) => format!("trying again in {} s", wait.as_secs()),
@@ -70,10 +70,10 @@ fn speaker(address: String) -> Listener {
     })
 }
 
-/// The archive at `location`, made if there is none.
+/// Opens the archive at `location`, and creates it if none exists.
 ///
 /// # Errors
-/// When it cannot be opened or made.
+/// When the archive cannot be opened or created.
 pub fn archive(location: &Location, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
     let failed = |source| Error::ArchiveAt { location: location.to_string(), source };
@@ -82,21 +82,21 @@ pub fn archive(location: &Location, grace: Duration, clock: &Arc<dyn Clock>) -> 
     Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
 }
 
-/// Proves a bucket before the first archive in it is written: one that lets two writers win would fork the ledger.
+/// Tests a bucket before the first archive in it is created: a bucket that lets two writers win would fork the ledger.
 ///
 /// # Errors
-/// When the bucket cannot be reached, or is unfit.
+/// When the bucket cannot be reached, or fails the test.
 pub fn prove(store: Arc<dyn Store>, location: &Location, clock: &Arc<dyn Clock>) -> Result<(), Error> {
     let Location::Bucket(bucket) = location else { return Ok(()) };
     if matches!(Archive::open(store), Err(ArchiveError::NotAnArchive)) {
         let proof = prove_store(bucket, clock.random(), clock.now());
         let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
-        tracing::info!(%bucket, %proof, "the store does what an archive rests on");
+        tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");
     }
     Ok(())
 }
 
-/// What signs the heads of commits, where a key is configured.
+/// The key that signs the heads of commits, if one is configured.
 ///
 /// # Errors
 /// When a key cannot be read.
@@ -109,20 +109,21 @@ pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
     Ok(Some(Arc::new(Signer { key, previous })))
 }
 
-/// The private key of a file. A file that others can read is warned of.
+/// Reads a private key from a file. Logs a warning if other users can read the file.
 ///
 /// # Errors
-/// When it cannot be read, or holds none.
+/// When the file cannot be read, or holds no key.
 pub fn secret_key(place: &str, path: &Path) -> Result<SecretKey, Error> {
     let bad = |why: String| Error::Usage(format!("{place}: {}: {why}", path.display()));
-    let text = files::read_text(path, Links::Follow, KEY_BYTES_MAX).map_err(|e| bad(format!("cannot be read: {e}")))?;
+    let text =
+        files::read_text(path, Links::Follow, KEY_BYTES_MAX).map_err(|e| bad(format!("cannot read the key: {e}")))?;
     if let Some(warning) = readable_by_others(path, "the signing key") {
         tracing::warn!("{warning}");
     }
-    SecretKey::of_file(&text).map_err(|why| bad(format!("holds no private key: {why}")))
+    SecretKey::of_file(&text).map_err(|why| bad(format!("the file holds no private key: {why}")))
 }
 
-/// How to read, as configured; flags of the verb are set on top.
+/// The configured settings; the caller applies the verb's flags.
 pub fn settings(config: &Config) -> Settings {
     Settings {
         grid: WindowGrid::new(config.windows.length),
@@ -138,7 +139,7 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-/// How people and computers are looked at, as configured.
+/// The configured settings for people and computers.
 fn inventory_settings(config: &Config) -> InventorySettings {
     let scan = if config.inventory.enabled { ScanMode::WhenDue } else { ScanMode::Never };
     InventorySettings { scan, user_info: config.inventory.user_info }

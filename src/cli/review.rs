@@ -1,4 +1,4 @@
-//! `annals review`: proof that somebody looked.
+//! `annals review`: records reviews in the ledger.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::report::{CheckedPack, check_pack, printable};
 
 use super::{Global, look, output, reading, teams};
 
-/// Record in the ledger who looked at which evidence pack, and with what outcome
+/// Record in the ledger who reviewed which evidence pack, and the outcome
 #[derive(Debug, Args)]
 pub struct ReviewArgs {
     #[command(subcommand)]
@@ -24,28 +24,28 @@ enum What {
     Sign(SignArgs),
 }
 
-/// Check a pack against its hashes, then record its review with every team in it
+/// Check a pack against its hashes, then record its review in the ledger of every team in it
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 struct SignArgs {
-    /// The pack: a folder, or a zip
+    /// The pack: a folder or a zip file
     #[arg(long, value_name = "DIR|FILE.zip")]
     pack: PathBuf,
-    /// Who reviewed it: a name or a staff number, as your policy has it
+    /// The reviewer: a name or a staff number, as your policy says
     #[arg(long, value_name = "NAME", value_parser = text)]
     reviewer: String,
-    /// accepted: nothing needs to be done; followed-up: something is being done; rejected: the pack does not serve
+    /// accepted: no action needed; followed-up: somebody acts on it; rejected: the pack is not usable
     #[arg(long, value_name = "accepted|followed-up|rejected")]
     outcome: ReviewOutcome,
-    /// Where the follow-up is tracked: its number, not its address
+    /// The number of the follow-up ticket, not its address
     #[arg(long, value_name = "NUMBER", value_parser = text)]
     ticket: Option<String>,
 }
 
 const AFTER: &str = "\
-What is recorded stays: a ledger line cannot be changed or taken back; another review is another line. The view `reviews` \
-and report R26 show them.
-Exit codes: 0 done; 1 a file of the pack is not as it was written, or the ledger cannot be written; 2 wrong use.";
+A recorded review is permanent: nobody can change or remove a ledger line. Another review adds another line. The view `reviews` \
+and report R26 show all reviews.
+Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use.";
 
 fn text(text: &str) -> Result<String, String> {
     check_review_text(text).map(|()| text.trim().to_owned())
@@ -83,7 +83,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
             Committed::Nothing => writer.state().seq,
         };
         let label = teams::archived_label(&archive, team);
-        output::say(&printable(&format!("team {label}: recorded in line {seq} of the ledger")));
+        output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
     }
     let said = format!(
         "{} {} by {}: pack {}, {} reports, {} findings\n",
@@ -99,13 +99,13 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// The teams of the pack, all of which this archive must hold.
+/// The teams of the pack. This archive must hold all of them.
 fn teams_of(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Vec<TeamId>, Error> {
     let place = args.pack.display();
     let manifest = &pack.manifest;
     if manifest.archive_id != archive.id() {
         return Err(Error::Usage(printable(&format!(
-            "{place}: the pack was made from archive {}, this is archive {}: --archive names another place",
+            "{place}: the pack comes from archive {}, but this is archive {}: name the right archive with --archive",
             manifest.archive_id,
             archive.id()
         ))));
@@ -115,19 +115,21 @@ fn teams_of(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Ve
     for head in &manifest.ledger {
         let team = TeamId::from(head.team.as_str());
         if !held.contains(&team) {
-            return Err(Error::Usage(printable(&format!("{place}: team {team} of the pack is not in this archive"))));
+            return Err(Error::Usage(printable(&format!(
+                "{place}: this archive does not hold team {team} of the pack"
+            ))));
         }
         let seen = archive.read(&team)?.state().seq;
         if seen.0 < head.seq {
             return Err(Error::Usage(printable(&format!(
-                "{place}: the pack has seen line {} of team {team}, and this archive's last is {seen}: is it an older copy?",
+                "{place}: the pack names ledger line {} of team {team}, but this archive ends at line {seen}: is this an older copy?",
                 head.seq
             ))));
         }
         teams.push(team);
     }
     if teams.is_empty() {
-        return Err(Error::Usage(format!("{place}: the pack is of no team, so there is no ledger to record it in")));
+        return Err(Error::Usage(format!("{place}: the pack covers no team, so no ledger can record its review")));
     }
     Ok(teams)
 }

@@ -27,26 +27,26 @@ use super::report::CatalogArgs;
 use super::{Global, global, limits, look, output, reading};
 use detect::Detector;
 
-/// A request of the daemon gives up sooner than one of `sync`: its schedule tries again anyway, and others wait.
+/// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
 const RETRY_ATTEMPTS: u32 = 4;
 const RETRY_TOTAL: Duration = Duration::from_secs(15);
 const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
-/// The token's file is looked at so often.
+/// The interval at which the daemon checks the token's file for a change.
 const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(2);
-/// After the loop has ended, a commit under way may take so long to its end.
+/// After the loop ends, a running commit has this long to finish.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
-/// Memory of each engine that answers the page, where nothing is configured.
+/// Memory of each engine that serves the page, unless configured.
 const PAGE_MEMORY_MIB: u32 = 512;
 
-/// The daemon: schedules, re-scans, seals; health, metrics and the page on one port
+/// Run the daemon: it reads on a schedule, re-scans and seals, and serves health, metrics and the page on one port
 ///
-/// The page is at http.listen, http://127.0.0.1:9464/ unless configured: how every stream stands, what is covered, sessions,
-/// reports, findings. docs/api.md in the sources describes the JSON API under /api/.
+/// The page is at http.listen, by default http://127.0.0.1:9464/. It shows the state of every stream, the coverage, sessions,
+/// reports and findings. docs/api.md in the sources describes the JSON API under /api/.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
-    /// Whether each team has series of its own in /metrics: auto (up to 100 teams), true or false
+    /// Whether /metrics has series for each team: auto (up to 100 teams), true or false
     #[arg(long, env = "ANNALS_TEAM_METRICS", value_name = "WHEN")]
     team_metrics: Option<TeamMetrics>,
 }
@@ -57,29 +57,29 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
         .build()
         .map_err(|source| Error::io("cannot start the runtime", source))?;
     let ended = runtime.block_on(serve(global.clone(), args.clone()));
-    // Work on other threads is waited for no longer: a commit that it cuts off is finished or dropped by the next opening.
+    // The process waits no longer for work on other threads: the next start finishes or drops a commit that this cuts off.
     runtime.shutdown_timeout(COMMIT_GRACE);
     ended.map(|()| Exit::Done)
 }
 
-/// The token in force; another source's after the configuration was read again.
+/// The token in use. A reload of the configuration can replace its source.
 type SharedToken = Arc<Mutex<TokenInForce>>;
 
-/// What lives as long as the process, whatever is configured anew.
+/// Everything that survives a reload of the configuration.
 struct Running {
     global: Global,
     args: RunArgs,
     clock: Arc<dyn Clock>,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
-    /// What the service asked for stands, whatever is configured anew.
+    /// The pause that the service asked for survives a reload.
     pause: Arc<Pause>,
     metrics: Arc<Metrics>,
     config: Config,
     archive: Option<Arc<Archive>>,
     token: SharedToken,
     port: Option<Port>,
-    /// Where it is remembered what was warned of.
+    /// The file that lists the alerts that the daemon has sent.
     told: PathBuf,
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,
@@ -138,7 +138,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The file of the warnings that were sent: beside the locks of an archive on this machine, else beside the cache.
+/// The file that lists the sent alerts: beside the locks of a local archive, else beside the cache.
 fn told(config: &Config, location: &Location) -> PathBuf {
     match location {
         Location::Local(root) => root.join(lock::told(config.shard)),
@@ -150,7 +150,7 @@ fn told(config: &Config, location: &Location) -> PathBuf {
 }
 
 impl Running {
-    /// Whoever is to be warned, as configured.
+    /// The alert task, as configured.
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
         let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.told.clone());
         watch.map_err(|error| Error::Usage(error.to_string()))
@@ -188,17 +188,17 @@ impl Running {
         notify(&[sd_notify::NotifyState::Ready]);
     }
 
-    /// Does what signals ask for, until the process ends.
+    /// Handles signals until the process ends.
     async fn obey(mut self, mut signals: Signals) {
         while signals.next().await == Asked::Reload {
             self.reload().await;
         }
-        tracing::info!("stopping: a second signal ends it at once");
+        tracing::info!("stopping: a second signal stops the process at once");
         notify(&[sd_notify::NotifyState::Stopping]);
         let _ = self.commands.unbounded_send(Command::Stop);
         loop {
             if signals.next().await == Asked::Stop {
-                output::say("annals: stopped at once");
+                output::say("annals: stopped at once by a second signal");
                 std::process::exit(i32::from(Exit::Fault as u8));
             }
         }
@@ -209,20 +209,20 @@ impl Running {
         notify(&now.map(|now| vec![sd_notify::NotifyState::Reloading, now]).unwrap_or_default());
         if let Err(error) = self.try_reload().await {
             let error = error.render(false);
-            tracing::error!(error, "the configuration was refused as a whole: the one before stays in force");
+            tracing::error!(error, "the new configuration is invalid: the daemon keeps the old one");
         }
         notify(&[sd_notify::NotifyState::Ready]);
     }
 
-    /// All of a new configuration, or nothing of it.
+    /// Applies the whole new configuration, or nothing of it.
     async fn try_reload(&mut self) -> Result<(), Error> {
         let config = self.global.load()?;
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
         if look::location(&config)? != look::location(&self.config)? {
-            return Err(Error::Usage("archive: another archive needs another process: restart".to_owned()));
+            return Err(Error::Usage("archive: a running daemon cannot change its archive: restart it".to_owned()));
         }
         if config.shard != self.config.shard {
-            return Err(Error::Usage("fleet.shard: another shard needs another process: restart".to_owned()));
+            return Err(Error::Usage("fleet.shard: a running daemon cannot change its shard: restart it".to_owned()));
         }
         let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
         token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
@@ -238,7 +238,7 @@ impl Running {
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }
         if let Some(watch) = self.watch.take() {
-            // Before the next one reads what this one has told.
+            // The old task must end before the new one reads the list of sent alerts.
             watch.abort();
             let _ = watch.await;
         }
@@ -257,7 +257,7 @@ impl Running {
     }
 }
 
-/// Another key signs only where the one before hands over to it.
+/// A new key may sign only after a handover from the old key.
 fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(), Error> {
     let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
     let (old, new) = (before.key.public(), after.key.public());
@@ -265,11 +265,12 @@ fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(),
         return Ok(());
     }
     let (old, new) = (old.name(), new.name());
-    let message = format!("signing.previous_key_file: give the file of {old}, so that it hands over to {new}");
+    let message =
+        format!("signing.previous_key_file: name the file of key {old}, which must sign the handover to key {new}");
     Err(Error::Usage(message))
 }
 
-/// The service and how it is read, as configured; and its token.
+/// The configured service with its settings, and its token.
 fn edges(
     config: &Config,
     clock: &Arc<dyn Clock>,
@@ -290,7 +291,7 @@ fn edges(
     Ok((Edges::new(Arc::new(source), clock.clone(), Workers::Threads, metrics.clone(), settings), token))
 }
 
-/// This program, also after another version was installed in its place.
+/// This program's path, even after an upgrade replaced its file.
 fn this_program() -> Result<PathBuf, Error> {
     let running = PathBuf::from("/proc/self/exe");
     if running.try_exists().is_ok_and(|is_there| is_there) {
@@ -299,7 +300,7 @@ fn this_program() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::io("cannot find this program", source))
 }
 
-/// What the page needs of the configuration.
+/// The settings and limits of the page.
 fn shown_as(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
@@ -346,7 +347,7 @@ impl Signals {
     }
 }
 
-/// Has another token of the token's file used, and tells of it. Only its digest is remembered.
+/// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
 async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
     let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut known = held().fingerprint();
@@ -363,7 +364,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
     }
 }
 
-/// Tells systemd that the loop comes round, where it wants to know: a loop that stands still is not vouched for.
+/// Tells systemd's watchdog, if one watches, that the loop still runs. Stays silent when the loop stands still.
 async fn feed_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
     let Some(within) = sd_notify::watchdog_enabled() else { return };
     let mut seen = None;
@@ -379,6 +380,6 @@ async fn feed_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
 
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager cannot be told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }

@@ -13,58 +13,58 @@ use crate::files::{self, Links};
 use crate::model::{Instant, Stream};
 use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
 
-/// Bytes of a saved sandbox.
+/// The largest saved sandbox.
 const SAVED_BYTES_MAX: u64 = 4 << 30;
 
-/// Serve the documented API over synthetic teams
+/// Serve the documented API with synthetic teams
 #[derive(Debug, Clone, Args)]
 pub struct SandboxArgs {
-    /// How many teams
+    /// Number of teams
     #[arg(long, default_value_t = 2)]
     pub teams: u32,
     /// Whole UTC days of history
     #[arg(long, default_value_t = 30)]
     pub days: u32,
-    /// Connections a day and team; each makes three to four events
+    /// Connections for each team and day; each makes three to four events
     #[arg(long, default_value_t = 200)]
     pub sessions_per_day: u32,
     /// Equal seeds make equal data on every machine
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// No event is younger than this moment (RFC 3339) [default: the current hour]
+    /// No event is later than this moment (RFC 3339) [default: the current hour]
     #[arg(long)]
     pub end: Option<Instant>,
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 takes a free port
     #[arg(long, default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// Let events keep arriving as the clock moves, for a week
+    /// Let new events arrive as the clock moves, for a week
     #[arg(long)]
     pub live: bool,
-    /// A clock that stands at this moment (RFC 3339) until it is moved [default: the machine's own]
+    /// Start with a clock that stands at this moment (RFC 3339) until a request moves it [default: the machine's clock]
     #[arg(long, value_name = "MOMENT")]
     pub now: Option<Instant>,
-    /// Seconds of the sandbox in a real one [default: 1, or 0 with --now]
+    /// Sandbox seconds for each real second [default: 1, or 0 with --now]
     #[arg(long, value_name = "SECONDS")]
     pub speed: Option<u32>,
-    /// Of a million events, how many are served late
+    /// How many of a million events are served late
     #[arg(long, value_name = "EVENTS", default_value_t = 0)]
     pub late_per_million: u32,
-    /// The longest that an event is late, in seconds
+    /// The longest delay of a late event, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub late_up_to: u64,
-    /// Let a few of a hundred connection events be unlike the document, as those of a service that grows
+    /// Make a few percent of the connection events differ from the document, as a service in development does
     #[arg(long)]
     pub odd_events: bool,
-    /// Days of connection history that the plan shows [default: 90, or all that there are]
+    /// Days of connection history that the plan shows [default: 90, or all days of --days]
     #[arg(long, value_name = "DAYS")]
     pub plan_days: Option<u32>,
-    /// Set a switch for what the document leaves open, e.g. error_shape=nested; GET /sandbox/choices lists them
+    /// Set a switch for a point that the document leaves open, e.g. error_shape=nested; GET /sandbox/choices lists them
     #[arg(long, value_name = "NAME=VALUE")]
     pub choice: Vec<String>,
-    /// A fault by rule, e.g. '{"path": "/history", "every": 5, "fault": {"status": {"status": 503}}}'
+    /// Add a fault rule, e.g. '{"path": "/history", "every": 5, "fault": {"status": {"status": 503}}}'
     #[arg(long, value_name = "JSON")]
     pub fault: Vec<String>,
-    /// Go on from a saved sandbox; what the data is made of comes from there
+    /// Continue from a saved sandbox, with the data settings of that file
     #[arg(
         long,
         value_name = "FILE",
@@ -75,18 +75,18 @@ pub struct SandboxArgs {
     /// Save the sandbox as one JSON file when it stops (Ctrl-C or SIGTERM)
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Print one line of JSON when ready: base_url, tokens, teams
+    /// Print one line of JSON when the sandbox is ready: base_url, tokens, teams
     #[arg(long)]
     pub json: bool,
 }
 
-/// Serves until interrupted.
+/// Serves until a signal arrives.
 ///
 /// # Errors
-/// When the sandbox cannot be made or cannot listen.
+/// When the sandbox cannot be created or cannot listen.
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let sandbox = Sandbox::start(config(&args)?).await?;
-    // Listened for before anyone knows that the sandbox is there.
+    // Listen for signals before anyone knows that the sandbox runs.
     let stop = asked_to_stop();
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
@@ -99,8 +99,7 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Ctrl-C, or the polite signal of whatever runs it. Where neither can be listened for, the sandbox serves until it is
-/// killed.
+/// Waits for Ctrl-C or SIGTERM. If the process can listen for neither, the sandbox runs until it is killed.
 fn asked_to_stop() -> impl Future<Output = ()> {
     let listened = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
     async move {
@@ -149,7 +148,7 @@ fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {
     })
 }
 
-/// The whole file or the one that was there before.
+/// Writes the whole file, or leaves the old one.
 fn save(sandbox: &RunningSandbox, path: &Path) -> std::io::Result<()> {
     let place = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(place)?;
@@ -185,7 +184,7 @@ fn ready_text(sandbox: &RunningSandbox) -> String {
         ));
     }
     text.push_str(&format!(
-        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nAll that it answers: {}/openapi.json\nCtrl-C stops it.\n",
+        "Try: curl -H 'Authorization: Bearer {}' {}/v1/user/teams\nIts OpenAPI description: {}/openapi.json\nCtrl-C stops it.\n",
         sandbox.read_only_token, sandbox.base_url, sandbox.base_url
     ));
     text

@@ -1,5 +1,5 @@
-//! What a signal does while the SQL engine works: the query is stopped, what was spilled is removed, and only then does
-//! the program end, by that signal. In the shell an interrupt stops the query alone.
+//! Signals while the SQL engine works: Annals stops the query, removes its spill files, and then ends by that signal. In the
+//! shell, an interrupt stops only the query.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::error::Error;
 use crate::report::{Interrupter, remove_spills};
 
-/// How long a stopped query, and what was written for it, may take to clear up.
+/// The longest time for a stopped query to remove its temporary files.
 const CLEAR_UP_MAX: Duration = Duration::from_secs(5);
-/// Between two tries to stop the query: the first may come before it has begun.
+/// The interval between two attempts to stop the query: the first attempt can come before the query begins.
 const STOP_AGAIN: Duration = Duration::from_millis(20);
 
-/// What the thread that waits for signals knows of the rest.
+/// The state that the signal thread shares with the other threads.
 #[derive(Default)]
 struct Work {
-    /// Guards that live.
+    /// Number of live guards.
     guards: u32,
     running: Option<Interrupter>,
-    /// The terminal as it was before a line editor changed it, in a shell.
+    /// In a shell: the terminal settings from before the line editor changed them.
     shell: Option<Option<Termios>>,
-    /// The signal that the program ends by.
+    /// The signal that ends the program.
     ending: Option<i32>,
 }
 
@@ -41,20 +41,20 @@ impl Shared {
     }
 }
 
-/// While it lives, signals that end the program let work in hand clear up first.
+/// While it lives, a signal lets running work clean up before the program ends.
 pub struct Guard {
     shared: Arc<Shared>,
 }
 
-/// While it lives, a query runs.
+/// Exists while a query runs.
 pub struct Running<'a> {
     shared: &'a Shared,
 }
 
-/// Begins to watch for signals.
+/// Starts to watch for signals.
 ///
 /// # Errors
-/// When the system does not let us.
+/// When the system refuses.
 pub fn guard() -> Result<Guard, Error> {
     static SHARED: OnceLock<Result<Arc<Shared>, String>> = OnceLock::new();
     let shared = SHARED.get_or_init(|| start().map_err(|error| error.to_string()));
@@ -65,12 +65,12 @@ pub fn guard() -> Result<Guard, Error> {
 }
 
 impl Guard {
-    /// From now on an interrupt stops the query and not the program.
+    /// From now on, an interrupt stops the query and not the program.
     pub fn in_shell(&self) {
         self.shared.work().shell = Some(tcgetattr(std::io::stdin()).ok());
     }
 
-    /// Until the answer is dropped, a signal stops the query that `interrupter` belongs to.
+    /// Until the returned value is dropped, a signal stops the query of `interrupter`.
     pub fn running(&self, interrupter: Interrupter) -> Running<'_> {
         self.shared.work().running = Some(interrupter);
         Running { shared: &self.shared }
@@ -84,7 +84,7 @@ impl Drop for Running<'_> {
 }
 
 impl Drop for Guard {
-    /// Where the program is ending by a signal, it goes no further than here.
+    /// Blocks here if a signal is ending the program.
     fn drop(&mut self) {
         let mut work = self.shared.work();
         work.guards -= 1;
@@ -109,7 +109,7 @@ fn start() -> std::io::Result<Arc<Shared>> {
     Ok(shared)
 }
 
-/// In a shell an interrupt goes to the query, if one runs, and to nothing else.
+/// In a shell, an interrupt stops the running query, if any, and nothing else.
 fn stop_query(shared: &Shared, signal: i32) -> bool {
     let work = shared.work();
     let is_for_query = signal == SIGINT && work.shell.is_some();
@@ -126,7 +126,7 @@ fn end(shared: &Shared, signal: i32) {
     while work.guards > 0 && waited < CLEAR_UP_MAX {
         match &work.running {
             Some(query) => query.interrupt(),
-            // A prompt, or an input that nobody writes: there is nothing to clear up.
+            // The program waits for input and has no query: nothing needs cleaning up.
             None if waited > STOP_AGAIN * 5 => break,
             None => {}
         }
@@ -138,6 +138,6 @@ fn end(shared: &Shared, signal: i32) {
     if let Some(Some(terminal)) = &work.shell {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
     }
-    // Only a signal that the system does not know would come back from here.
+    // This returns only for a signal that the system does not know.
     let _ = emulate_default_handler(signal);
 }

@@ -1,4 +1,4 @@
-//! `annals sql`: one question, or a shell, in SQL.
+//! `annals sql`: one query, or a shell.
 
 use clap::Args;
 
@@ -8,13 +8,13 @@ use super::limits::LimitArgs;
 use super::output::OutputArgs;
 use super::{Global, look, shell};
 
-/// Ask the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
+/// Query the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
 ///
-/// Without a query, and at a terminal, this is a shell: .help says what it can do. Without a query, and with statements on
-/// standard input, they are answered in order up to the first that fails.
+/// Without a query, at a terminal, this command starts a shell: .help lists its commands. Without a query, and with statements on
+/// standard input, it runs them in order until the first error.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
-    /// The question; without it, or as `-`, statements are read from standard input
+    /// The query; without it, or with `-`, the command reads statements from standard input
     query: Option<String>,
     #[command(flatten)]
     output: OutputArgs,

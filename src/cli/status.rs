@@ -1,4 +1,4 @@
-//! `annals status`: where reading stands, from the archive alone.
+//! `annals status`: the state of each stream, from the archive alone.
 
 mod table;
 
@@ -16,16 +16,16 @@ use crate::web::plural;
 use super::output::OutputArgs;
 use super::{Global, look, output, reading};
 
-/// The table shows so many teams without a problem, unless all are asked for.
+/// The table shows this many teams without a problem, unless `--all` is given.
 const TEAMS_WELL_SHOWN: usize = 10;
 
-/// Per team and stream: settled edge, lag, open windows, gaps, time left to loss; teams with a problem come first
+/// Show for each team and stream: settled edge, lag, open windows, gaps, time left to loss; teams with a problem come first
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// Show every team in the table, not only those with a problem and the first ten of the others
+    /// Show every team in the table, not only those with a problem and the first ten others
     #[arg(long)]
     all: bool,
-    /// One JSON object, with more than the rows say, of every team
+    /// Print one JSON object for all teams, with more details than the table
     #[arg(long, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
@@ -75,14 +75,14 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Which part of the fleet this is, where it is divided.
+/// The teams of this shard, if the fleet has shards.
 fn shard_text(shard: Shard, own: usize, others: usize) -> Option<String> {
     let all = own + others;
     (!shard.is_whole())
         .then(|| format!("shard {shard}: it reads {own} of the archive's {}", plural(all as u64, "team")))
 }
 
-/// The teams' ids with their names, and in a divided fleet with the shard that reads each.
+/// The teams' ids and names, and in a fleet with shards the shard of each team.
 fn named(teams: &[TeamStatus], names: &TeamNames, shard: Shard) -> Vec<serde_json::Value> {
     let one = |team: &TeamStatus| {
         let mut value = json!(team);
@@ -95,8 +95,8 @@ fn named(teams: &[TeamStatus], names: &TeamNames, shard: Shard) -> Vec<serde_jso
     teams.iter().map(one).collect()
 }
 
-/// What the looks at people and computers have left to ask, and how many requests a second they may make; none where
-/// nothing looks.
+/// The requests that the inventory reads still need, and their maximum rate; `None` if the configuration turns the inventory
+/// off.
 fn scan_backlog<'a>(
     config: &Config,
     teams: impl Iterator<Item = &'a TeamStatus>,
@@ -113,20 +113,20 @@ fn scan_backlog_json(left: ScanBacklog, rate: Option<f64>) -> serde_json::Value 
     json!({"teams": left.teams, "requests": left.requests, "requests_per_second": rate, "seconds": seconds})
 }
 
-/// When the looks will have been round.
+/// The time until every due inventory read is done.
 fn left_text(left: ScanBacklog, teams: usize, rate: Option<f64>) -> Option<String> {
     if left.teams == 0 {
         return None;
     }
     let ScanBacklog { teams: waiting, requests } = left;
-    let text = format!("people and computers: {waiting} of {teams} teams wait for a look, about {requests} requests");
+    let text = format!("people and computers: {waiting} of {teams} teams wait to be read, about {requests} requests");
     Some(match rate {
-        Some(rate) => format!("{text}: {} at {rate} a second, once the events are read", span(left.seconds(rate))),
+        Some(rate) => format!("{text}: {} at {rate} a second, after the events are read", span(left.seconds(rate))),
         None => text,
     })
 }
 
-/// The largest unit that says enough: `75d`, `13h`, `4m`, `12s`.
+/// In the largest useful unit: `75d`, `13h`, `4m`, `12s`.
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds}s"),
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(left_text(ScanBacklog::default(), 1_000, Some(2.5)), None);
         assert_eq!(
             left_text(left, 1_000, Some(2.5)).unwrap(),
-            "people and computers: 412 of 1000 teams wait for a look, about 3000 requests: 20m at 2.5 a second, once the \
+            "people and computers: 412 of 1000 teams wait to be read, about 3000 requests: 20m at 2.5 a second, after the \
              events are read"
         );
         assert!(left_text(left, 1_000, None).unwrap().ends_with("about 3000 requests"));

@@ -1,4 +1,4 @@
-//! `annals sync`: catch up once, then stop.
+//! `annals sync`: reads everything that is due once, then stops.
 
 use std::str::FromStr;
 
@@ -11,32 +11,32 @@ use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, S
 
 use super::{Global, bars, look, output, reading, teams};
 
-/// Catch up once with everything the service shows, then stop
+/// Read everything that the service shows and the archive lacks, then stop
 #[derive(Debug, Clone, Args)]
 pub struct SyncArgs {
-    /// Only this team, by id or name; may be given several times [default: all that the token sees]
+    /// Only this team, by id or name; may be given several times [default: all teams that the token sees]
     #[arg(long, value_name = "TEAM")]
     pub team: Vec<String>,
-    /// Only this stream (activity, connections, billing), or the look at people and computers (inventory), which is then
-    /// made now; may be given several times
+    /// Only this stream (activity, connections, billing), or people and computers (inventory), which are then read
+    /// now; may be given several times
     #[arg(long)]
     stream: Vec<Subject>,
-    /// Where a first reading begins, or to where an archive is extended: 2026-11-20, RFC 3339, or -30d
-    /// [default: the plan's span where the team shows it, else 30 days]
+    /// Start of the first read, or the earlier start to which an archive is extended: 2026-11-20, RFC 3339, or -30d
+    /// [default: the plan's span if the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     since: Option<When>,
-    /// Leave windows alone that end later
+    /// Do not read windows that end after this
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     until: Option<When>,
     /// Read settled windows again now
     #[arg(long)]
     rescan: bool,
-    /// Do not ask how each user may sign in and with which tokens (a request a user, once a day)
+    /// Do not read each user's sign-in methods and tokens (one request for each user, once a day)
     #[arg(long)]
     no_user_info: bool,
 }
 
-/// What can be asked for alone.
+/// What `--stream` selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Stream(Stream),
@@ -56,10 +56,10 @@ impl FromStr for Subject {
 }
 
 impl SyncArgs {
-    /// The settings with this verb's flags on top.
+    /// The settings with this verb's flags applied.
     ///
     /// # Errors
-    /// When the dates make no sense together.
+    /// When the dates contradict each other.
     pub fn apply(&self, mut settings: Settings, now: Instant) -> Result<Settings, Error> {
         settings.since = self.since.map(|when| when.resolve(now));
         settings.until = self.until.map(|when| when.resolve(now));
@@ -80,8 +80,8 @@ impl SyncArgs {
         Ok(settings)
     }
 
-    /// The look at people and computers is about now, so a bounded catching up leaves it out; asked for by name, it is made
-    /// whatever the configuration says.
+    /// An inventory read is always about now, so a sync with `--until` leaves it out. If `--stream` names it, it runs even if
+    /// the configuration turns it off.
     fn apply_to_looks(&self, settings: &mut Settings) {
         let is_named = self.stream.contains(&Subject::Inventory);
         if is_named {
@@ -113,7 +113,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     Ok(exit(&round))
 }
 
-/// Nothing done beats a gap, a gap beats done.
+/// A team that was not read outranks a gap, and a gap outranks success.
 pub fn exit(round: &FleetRound) -> Exit {
     match (round.is_done(), round.committed().gaps > 0 || round.has_deferred()) {
         (false, _) => Exit::Fault,
@@ -122,14 +122,14 @@ pub fn exit(round: &FleetRound) -> Exit {
     }
 }
 
-/// Says for each team what was done and what was not.
+/// Prints for each team what was read and what failed.
 pub fn tell(round: &FleetRound, settings: &Settings) {
     for (team, result) in &round.teams {
         match result {
             Ok(done) => tell_team(&teams::said(team, done.name.as_deref()), done, settings),
             Err(error) => {
                 let team = teams::said(team, None);
-                output::say(&format!("team {team}: nothing was read: {}", advice(error)));
+                output::say(&format!("team {team}: Annals read nothing: {}", advice(error)));
             }
         }
     }
@@ -155,9 +155,9 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
     }
     if round.is_first_reading {
         let why = match (settings.since, round.plan_span) {
-            (Some(_), _) => "as asked by --since".to_owned(),
+            (Some(_), _) => "the date of --since".to_owned(),
             (None, Some(span)) => format!("the plan's span of {} days", span.as_secs() / 86_400),
-            (None, None) => format!("{BACKFILL_DAYS_DEFAULT} days, as the team does not show its plan's span"),
+            (None, None) => format!("{BACKFILL_DAYS_DEFAULT} days, because the team does not show its plan's span"),
         };
         line.push_str(&format!("; the archive begins on {} ({why})", round.first.day()));
     }
@@ -170,12 +170,12 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
         if let Some(first) = ranges.iter().min_by_key(|range| range.start) {
             let count = ranges.len();
             output::say(&format!(
-                "team {team}: {stream} did not hold still in {count} ranges, the first {first}: they stay open, and the next sync reads them again"
+                "team {team}: {stream} changed at each read in {count} ranges, the first {first}: they remain open, and the next sync reads them again"
             ));
         }
     }
     for error in &round.scan.failures {
-        output::say(&format!("team {team}: people and computers were not all looked at: {}", advice(error)));
+        output::say(&format!("team {team}: people and computers were read in part: {}", advice(error)));
     }
     for (stream, error) in &round.failures {
         let what = stream.map_or_else(|| "not finished".to_owned(), |stream| format!("{stream} was not finished"));
@@ -183,20 +183,24 @@ fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
     }
 }
 
-/// The error, and what to do next where the message does not say it.
+/// The error, with the next step if the message does not name it.
 fn advice(error: &RoundError) -> String {
     let next = match error {
-        RoundError::Api(error) if error.is_transient() => "; what was read is kept, run sync again to go on",
-        RoundError::Archive(error) if error.is_fenced() => "; another process reads this team: run sync again to go on",
+        RoundError::Api(error) if error.is_transient() => {
+            "; the events already read are kept, run sync again to continue"
+        }
+        RoundError::Archive(error) if error.is_fenced() => {
+            "; another process writes this team: run sync again to continue"
+        }
         RoundError::Archive(error) if error.is_transient() => {
-            "; free the cause and run sync again, nothing is half written"
+            "; remove the cause and run sync again, the archive is consistent"
         }
         RoundError::Api(_) | RoundError::Archive(_) => "",
     };
     plain(&format!("{error}{next}"))
 }
 
-/// Without control characters: ids and messages can carry what strangers wrote.
+/// Replaces control characters: strangers can choose ids and messages.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Teams as people name them: `--team` takes an id or a name, and what is printed says the name.
+//! Team names: `--team` takes an id or a name, and the output shows the name.
 
 use crate::api::EventSource;
 use crate::archive::Archive;
@@ -8,13 +8,13 @@ use crate::report::{TeamNameError, TeamNames, clean_name};
 
 use super::output;
 
-/// So many teams are asked for their names without a word.
+/// Up to this many name requests are sent without a message.
 const ASKED_QUIETLY_MAX: usize = 20;
 
-/// The names of all teams that the archive holds: one small file a team.
+/// The names of all teams in the archive, from one small file for each team.
 ///
 /// # Errors
-/// When the archive cannot be read, or a ledger does not check.
+/// When the archive cannot be read, or a ledger is not valid.
 pub fn archived(archive: &Archive) -> Result<TeamNames, Error> {
     let mut names = TeamNames::default();
     for team in archive.teams()? {
@@ -23,7 +23,7 @@ pub fn archived(archive: &Archive) -> Result<TeamNames, Error> {
     Ok(names)
 }
 
-/// What a message calls a team of the archive: its name with its id, or its id where the name is not known.
+/// A team of the archive in a message: its name and id, or its id if the name is unknown.
 pub fn archived_label(archive: &Archive, team: &TeamId) -> String {
     let mut names = TeamNames::default();
     if let Ok(reader) = archive.read(team) {
@@ -32,10 +32,10 @@ pub fn archived_label(archive: &Archive, team: &TeamId) -> String {
     said(team, names.name(team.as_str()))
 }
 
-/// The teams that `asked` names, which the archive must hold; without any, all that it holds.
+/// The teams that `asked` names, which the archive must hold; all its teams if `asked` is empty.
 ///
 /// # Errors
-/// When a text names none of them, or more than one.
+/// When a text names no team, or more than one.
 pub fn in_archive(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Error> {
     let held = archive.teams()?;
     if asked.is_empty() {
@@ -50,10 +50,10 @@ pub fn in_archive(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Er
     resolved(&names, asked)
 }
 
-/// The teams that `asked` names among those that the service lists. The archive knows the names of most; the service is asked for the rest.
+/// The listed teams that `asked` names. The archive knows most names; the function asks the service for the others.
 ///
 /// # Errors
-/// When the service does not answer, and when a text names none of the teams, or more than one.
+/// When the service does not answer, or a text names no team or more than one.
 pub async fn at_service(
     source: &dyn EventSource,
     archive: Option<&Archive>,
@@ -79,7 +79,10 @@ pub async fn at_service(
         names.put(team, name.as_deref());
     });
     if unknown.len() > ASKED_QUIETLY_MAX {
-        output::say(&format!("asking the service what {} teams are called; an id needs no asking", unknown.len()));
+        output::say(&format!(
+            "asking the service for the names of {} teams; give team ids to avoid these requests",
+            unknown.len()
+        ));
     }
     for team in unknown {
         let name = source.team(&team).await?.body.name;
@@ -102,18 +105,18 @@ pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
     match other {
         None => Ok(teams),
         Some((team, owner)) => Err(Error::Usage(format!(
-            "--team: team {} belongs to shard {owner}, and this is shard {shard}",
+            "--team: team {} belongs to shard {owner}, but this process is shard {shard}",
             said(team, None)
         ))),
     }
 }
 
-/// A text after `--team` that names no team.
+/// The error for a text after `--team` that names no team.
 pub fn wrong(error: TeamNameError) -> Error {
     Error::Usage(format!("--team: {error}"))
 }
 
-/// A team as a line of text says it, with its name where the service told it.
+/// A team in a message, with its name if the service gave one.
 pub fn said(team: &TeamId, name: Option<&str>) -> String {
     TeamNames::of([(team.clone(), name.and_then(clean_name))]).with_id(team.as_str())
 }

@@ -1,4 +1,4 @@
-//! The terminal: how large it is, and a writer that nothing can escape from.
+//! The terminal: its size, and a writer that removes control sequences.
 
 use std::io::{self, Write};
 
@@ -6,16 +6,16 @@ use rustix::termios::tcgetwinsize;
 
 use crate::report::printable;
 
-/// Columns and rows of the terminal that standard output is; `None` where it is none, or does not say.
+/// Columns and rows of the terminal on standard output; `None` if it is no terminal, or does not tell its size.
 pub fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// Writes text to a terminal without what could move its cursor or change its state: the text may come from strangers.
+/// Writes text to a terminal without control sequences: strangers can choose the text.
 pub struct Shown<W> {
     out: W,
-    /// The beginning of a character whose other bytes have not come yet.
+    /// The first bytes of a character whose other bytes have not arrived.
     rest: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! `annals vacuum`: removes files that no ledger line names any more.
+//! `annals vacuum`: removes files that no ledger line names.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::model::TeamId;
 use super::output::{self, OutputArgs};
 use super::{Global, look, teams};
 
-/// Remove files that no ledger line names any more, when they are older than the grace
+/// Remove files that no ledger line names and that are older than the grace
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct VacuumArgs {
-    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    /// Only this team, by id or name; may be given several times [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Show what would be removed, and remove nothing; works beside a daemon
@@ -28,8 +28,8 @@ pub struct VacuumArgs {
 }
 
 const AFTER: &str = "\
-A commit leaves the files that it replaces, and a commit that failed leaves its own. Readers, other engines and copies that \
-began before go on with them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
+A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
+started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
 vacuum by themselves. For each team the table shows the files removed, and the files kept because they are younger than the grace.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
@@ -41,7 +41,7 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
         match vacuum(&archive, &team, args.dry_run) {
             Ok(found) => all.push((team, found)),
             Err(error) => {
-                output::say(&format!("team {}: not vacuumed: {error}", teams::archived_label(&archive, &team)));
+                output::say(&format!("team {}: cannot vacuum: {error}", teams::archived_label(&archive, &team)));
                 exit = Exit::Fault;
             }
         }

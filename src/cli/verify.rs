@@ -1,4 +1,4 @@
-//! `annals verify`: the whole archive against its ledger; nothing is changed.
+//! `annals verify`: checks the whole archive against its ledger; changes nothing.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -18,20 +18,20 @@ use crate::report::{TeamNames, printable};
 
 use super::{Global, look, output, reading};
 
-/// Heads and keys are short; what is longer is another file.
+/// Heads and keys are short: a longer file is another file.
 const GIVEN_BYTES_MAX: u64 = 1 << 20;
-/// More notices are counted, and stand in the JSON.
+/// The text shows this many notices; the JSON holds all.
 const NOTICES_SHOWN_MAX: usize = 20;
 
 /// Check the whole archive against its ledger, and name every fault
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct VerifyArgs {
-    /// A head remembered elsewhere, that the archive must still hold: what `annals anchor` printed, its file, or the hash
+    /// A head kept elsewhere that the archive must still hold: the output of `annals anchor`, a file of it, or the hash
     /// alone; may be given more than once
     #[arg(long, value_name = "HEAD|FILE|SHA256")]
     head: Vec<String>,
-    /// A public key known from elsewhere (or its file), by which heads must be signed; may be given more than once
+    /// A public key from a trusted source (or its file) that must have signed the heads; may be given more than once
     /// [default: signing.public_key of the configuration]
     #[arg(long, value_name = "KEY|FILE")]
     key: Vec<String>,
@@ -41,17 +41,17 @@ pub struct VerifyArgs {
 }
 
 const AFTER: &str = "\
-Verdicts, from the weakest: BROKEN (a fault is named); UNVERIFIABLE (written by another version); SELF-CONSISTENT \
-(unanchored): all agrees, but only a head kept elsewhere can tell whether the end was cut off or all was written anew; \
-ANCHORED up to seq N at T: it holds the heads that were given.
-Notices (a clock that was set back, a recorded gap, a long silence) are no faults and change neither verdict nor exit code.
+Verdicts, from the weakest: BROKEN (the report names each fault); UNVERIFIABLE (another version wrote the archive); SELF-CONSISTENT \
+(unanchored): everything agrees, but only a head kept elsewhere can show that nobody cut off the end or rewrote the whole; \
+ANCHORED up to seq N at T: the archive holds the given heads.
+Notices (a clock that was set back, a recorded gap, a long silence) are not faults and change neither verdict nor exit code.
 Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key was given and a last line is not signed.";
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let location = look::location(&config)?;
     if location.directory().is_some_and(|directory| !directory.is_dir()) {
-        return Err(Error::Usage(format!("{location}: no archive is here; --archive names another place")));
+        return Err(Error::Usage(format!("{location}: no archive exists here; --archive names another place")));
     }
     let options = options(&config, args)?;
     let store = look::store(&config)?;
@@ -83,7 +83,7 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
     Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()), grace: config.grace_at(&config.archive) })
 }
 
-/// A hash, the text of heads, or a file that holds one or the other.
+/// Heads from a hash, from the text of heads, or from a file that holds either.
 fn heads_of(given: &str) -> Result<Vec<HeadGiven>, Error> {
     let parse = |text: &str| match text.trim().parse() {
         Ok(hash) => Ok(vec![HeadGiven::Hash(hash)]),
@@ -96,7 +96,7 @@ fn heads_of(given: &str) -> Result<Vec<HeadGiven>, Error> {
     parse(&text).map_err(|e: String| Error::Usage(format!("--head: {}: {}", printable(given), printable(&e))))
 }
 
-/// A public key, or a file that holds one.
+/// A public key, or the key in a file.
 pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
     if let Ok(key) = given.trim().parse() {
         return Ok(key);
@@ -116,7 +116,7 @@ fn read_given(place: &str, path: &str) -> Result<String, Error> {
     }
 }
 
-/// The verdict first, then what was counted, then every fault on a line of its own.
+/// Prints the verdict, then the counts, then every fault on its own line.
 pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     let mut text = format!("{place}: {}\n", report.verdict_text());
     let found = match report.found_from.zip(report.found_to) {
@@ -137,12 +137,12 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     report.faults.iter().for_each(|fault| put("", fault));
     report.notices.iter().take(NOTICES_SHOWN_MAX).for_each(|notice| put("notice: ", notice));
     if let Some(more @ 1..) = report.notices.len().checked_sub(NOTICES_SHOWN_MAX) {
-        let _ = writeln!(text, "notice: and {more} more, which --json shows");
+        let _ = writeln!(text, "notice: and {more} more: --json shows them");
     }
     text
 }
 
-/// What the teams are called. A damaged archive may not tell it, and its ids are enough.
+/// The names of the teams. A damaged archive can lack them; then the ids must do.
 pub fn names(store: Arc<dyn Store>) -> TeamNames {
     let mut names = TeamNames::default();
     let Ok(archive) = Archive::open(store) else { return names };
@@ -161,7 +161,7 @@ fn team_line(team: &TeamReport, names: &TeamNames) -> String {
         let _ = write!(line, ", from {first} to {last}");
     }
     if let Some(bad) = team.first_bad_line {
-        let _ = write!(line, ", line {bad} is the first that does not check");
+        let _ = write!(line, ", line {bad} is the first invalid line");
     }
     if let Some(Damage { first_seq, last_seq, first_event, last_event }) = team.damage {
         let _ = write!(line, ", damage from seq {first_seq} to seq {last_seq}");
@@ -170,8 +170,7 @@ fn team_line(team: &TeamReport, names: &TeamNames) -> String {
         }
     }
     if let Some(signed) = &team.signed {
-        let worth =
-            if signed.is_self_asserted { "self-asserted: that key was not given with --key" } else { "a given key" };
+        let worth = if signed.is_self_asserted { "self-asserted: --key did not give that key" } else { "a given key" };
         let _ = write!(line, ", signed up to seq {} by {} ({worth})", signed.seq, signed.key);
     }
     if let Some(anchored) = team.anchored {

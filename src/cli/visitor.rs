@@ -1,7 +1,7 @@
-//! The process that answers one query of a visitor of the page: started by `annals run`, for nobody else.
+//! The process that answers one query of a page visitor. `annals run` starts it; no person does.
 //!
-//! It reads one question, is bounded by the system, reads the daemon's look at the archive, answers, and ends. It has no
-//! token and no environment, and replays no ledger. When the daemon stops listening, or dies, its standard input ends, and so does this.
+//! The process reads one question, asks the system to limit it, reads the daemon's snapshot of the archive, answers, and ends. It
+//! has no token and no environment, and replays no ledger. It ends when its standard input ends, as it does when the daemon dies.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Read, Write};
@@ -15,19 +15,22 @@ use crate::report::{LOOK_BYTES_MAX, ReportError, ViewData, VisitorAnswer, Visito
 
 use super::output;
 
-/// Bytes of a question: the query, and what it may use.
+/// The largest question: the query and its limits.
 const QUESTION_BYTES_MAX: u64 = 1 << 20;
 const MIB: u64 = 1 << 20;
-/// Reading the service goes first.
+/// Reading the service has priority.
 const NICENESS: i32 = 10;
 
 pub fn run() -> Result<Exit, Error> {
     let line = read_line(QUESTION_BYTES_MAX)?;
-    let question: VisitorQuestion = serde_json::from_slice(&line)
-        .map_err(|_| Error::Usage("this is started by `annals run`: to ask in SQL, use `annals sql`".to_owned()))?;
+    let question: VisitorQuestion = serde_json::from_slice(&line).map_err(|_| {
+        Error::Usage("only `annals run` starts this command: to query in SQL, use `annals sql`".to_owned())
+    })?;
     let answer = match confine(&question) {
         Ok(()) => answer(&question)?,
-        Err(why) => VisitorAnswer::Failed(format!("this process cannot be bounded, so it answers nothing: {why}")),
+        Err(why) => {
+            VisitorAnswer::Failed(format!("the system cannot limit this process, so it answers no query: {why}"))
+        }
     };
     output::print(&serde_json::to_vec(&answer).expect("BUG: an answer is plain data"))?;
     Ok(Exit::Done)
@@ -55,12 +58,12 @@ fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
     Ok(answer.unwrap_or_else(VisitorAnswer::from))
 }
 
-/// From now on the system refuses what the question may not have. A dump of memory would hold what was read.
+/// From now on the system enforces the limits. No core dump: it would hold archived data.
 fn confine(question: &VisitorQuestion) -> io::Result<()> {
     bound(Resource::As, u64::from(question.process_mib) * MIB)?;
     bound(Resource::Cpu, question.cpu_seconds)?;
     bound(Resource::Core, 0)?;
-    // Where these are refused nothing is lost but the order in which the system chooses.
+    // If the system refuses these, only its scheduling changes.
     let _ = nice(NICENESS);
     if let Ok(mut score) = OpenOptions::new().write(true).open("/proc/self/oom_score_adj") {
         let _ = score.write_all(b"1000");
@@ -73,7 +76,7 @@ fn bound(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-/// Nothing more comes on standard input: when it ends, nobody waits for the answer.
+/// Ends the process when standard input ends: then nobody waits for the answer.
 fn end_with_the_daemon() -> Result<(), Error> {
     let wait = || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

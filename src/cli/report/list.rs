@@ -11,14 +11,14 @@ use crate::report::{Catalog, Origin, Report};
 use super::super::output::OutputArgs;
 use super::output;
 
-/// List the reports: what each asks, what it detects, what it supports
+/// List the reports: their questions, what they detect, which controls they support
 #[derive(Debug, Args)]
 pub struct ListArgs {
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// A folder with a file that is no report is told of, and is a fault of the configuration.
+/// Reports each file of the folder that is no valid report, and exits as for a wrong configuration.
 pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
     let rows = table(catalog.reports());
     args.output.batch(&rows)?;

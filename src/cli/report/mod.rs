@@ -1,4 +1,4 @@
-//! `annals report`: the catalog of questions, and their answers.
+//! `annals report`: the catalog of reports.
 
 mod list;
 mod pack;
@@ -15,7 +15,7 @@ use crate::report::{Catalog, CatalogError};
 
 use super::{Global, output};
 
-/// Answer the questions of auditors and security teams: list, show and run the reports, and pack them as evidence
+/// Answer the questions of auditors and security teams: list, show and run reports, or pack them as evidence
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(subcommand)]
@@ -24,10 +24,10 @@ pub struct ReportArgs {
     catalog: CatalogArgs,
 }
 
-/// Where reports come from beside those built in.
+/// The folder of the user's own reports.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CatalogArgs {
-    /// A folder of your own .sql reports: one with the id or name of a built-in report replaces it
+    /// A folder of your own .sql reports: a report with the id or name of a built-in report replaces it
     #[arg(long, global = true, env = "ANNALS_QUERIES", value_name = "DIR")]
     queries: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
 }
 
 impl CatalogArgs {
-    /// The built-in reports, and those of the folder that flag, environment or configuration name.
+    /// The built-in reports, and those of the folder that the flag, the environment or the configuration names.
     ///
     /// # Errors
     /// When the folder cannot be read.

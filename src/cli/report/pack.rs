@@ -20,36 +20,36 @@ use super::super::{limits, look, reading, signals};
 use super::output;
 use super::run::{PeriodArgs, param};
 
-/// Write an evidence pack: reports as HTML, CSV and Parquet, their SQL, coverage, verify's verdict, and every hash
+/// Write an evidence pack: reports as HTML, CSV and Parquet, their SQL, coverage, the result of verify, and every hash
 #[derive(Debug, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct PackArgs {
     #[command(flatten)]
     period: PeriodArgs,
-    /// The folder to make, or a file that ends in .zip; it appears whole or not at all
+    /// The new folder, or a file that ends in .zip; it appears whole or not at all
     #[arg(long, short, value_name = "DIR|FILE.zip")]
     output: PathBuf,
-    /// Only these reports, by id or name, with commas between [default: all that need no parameter]
+    /// Only these reports, by id or name, with commas between [default: all reports that need no parameter]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     reports: Vec<String>,
     /// A parameter of one report, as R02.burst_count=5; may be given more than once
     #[arg(long, value_name = "REPORT.NAME=VALUE", value_parser = report_param)]
     param: Vec<(String, String, String)>,
-    /// The moment that the pack says it was made at, for making the same bytes again [default: now]
+    /// The creation time that the pack states; the same time gives the same bytes [default: now]
     #[arg(long, value_name = "TIME", env = "ANNALS_MADE_AT")]
     made_at: Option<Instant>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Replace the pack that is there
+    /// Replace an existing pack
     #[arg(long)]
     force: bool,
 }
 
 const AFTER: &str = "\
 The same archive, arguments and --made-at (or SOURCE_DATE_EPOCH) make the same bytes. Check a pack with `sha256sum -c \
-SHA256SUMS`, and record who looked at it with `annals review sign`.
-Exit codes: 0 done; 1 verify found faults (the pack is written, and says so), or it cannot be written; 2 wrong use, dates \
-or parameters; 3 done, but a gap is recorded inside the period. Where 1 and 3 both apply, it is 1.";
+SHA256SUMS`, and record its review with `annals review sign`.
+Exit codes: 0 done; 1 verify found faults (the pack is written, and states them), or the pack cannot be written; 2 wrong use, dates \
+or parameters; 3 done, but a gap is recorded inside the period. If 1 and 3 both apply, the code is 1.";
 
 fn report_param(text: &str) -> Result<(String, String, String), String> {
     let wrong = || "expected REPORT.NAME=VALUE, such as R02.burst_count=5".to_owned();
@@ -113,13 +113,13 @@ fn made_at(args: &PackArgs) -> Result<Instant, Error> {
         (Some(at), _) => Ok(at),
         (None, Ok(text)) => match text.parse::<u32>() {
             Ok(seconds) => Ok(Instant::from_seconds(i64::from(seconds))),
-            Err(_) => Err(Error::Usage(format!("SOURCE_DATE_EPOCH is {text:?}: seconds since 1970 are expected"))),
+            Err(_) => Err(Error::Usage(format!("SOURCE_DATE_EPOCH is {text:?}: expected seconds since 1970"))),
         },
         (None, Err(_)) => Ok(reading::clock().now()),
     }
 }
 
-/// The reports of the pack, in the order of the catalog, and those that cannot be in it.
+/// The reports of the pack, in the order of the catalog, and those that cannot be in it with the reason.
 fn chosen(catalog: &mut Catalog, args: &PackArgs) -> Result<(Vec<Report>, BTreeMap<String, String>), Error> {
     let mut named = Vec::new();
     for name in args.reports.iter().map(|name| name.trim()) {
@@ -142,7 +142,10 @@ fn chosen(catalog: &mut Catalog, args: &PackArgs) -> Result<(Vec<Report>, BTreeM
         match needed {
             _ if !named.is_empty() && !named.contains(&report.id) => {}
             Some(param) if named.is_empty() => {
-                left_out.insert(report.id.clone(), format!("its parameter {} must be given", param.name));
+                left_out.insert(
+                    report.id.clone(),
+                    format!("its parameter {} has no default: give it with --param", param.name),
+                );
             }
             _ => reports.push(report.clone()),
         }
@@ -151,7 +154,7 @@ fn chosen(catalog: &mut Catalog, args: &PackArgs) -> Result<(Vec<Report>, BTreeM
         return Err(Error::Usage(format!("--param names report {report}, which is not in the pack")));
     }
     if reports.is_empty() {
-        return Err(Error::Usage("no report can be in the pack: see `annals report list`".into()));
+        return Err(Error::Usage("the pack would hold no report: see `annals report list`".into()));
     }
     Ok((reports, left_out))
 }
@@ -176,60 +179,66 @@ fn tell(args: &PackArgs, manifest: &Manifest) {
         manifest.verdict
     )));
     for (report, reason) in &manifest.left_out {
-        output::say(&printable(&format!("annals: report {report} is not in the pack: {reason}")));
+        output::say(&printable(&format!("annals: the pack leaves out report {report}: {reason}")));
     }
     if manifest.gaps > 0 {
-        output::say(&format!("annals: {}: see the coverage", gaps_recorded(manifest.gaps)));
+        output::say(&format!("annals: {}: see the coverage in the pack", gaps_recorded(manifest.gaps)));
     }
     if manifest.faults > 0 {
-        output::say(&format!("annals: verify found {} faults: the pack says so", manifest.faults));
+        output::say(&format!("annals: verify found {} faults: the pack lists them", manifest.faults));
     }
 }
 
-/// Where the pack goes.
+/// The place of the pack.
 struct Target {
     place: PathBuf,
-    /// The folder that it stands in.
+    /// The parent folder.
     above: PathBuf,
     is_zip: bool,
 }
 
 impl Target {
     fn of(place: &Path, force: bool) -> Result<Self, Error> {
-        let place = std::path::absolute(place).map_err(|e| Error::io(format!("cannot find {}", place.display()), e))?;
-        let above =
-            place.parent().ok_or_else(|| Error::Usage(format!("{}: not a place for a pack", place.display())))?;
+        let place = std::path::absolute(place)
+            .map_err(|e| Error::io(format!("cannot make an absolute path of {}", place.display()), e))?;
+        let above = place
+            .parent()
+            .ok_or_else(|| Error::Usage(format!("{}: a pack needs a name inside a folder", place.display())))?;
         let is_zip = place.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"));
         let target = Self { above: above.to_owned(), is_zip, place };
         target.check(force)?;
         Ok(target)
     }
 
-    /// What is there already stays, unless it is a pack and may be replaced.
+    /// Refuses to replace anything but a pack, and a pack without `force`.
     fn check(&self, force: bool) -> Result<(), Error> {
         let shown = self.place.display();
-        let failed = |source| Error::io(format!("cannot look at {shown}"), source);
+        let failed = |source| Error::io(format!("cannot check {shown}"), source);
         let held = match fs::metadata(&self.place) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(failed)?,
         };
         if self.is_zip != held.is_file() {
             let kind = if held.is_dir() { "a folder" } else { "a file" };
-            return Err(Error::Usage(format!("{shown}: {kind} is there, which a pack of that name cannot replace")));
+            return Err(Error::Usage(format!(
+                "{shown}: {kind} exists here, and a pack of this form cannot replace it: choose another name"
+            )));
         }
         if held.is_dir() && fs::read_dir(&self.place).map_err(failed)?.next().is_none() {
             return Ok(());
         }
         if !force {
-            return Err(Error::Usage(format!("{shown}: something is there already: --force replaces a pack")));
+            return Err(Error::Usage(format!("{shown}: exists already: --force replaces a pack")));
         }
         if held.is_dir() && !self.place.join("manifest.json").try_exists().map_err(failed)? {
-            return Err(Error::Usage(format!("{shown}: what is there is no pack, and is not replaced")));
+            return Err(Error::Usage(format!(
+                "{shown}: exists and is not a pack, so it is not replaced: choose another name"
+            )));
         }
         Ok(())
     }
 
-    /// A folder of our own beside the place, so that what is written can be moved there whole.
+    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole.
     fn work(&self) -> Result<TempDir, Error> {
         let failed = |source| Error::io(format!("cannot write in {}", self.above.display()), source);
         fs::create_dir_all(&self.above).map_err(failed)?;
@@ -247,14 +256,14 @@ impl Target {
             fs::rename(&zip, &self.place).map_err(failed)?;
         } else {
             tree.sync().map_err(failed)?;
-            // Only an empty folder can be replaced by a folder: the old pack steps aside, and goes with our own.
+            // A rename replaces only an empty folder: move the old pack into the temporary folder, which is removed later.
             if self.place.try_exists().map_err(failed)? {
                 fs::rename(&self.place, work.path().join("before")).map_err(failed)?;
             }
             fs::rename(&root, &self.place).map_err(failed)?;
         }
         if let Ok(above) = File::open(&self.above) {
-            // Where directories cannot be synced, the system does it in time.
+            // Some systems cannot sync directories, and need no sync.
             let _ = above.sync_all();
         }
         Ok(())

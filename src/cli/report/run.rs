@@ -14,7 +14,7 @@ use super::super::output::OutputArgs;
 use super::super::{limits, look, reading, signals, teams};
 use super::output;
 
-/// What is reported on when nobody says since when.
+/// The default period of a report.
 const PERIOD_DAYS: u64 = 30;
 const DAY_SECONDS: u64 = 86_400;
 
@@ -26,7 +26,7 @@ pub struct RunArgs {
     name: String,
     #[command(flatten)]
     period: PeriodArgs,
-    /// The moment as of which people and computers are taken [default: the end of the period]
+    /// The time whose people and computers the report shows [default: the end of the period]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     as_of: Option<When>,
     /// A parameter of the report; may be given more than once
@@ -36,41 +36,41 @@ pub struct RunArgs {
     output: OutputArgs,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Exit with code 1 when a row is a detection of this severity or a graver one: info, low, medium, high, critical
+    /// Exit with code 1 if a row has this severity or a higher one: info, low, medium, high, critical
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<Severity>,
-    /// Leave the statement about the report out of the output, and print it to standard error
+    /// Print only the rows to the output, and the statement about the report to standard error
     #[arg(long)]
     bare: bool,
 }
 
 const EXIT_CODES: &str = "\
 The period is half-open: --to is not part of it. A date without a time is the first moment of that day in the zone of --tz.
-Exit codes: 0 done; 1 --fail-on found something, or the archive cannot be read; 2 wrong use, parameters, dates or SQL; \
-3 done, but a gap is recorded inside the period. Where 1 and 3 both apply, it is 1.";
+Exit codes: 0 done; 1 --fail-on found a row, or the archive cannot be read; 2 wrong use, parameters, dates or SQL; \
+3 done, but a gap is recorded inside the period. If 1 and 3 both apply, the code is 1.";
 
-/// What a report is about; shared by the verbs that run reports.
+/// The period, team and time zone of a report; every verb that runs reports accepts them.
 #[derive(Debug, Clone, Args)]
 pub struct PeriodArgs {
-    /// Since when: 2026-11-20, RFC 3339, or -90d [default: 30 days before --to]
+    /// Start of the period: 2026-11-20, RFC 3339, or -90d [default: 30 days before --to]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     pub from: Option<When>,
-    /// Until before when, in the same forms [default: now]
+    /// End of the period, not included, in the same forms [default: now]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     pub to: Option<When>,
     /// Only this team, by id or name [default: all]
     #[arg(long, value_name = "TEAM")]
     pub team: Option<String>,
-    /// The zone in which days and hours are counted, by its name in the time-zone database
+    /// The time zone of days and hours, by its name in the time-zone database
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     pub tz: Zone,
 }
 
 impl PeriodArgs {
-    /// The period, seen at `now`.
+    /// The period, relative to `now`.
     ///
     /// # Errors
-    /// When it ends before it begins.
+    /// When the period ends before it begins.
     pub fn resolve(&self, now: Instant) -> Result<Range, Error> {
         let rules = self.tz.rules();
         let end = self.to.map_or(now, |to| to.resolve_in(now, rules));
@@ -82,10 +82,10 @@ impl PeriodArgs {
         Ok(Range { start, end })
     }
 
-    /// The team that was asked for, which must be in the archive. `data` has the names.
+    /// The team that the user named, which the archive must hold. `data` has the names.
     ///
     /// # Errors
-    /// When it is not, or two teams have that name.
+    /// When the archive does not hold it, or two teams have that name.
     pub fn team(&self, data: &ViewData) -> Result<Option<TeamId>, Error> {
         let found = self.team.as_ref().map(|asked| data.names.resolve(asked).cloned());
         found.transpose().map_err(teams::wrong)
@@ -109,7 +109,10 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     let period = args.period.resolve(now)?;
     let as_of = args.as_of.map_or(period.end, |at| at.resolve_in(now, args.period.tz.rules()));
     if args.fail_on.is_some() && report.severity.is_none() {
-        return Err(Error::Usage(format!("report {} detects nothing, so --fail-on has no meaning for it", report.id)));
+        return Err(Error::Usage(format!(
+            "report {} gives its rows no severity, so --fail-on cannot apply to it",
+            report.id
+        )));
     }
     let mut config = config.clone();
     args.limits.apply(&mut config);
@@ -133,7 +136,7 @@ fn answer(config: &Config, data: &ViewData, report: &Report, asked: &Asked, args
     Ok(run.about().clone())
 }
 
-/// What the exit code is to say, and the reason for it on standard error.
+/// Chooses the exit code, and prints the reason to standard error.
 fn verdict(about: &About, fail_on: Option<Severity>) -> Exit {
     let gaps = about.gaps();
     if gaps > 0 {
@@ -141,7 +144,7 @@ fn verdict(about: &About, fail_on: Option<Severity>) -> Exit {
     }
     let found = fail_on.map_or(0, |severity| about.detected(severity));
     if let Some(severity) = fail_on.filter(|_| found > 0) {
-        output::say(&format!("annals: report {} found {found} rows of severity {severity} or graver", about.report));
+        output::say(&format!("annals: report {} found {found} rows of severity {severity} or higher", about.report));
     }
     match (found > 0, gaps > 0) {
         (true, _) => Exit::Fault,

@@ -9,7 +9,7 @@ use crate::report::{Catalog, Origin, ParamDefault, Report, printable};
 
 use super::output;
 
-/// Show a report: what it asks, its parameters, its SQL and the hash of its file
+/// Show a report: its question, its parameters, its SQL and the hash of its file
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// The report's name or id, such as session-register or R01
@@ -46,13 +46,13 @@ fn text(report: &Report) -> String {
     say("sha256", &report.sha256.to_string());
     for param in &report.params {
         let default = match &param.default {
-            ParamDefault::Required => "must be given".to_owned(),
+            ParamDefault::Required => "required".to_owned(),
             ParamDefault::Null => "default: none".to_owned(),
             ParamDefault::Text(text) => format!("default: {text}"),
         };
         say("parameter", &format!("{} ({}; {default}) {}", param.name, param.taken(), param.about));
     }
-    // The SQL is the file's own text, without what could steer a terminal.
+    // Print the file's own text without terminal control characters.
     text.push('\n');
     report.text.lines().for_each(|line| {
         let indent = line.len() - line.trim_start().len();

@@ -1,4 +1,4 @@
-//! Runs the reports that detect something, as scheduled, for the daemon's warnings.
+//! Runs the detecting reports on their schedule, for the daemon's alerts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,12 @@ use crate::report::{
 use super::super::report::CatalogArgs;
 use super::super::{limits, look};
 
-/// A machine that slept, or whose clock was set, is noticed so soon.
+/// The longest sleep. A machine that slept, or whose clock changed, is noticed after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// Detections of one report that are told apart; a report that detects more needs no more warnings.
+/// The most detections of one report that are told apart; more detections need no more alerts.
 const SUBJECTS_MAX: usize = 1_000;
 
-/// What the detection works with.
+/// The parts that detection needs.
 pub struct Detector {
     pub config: Config,
     pub catalog: CatalogArgs,
@@ -34,7 +34,7 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Runs the reports as scheduled for ever. Dropped, it stops the query under way.
+    /// Runs the reports on their schedule forever. When it is dropped, it stops the running query.
     pub async fn run(self) {
         if !self.config.alerts.rules.contains(&Rule::Report) {
             return;
@@ -61,18 +61,18 @@ impl Detector {
             Ok(Ok(detections)) => detections,
             Ok(Err(error)) => {
                 let error = error.render(false);
-                tracing::warn!(error, "the reports could not be run for the warnings");
+                tracing::warn!(error, "cannot run the reports for the alerts");
                 return;
             }
             Err(error) => {
-                tracing::error!(%error, "BUG: running the reports broke");
+                tracing::error!(%error, "BUG: the task that runs the reports panicked");
                 return;
             }
         };
         for (report, error) in &detections.failed {
-            // The engine's words may quote what the rows hold.
-            tracing::warn!(report, "a report could not be run for the warnings: `annals report run` says why");
-            tracing::debug!(report, error, "why it could not be run");
+            // The engine's message can quote data of the rows, so the warning leaves it out.
+            tracing::warn!(report, "cannot run a report for the alerts: `annals report run` shows the error");
+            tracing::debug!(report, error, "the error of the report");
         }
         self.live.detected(detections);
     }
@@ -87,7 +87,7 @@ impl Detector {
 
     fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {
         let mut limits = limits::limits(&self.config);
-        // Beside the reading, which goes first.
+        // Use one thread: reading the service has priority.
         limits.threads = self.config.sql.threads.unwrap_or(1);
         let least = self.config.alerts.severity;
         let detecting = || catalog.reports().iter().filter(|report| detects(report, least));
@@ -114,7 +114,7 @@ impl Detector {
 
     fn run_one(&self, engine: &mut Engine, report: &Report, now: Instant) -> Result<Detected, Error> {
         let zone = Zone::utc();
-        // Whole seconds: the warning names the period, for somebody to type.
+        // Round to whole seconds: the alert names the period, and a person types it.
         let now = now.floor_second();
         let period = Range { start: now.minus(self.config.alerts.period), end: now };
         let values = report.values(&[], now, zone.rules())?;
@@ -127,7 +127,7 @@ impl Detector {
     }
 }
 
-/// Whether a report may detect something so grave. What `verify` finds is warned of by a rule of its own.
+/// Whether a report can detect rows of at least this severity. Faults that `verify` finds have a rule of their own.
 fn detects(report: &Report, least: Severity) -> bool {
     let may = match report.severity {
         None => false,
@@ -137,8 +137,8 @@ fn detects(report: &Report, least: Severity) -> bool {
     may && !report.needs_verify
 }
 
-/// Takes a report's rows for what they detect. A row is told from others by its texts alone: counts and times of the
-/// same detection change from one run to the next.
+/// Collects what a report detects. The texts of a row identify its detection: counts and times of the same detection
+/// change from run to run.
 struct Subjects<'a> {
     report: &'a Report,
     found: BTreeMap<String, Severity>,

@@ -1,14 +1,14 @@
-//! What keeps daemons apart that share an archive.
+//! The locks that keep the daemons of one archive apart.
 
 use crate::archive::{Archive, ArchiveError, Guard, StoreError};
 use crate::error::Error;
 use crate::model::Shard;
 
-/// Keeps a second daemon of the same shard from the archive. Daemons of different shards work side by side; where a change of
-/// the number of shards makes two believe that they own a team, the team's own lock lets one of them in.
+/// Keeps a second daemon of the same shard off the archive. Daemons of different shards work side by side. While the number of
+/// shards changes, two daemons can claim a team: the team's own lock admits one of them.
 ///
 /// # Errors
-/// When another process holds the lock, or it cannot be made.
+/// When another process holds the lock, or the lock cannot be created.
 pub fn take(archive: &Archive, shard: Shard) -> Result<Box<dyn Guard>, Error> {
     archive.store().lock(&name(shard)).map_err(|error| match error {
         StoreError::Locked { .. } if shard.is_whole() => {
@@ -31,7 +31,7 @@ pub fn told(shard: Shard) -> String {
     format!("locks/alerts{}.json", ending(shard))
 }
 
-/// Nothing for an undivided fleet.
+/// Empty for a fleet without shards.
 fn ending(shard: Shard) -> String {
     match shard.is_whole() {
         true => String::new(),

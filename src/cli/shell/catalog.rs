@@ -1,4 +1,4 @@
-//! The names that can be asked for, as the engine knows them now.
+//! The names that a query can use, as the engine lists them now.
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -20,7 +20,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Asks `engine` for everything.
+    /// Asks `engine` for all names.
     ///
     /// # Errors
     /// When the engine fails.
@@ -42,7 +42,7 @@ impl Catalog {
     }
 }
 
-/// Tables and views, in the order of their names.
+/// Tables and views, sorted by name.
 ///
 /// # Errors
 /// When the engine fails.
@@ -60,7 +60,7 @@ pub fn relations(engine: &Engine) -> Result<Vec<Relation>, ReportError> {
     Ok(relations)
 }
 
-/// The rows of an answer whose columns are all text.
+/// The rows of a result whose columns are all text.
 fn rows(engine: &Engine, sql: &str) -> Result<Vec<Vec<String>>, ReportError> {
     let mut texts = Texts(Vec::new());
     engine.query(sql, &mut texts)?;

@@ -1,16 +1,16 @@
-//! What begins with a dot is said to the shell, not to the engine.
+//! Dot commands, which the shell handles itself.
 
 use std::path::PathBuf;
 
 use crate::report::Format;
 
-/// What the shell can be told.
+/// A command of the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Help,
     Tables,
     Schema(Option<String>),
-    /// `None`: say what is set.
+    /// `None`: show the setting.
     Timer(Option<bool>),
     Format(Option<Format>),
     Pager(Option<bool>),
@@ -22,42 +22,42 @@ pub enum Command {
 }
 
 pub const HELP: &str = "\
-.help             this list
-.tables           the tables and views
-.schema [T]       columns and types of all of them, or of T
-.timer on|off     say after each answer how many rows it has and how long it took
-.format F         how rows are printed: table, csv, json, ndjson, parquet, markdown
-.output [FILE]    write answers into FILE, whose ending chooses the format; without FILE: show them again
-.pager on|off     show what is longer than the screen by $ANNALS_PAGER, $PAGER or less
+.help             show this list
+.tables           list the tables and views
+.schema [T]       show columns and types of all of them, or of T
+.timer on|off     show after each answer its number of rows and its time
+.format F         format of the rows: table, csv, json, ndjson, parquet, markdown
+.output [FILE]    write answers into FILE, whose ending chooses the format; without FILE: to the terminal again
+.pager on|off     show long answers with $ANNALS_PAGER, $PAGER or less
 .read FILE        run the statements in FILE
-.refresh          read the ledger again, so that commits made since are seen
-.exit             leave; so does Ctrl-D
+.refresh          read the ledger again, to see new commits
+.exit             leave the shell; Ctrl-D does the same
 A statement ends with a semicolon. Tab completes names, Ctrl-R searches the history, Ctrl-C stops the query.
 ";
 
-/// The names, for completion.
+/// The command names, for completion.
 pub const NAMES: [&str; 11] =
     [".exit", ".format", ".help", ".output", ".pager", ".quit", ".read", ".refresh", ".schema", ".tables", ".timer"];
 
-/// Whether a line, where a statement could begin, is a command: it begins with a dot, or is a word that other shells know.
+/// Whether a line at the start of a statement is a command: it begins with a dot, or is a command word of other shells.
 pub fn is_command(line: &str) -> bool {
     let line = line.trim();
     line.starts_with('.') || matches!(line, "exit" | "quit" | "help")
 }
 
 /// # Errors
-/// A sentence that says what is wrong, when this is no command.
+/// A sentence that explains the mistake, if the line is no valid command.
 pub fn parse(line: &str) -> Result<Command, String> {
     let words = words(line)?;
     let (name, arguments) = words.split_first().ok_or("no command")?;
     let argument = match arguments {
         [] => None,
         [one] => Some(one.as_str()),
-        [_, other, ..] => return Err(format!("{name} takes one argument at most, and {other:?} is another")),
+        [_, other, ..] => return Err(format!("{name} takes at most one argument: {other:?} is too many")),
     };
     let none = |command: Command| match argument {
         None => Ok(command),
-        Some(other) => Err(format!("{name} takes no argument such as {other:?}")),
+        Some(other) => Err(format!("{name} takes no argument: remove {other:?}")),
     };
     let switch = || match argument {
         None => Ok(None),
@@ -73,14 +73,14 @@ pub fn parse(line: &str) -> Result<Command, String> {
         ".pager" => Ok(Command::Pager(switch()?)),
         ".format" => Ok(Command::Format(argument.map(str::parse).transpose()?)),
         ".output" => Ok(Command::Output(argument.map(PathBuf::from))),
-        ".read" => argument.map(|path| Command::Read(path.into())).ok_or_else(|| ".read takes a file".into()),
+        ".read" => argument.map(|path| Command::Read(path.into())).ok_or_else(|| ".read needs a file name".into()),
         ".refresh" => none(Command::Refresh),
         ".exit" | ".quit" | "exit" | "quit" => none(Command::Exit),
         other => Err(format!("unknown command {other:?}: .help lists them")),
     }
 }
 
-/// Words, between spaces or in quotes; a semicolon at the end, put there by habit, is none of them.
+/// Splits a line into words at spaces and quotes. Drops a semicolon at the end, which users type by habit.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut chars = line.trim().trim_end_matches(';').chars().peekable();
@@ -90,7 +90,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         } else if matches!(first, '\'' | '"') {
             chars.next();
             let word: String = std::iter::from_fn(|| chars.next_if(|c| *c != first)).collect();
-            chars.next().ok_or_else(|| format!("the quote before {word:?} is not closed"))?;
+            chars.next().ok_or_else(|| format!("the quote before {word:?} has no closing quote"))?;
             words.push(word);
         } else {
             words.push(std::iter::from_fn(|| chars.next_if(|c| !c.is_whitespace())).collect());

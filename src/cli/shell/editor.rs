@@ -1,4 +1,4 @@
-//! What the line editor asks while a line is typed: whether it is whole, how it is completed, how it looks.
+//! Completion, highlighting and validation for the line editor.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -44,7 +44,7 @@ impl Validator for SqlHelper {
     }
 }
 
-/// Whether Enter runs what was typed, and does not begin another line of it.
+/// Whether Enter runs the input; else Enter begins another line.
 pub fn is_whole(input: &str) -> bool {
     if command::is_command(input) {
         return true;
@@ -65,13 +65,13 @@ impl Completer for SqlHelper {
             return self.files.complete_path(line, at);
         }
         let (start, names) = candidates(&self.catalog.borrow(), line, at);
-        // Names are the service's and the user's: what is listed must not speak to the terminal.
+        // Users and the service choose these names: remove control characters before the terminal shows them.
         let pair = |name: String| Pair { display: printable(&name), replacement: name };
         Ok((start, names.into_iter().map(pair).collect()))
     }
 }
 
-/// Where the word at the cursor begins, and what it may become.
+/// The start of the word at the cursor, and its completions.
 fn candidates(catalog: &Catalog, line: &str, at: usize) -> (usize, Vec<String>) {
     let before = &line[..at];
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -111,14 +111,14 @@ fn candidates(catalog: &Catalog, line: &str, at: usize) -> (usize, Vec<String>) 
     (start, names)
 }
 
-/// Words and names, in small letters.
+/// Words and names, in lower case.
 fn words(text: &str) -> Vec<String> {
     let is_word = |token: &lexer::Token| matches!(token.kind, Kind::Word | Kind::Name);
     let tokens = lexer::tokens(text).into_iter().filter(is_word);
     tokens.map(|token| text[token.range].trim_matches('"').to_ascii_lowercase()).collect()
 }
 
-/// Columns of the relations that the line names anywhere; of all, where it names none.
+/// Columns of the relations that the line names; of all relations if it names none.
 fn named_columns(catalog: &Catalog, line: &str) -> Vec<String> {
     let words = words(line);
     let is_named = |relation: &&Relation| words.iter().any(|word| relation.name.eq_ignore_ascii_case(word));
@@ -128,7 +128,7 @@ fn named_columns(catalog: &Catalog, line: &str) -> Vec<String> {
     relations.into_iter().flat_map(|relation| relation.columns.iter()).map(|(name, _)| quoted(name)).collect()
 }
 
-/// Columns of what stands before the dot: a relation, or the short name given to one.
+/// Columns of the name before the dot: a relation or its alias.
 fn columns_of(catalog: &Catalog, line: &str, before: &str) -> Vec<String> {
     let Some(qualifier) = words(before).pop() else { return Vec::new() };
     let words = words(line);
@@ -141,12 +141,12 @@ fn columns_of(catalog: &Catalog, line: &str, before: &str) -> Vec<String> {
     relation.map_or_else(Vec::new, |relation| relation.columns.iter().map(|(name, _)| quoted(name)).collect())
 }
 
-/// A keyword in the letters of what was typed.
+/// A keyword in the case of the typed text.
 fn cased(name: &str, typed: &str) -> String {
     if typed.chars().any(char::is_lowercase) { name.to_owned() } else { name.to_ascii_uppercase() }
 }
 
-/// A name that SQL would not take as it is, in quotes.
+/// Quotes a name that SQL needs in quotes.
 fn quoted(name: &str) -> String {
     let is_plain =
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! `annals sql` without a query: statements from a person at a terminal, or from a script.
+//! `annals sql` without a query: an interactive shell, or a script on standard input.
 
 mod catalog;
 mod command;
@@ -33,11 +33,10 @@ use target::Base;
 const PROMPT: &str = "annals> ";
 const HISTORY_ENTRIES_MAX: usize = 10_000;
 
-/// Answers the statements on standard input: those of a script in order, up to the first that fails; a person's until
-/// they leave.
+/// Runs the statements on standard input: a script until its first error, an interactive session until the user leaves.
 ///
 /// # Errors
-/// When there is no archive; in a script, the first error.
+/// When no archive exists; in a script, the first error.
 pub fn run(config: &Config, args: &OutputArgs, verbose: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
     let engine = look::engine(config, look::view_data(config)?)?;
@@ -63,7 +62,7 @@ fn interact(session: &mut Session<'_>, is_shown: bool, verbose: bool) -> Result<
     let mut editor = new_editor(Rc::clone(&catalog), is_shown)?;
     let history = history_file();
     if let Some(path) = &history {
-        // A history that cannot be read is none.
+        // Ignore a history file that cannot be read.
         let _ = editor.load_history(path);
     }
     session.greet();
@@ -76,7 +75,7 @@ fn interact(session: &mut Session<'_>, is_shown: bool, verbose: bool) -> Result<
             Err(other) => return Err(Error::io("cannot read the terminal", std::io::Error::other(other))),
         };
         if !input.trim().is_empty() && editor.add_history_entry(input.trim_end()).unwrap_or(false) {
-            // Whoever cannot write it still gets answers.
+            // Ignore a history file that cannot be written: answers matter more.
             let _ = history.as_ref().map(|path| editor.append_history(path));
         }
         match session.script(None, input.as_bytes()) {
@@ -105,7 +104,7 @@ fn new_editor(catalog: Rc<RefCell<Catalog>>, is_shown: bool) -> Result<Editor<Sq
     Ok(editor)
 }
 
-/// `$XDG_STATE_HOME/annals/sql_history`, for its owner alone: questions name people. `None` where there is no home.
+/// `$XDG_STATE_HOME/annals/sql_history`, readable by its owner alone: queries name people. `None` without a home directory.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
@@ -113,7 +112,7 @@ fn history_file() -> Option<PathBuf> {
     match make_private(&path) {
         Ok(()) => Some(path),
         Err(error) => {
-            output::say(&format!("annals: no history is kept: {}: {error}", path.display()));
+            output::say(&format!("annals: the shell keeps no history: {}: {error}", path.display()));
             None
         }
     }
@@ -128,11 +127,11 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o600))
 }
 
-/// A line of a script, without what ends it.
+/// The lines of a script, without their line ends.
 fn lines(source: impl BufRead) -> impl Iterator<Item = std::io::Result<String>> {
     source.lines().enumerate().map(|(at, line)| {
         let line = line?;
-        // What some editors put before the text.
+        // Drop the byte order mark that some editors write.
         Ok(match line.strip_prefix('\u{feff}') {
             Some(rest) if at == 0 => rest.to_owned(),
             _ => line,

@@ -1,4 +1,4 @@
-//! Answers longer than the screen go through a pager, as far as anybody wants to read them.
+//! Shows long answers through a pager.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::cli::terminal::Shown;
 
-/// The program that shows long answers, by what the environment says; `None` where there is none.
+/// The pager that the environment names; `None` if none is available.
 pub fn program() -> Option<OsString> {
     let named = ["ANNALS_PAGER", "PAGER"].into_iter().find_map(env::var_os).unwrap_or_else(|| "less".into());
     let name = named.to_str()?.split_whitespace().next()?.to_owned();
@@ -21,11 +21,11 @@ pub fn program() -> Option<OsString> {
     found.then_some(named)
 }
 
-/// Writes to the terminal, or, from as many lines on as the screen has, to the pager.
+/// Writes short output to the terminal, and output longer than the screen to the pager.
 pub struct Paged {
     program: Option<OsString>,
     screen_lines: usize,
-    /// What stands here has not been shown yet.
+    /// Output that is not shown yet.
     held: Vec<u8>,
     lines: usize,
     shown: Where,
@@ -38,12 +38,12 @@ enum Where {
 }
 
 impl Paged {
-    /// Without a `program` everything goes to the terminal.
+    /// Without a `program`, all output goes to the terminal.
     pub fn new(program: Option<OsString>, screen_lines: usize) -> Self {
         Self { program, screen_lines, held: Vec::new(), lines: 0, shown: Where::Nowhere }
     }
 
-    /// Shows what is left, and waits for the reader.
+    /// Shows the remaining output, and waits until the pager ends.
     ///
     /// # Errors
     /// When the terminal cannot be written.
@@ -58,7 +58,7 @@ impl Paged {
             Where::Pager(mut child) => {
                 drop(child.stdin.take());
                 child.wait()?;
-                // A reader who leaves has seen enough.
+                // A broken pipe: the user has left the pager.
                 written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
             }
         }
@@ -92,7 +92,7 @@ impl Write for Paged {
         if matches!(self.shown, Where::Nowhere) && self.lines >= self.screen_lines {
             self.choose()?;
         }
-        // In whole lines, so that no character is cut.
+        // Pass on whole lines, so that no character is split.
         if !matches!(self.shown, Where::Nowhere) && bytes.contains(&b'\n') {
             self.pass_on()?;
         }
@@ -107,7 +107,7 @@ impl Write for Paged {
 fn start(program: &OsString) -> io::Result<Child> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(program).stdin(Stdio::piped());
-    // As `git` does: quit at the end of what fits, and leave it on the screen. Not -R: escape sequences stay text.
+    // The same flags as `git`: quit if the output fits on the screen. No -R: escape sequences remain visible text.
     for (name, value) in [("LESS", "FSX"), ("LESSCHARSET", "utf-8")] {
         if env::var_os(name).is_none() {
             command.env(name, value);

@@ -1,4 +1,4 @@
-//! What a shell remembers between two statements, and how it answers one.
+//! A shell session: its settings, and how it answers a statement.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -18,9 +18,9 @@ use crate::cli::look::{self, Tally, Watched};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::signals::Guard;
 
-/// Files that name each other would be read for ever.
+/// Stops files that `.read` each other forever.
 const READ_DEPTH_MAX: u32 = 16;
-/// Statements that make no rows: the engine's report of them is not worth a table.
+/// Statements that return no rows: the shell does not print the engine's report about them.
 const ROWLESS: [&str; 30] = [
     "alter",
     "analyze",
@@ -54,7 +54,7 @@ const ROWLESS: [&str; 30] = [
     "vacuum",
 ];
 
-/// Whether the shell goes on.
+/// Whether the shell continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Next {
@@ -68,21 +68,21 @@ pub struct Session<'a> {
     engine: Engine,
     clock: SystemClock,
     base: Base<'a>,
-    /// Answers written to the base's writer.
+    /// Number of answers written to the base's writer.
     answers: u64,
     opened: Option<Opened>,
     format: Option<Format>,
     timer: bool,
     pager: bool,
     depth: u32,
-    /// Statements are typed, not read from a script.
+    /// A person types the statements; else they come from a script.
     is_person: bool,
     has_new_names: bool,
-    /// When the engine's look at the archive was taken.
+    /// The time of the engine's snapshot of the archive.
     looked_at: Duration,
 }
 
-/// An older look at the archive is taken anew. `vacuum` leaves its files alone for two hours at least.
+/// The shell renews an older snapshot of the archive. `vacuum` keeps replaced files for at least two hours.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 impl<'a> Session<'a> {
@@ -111,26 +111,26 @@ impl<'a> Session<'a> {
         &self.engine
     }
 
-    /// From now on statements come from a person.
+    /// From now on, a person types the statements.
     pub fn greet(&mut self) {
         self.is_person = true;
         output::say(&format!(
-            "annals {}: the archive {} in SQL. .help says what else; .tables lists what can be asked",
+            "annals {}: SQL on the archive {}. .help lists the commands; .tables lists the tables and views",
             env!("CARGO_PKG_VERSION"),
             self.config.archive
         ));
     }
 
-    /// Whether there are other names to complete than when this was asked before.
+    /// Whether the names for completion changed since the last call.
     pub fn takes_new_names(&mut self) -> bool {
         std::mem::take(&mut self.has_new_names)
     }
 
-    /// Answers the statements and follows the commands of `source`, in order, each as soon as it is whole. `name` is
-    /// said where one fails.
+    /// Runs the statements and commands of `source` in order, each as soon as it is complete. An error names the script
+    /// `name`.
     ///
     /// # Errors
-    /// The first error; what comes after it is not run.
+    /// The first error; the rest of the script does not run.
     pub fn script(&mut self, name: Option<&Path>, source: impl BufRead) -> Result<Next, Error> {
         let is_typed = self.depth == 0 && self.is_person;
         let place = |line: usize| match name {
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         Ok(Next::Go)
     }
 
-    /// From now on answers go to the file at `path`, which begins anew.
+    /// Sends answers to the file at `path` from now on, and empties the file.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
 
     fn read(&mut self, path: &Path) -> Result<Next, Error> {
         if self.depth == READ_DEPTH_MAX {
-            let reason = format!("{}: files are read {READ_DEPTH_MAX} deep at most", path.display());
+            let reason = format!("{}: .read is nested more than {READ_DEPTH_MAX} files deep", path.display());
             return Err(Error::Usage(reason));
         }
         let file = File::open(path).map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
         let is_asked = |relation: &&Relation| name.is_none_or(|name| relation.name.eq_ignore_ascii_case(name));
         let asked: Vec<&Relation> = known.iter().filter(is_asked).collect();
         if let (Some(name), true) = (name, asked.is_empty()) {
-            return Err(Error::Usage(format!("there is no table or view {name:?}: .tables lists them")));
+            return Err(Error::Usage(format!("no table or view has the name {name:?}: .tables lists them")));
         }
         let mut text = String::new();
         for relation in asked {
@@ -241,12 +241,12 @@ impl<'a> Session<'a> {
         self.opened.as_ref().map(|opened| opened.format).or(self.format).unwrap_or(Format::Table)
     }
 
-    /// Writes text of our own to where answers go.
+    /// Writes the shell's own text to the place of the answers.
     fn print(&mut self, text: &str) -> Result<(), Error> {
         self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// Answers one statement. The files of a look at the archive stay for the grace, which is longer than [`LOOK_AGE_MAX`].
+    /// Runs one statement. Replaced files remain for the grace, which is longer than [`LOOK_AGE_MAX`].
     fn ask(&mut self, sql: &str) -> Result<(), Error> {
         let begun = self.clock.monotonic();
         if begun.saturating_sub(self.looked_at) > LOOK_AGE_MAX {
@@ -273,15 +273,15 @@ impl<'a> Session<'a> {
         let answers = self.opened.as_ref().map_or(self.answers, |opened| opened.answers);
         if format == Format::Parquet && !tally.is_rowless {
             if self.opened.is_none() && matches!(self.base, Base::Terminal) {
-                return Err(Error::Usage("parquet is not for a terminal: say .output FILE before".into()));
+                return Err(Error::Usage("a terminal cannot show parquet: run .output FILE first".into()));
             }
             if answers > 0 {
-                return Err(Error::Usage("a parquet file holds one answer: say .output FILE for another".into()));
+                return Err(Error::Usage("a parquet file holds one answer: run .output FILE for another file".into()));
             }
         }
         let interrupter = self.engine.interrupter();
         let _running = self.guard.running(interrupter);
-        // A method would borrow the engine with the rest.
+        // A method would borrow the engine together with the other fields.
         let Self { engine, base, opened, pager, .. } = self;
         let is_plan = lexer::first_word(sql) == "explain" && format == Format::Table;
         write_to(base, opened.as_mut(), *pager, |out, look| {
@@ -308,7 +308,7 @@ fn is_blank(text: &str) -> bool {
     lexer::tokens(text).iter().all(is_space)
 }
 
-/// Says where in the script an error arose.
+/// Adds the place in the script to an error.
 fn at_place(error: Error, place: &str) -> Error {
     match error {
         Error::Usage(reason) => Error::Usage(format!("{place}{reason}")),

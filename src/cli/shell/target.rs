@@ -1,4 +1,4 @@
-//! Where answers go.
+//! The place of the shell's answers.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -13,7 +13,7 @@ use crate::report::{Flow, Format, Look, ReportError, Sink};
 
 use super::pager::{self, Paged};
 
-/// Where answers go unless `.output` says otherwise.
+/// The place of the answers without `.output`.
 pub enum Base<'a> {
     Terminal,
     Writer(&'a mut (dyn Write + Send)),
@@ -24,14 +24,14 @@ pub struct Opened {
     pub path: PathBuf,
     pub file: BufWriter<File>,
     pub format: Format,
-    /// Answers written into it.
+    /// Number of answers written into it.
     pub answers: u64,
 }
 
-/// Lets `write` write an answer to `opened`, else to `base`; a long one for the terminal through the pager, if `pager`.
+/// Opens `opened`, else `base`, and calls `write` with it; with `pager`, a long answer for the terminal goes through the pager.
 ///
 /// # Errors
-/// Those of `write`, or when the place cannot be written.
+/// The errors of `write`, or when the target cannot be written.
 pub fn write_to(
     base: &mut Base<'_>,
     opened: Option<&mut Opened>,
@@ -59,7 +59,7 @@ pub fn write_to(
             let written = write(&mut paged, Look { terminal_width: size.map(|(columns, _)| columns) });
             let shown = paged.finish();
             match written {
-                // Whoever leaves the pager has seen enough.
+                // A broken pipe: the user has left the pager.
                 Err(ReportError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
                 written => {
                     written?;
@@ -70,7 +70,7 @@ pub fn write_to(
     }
 }
 
-/// A query plan is a drawing of many lines, which no table can hold.
+/// Prints a query plan as it is: a plan is a drawing of many lines, which a table would break.
 pub struct Plan<'a>(pub &'a mut (dyn Write + Send));
 
 impl Sink for Plan<'_> {

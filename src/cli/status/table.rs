@@ -1,5 +1,5 @@
-//! The table: a row a stream of each team, one for its people and computers, one for its quarantine if it holds any. A team of
-//! another shard has one row, which names the shard.
+//! The status table: a row for each stream of a team, one for its people and computers, and one for its quarantine if it holds
+//! events. A team of another shard has one row, which names the shard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::web::plural;
 
 use super::span;
 
-/// One row. What a column does not fit is none.
+/// One row. A column that does not apply is `None`.
 #[derive(Debug, Default)]
 struct Row<'a> {
     team: &'a str,
@@ -38,7 +38,7 @@ pub struct Other {
 }
 
 impl Other {
-    /// Those of `teams` that other shards than `shard` read, by their owners and ids.
+    /// The `teams` of other shards than `shard`, sorted by shard and id.
     pub fn all(teams: &[TeamStatus], shard: Shard) -> Vec<Self> {
         let of = |team: &TeamStatus| {
             let owner = shard.other_owner(&team.team.as_str().into())?;
@@ -55,17 +55,17 @@ impl Other {
     }
 }
 
-/// What somebody should look into, the most pressing first.
+/// A problem that a person should look into, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Problem {
-    /// Seconds until unread events may be lost.
+    /// Seconds until the service drops unread events.
     ShortOfTime(u64),
     Unstable,
     Gap,
     Quarantine,
 }
 
-/// Sorts the teams with a problem first, the most pressing of them at the top; the others by id.
+/// Sorts the teams with a problem first, the most urgent at the top; the others by id.
 pub fn problems_first(teams: &mut [TeamStatus], threshold: Duration) {
     teams.sort_by_cached_key(|team| {
         let problem = problem(team, threshold);
@@ -83,7 +83,7 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
     team.streams.iter().filter_map(of_stream).min().or(quarantine)
 }
 
-/// The table for people, of teams in their order: those with a problem, `well` of those without, and as many of other shards.
+/// The table for people: all teams with a problem, at most `well` others, and at most `well` teams of other shards.
 pub fn text(
     teams: &[TeamStatus],
     others: &[Other],
@@ -138,7 +138,7 @@ pub fn text(
     format!("{table}\n{}", more.concat())
 }
 
-/// The line that counts the teams that are left out.
+/// The line that counts the teams that the table leaves out.
 fn more_text(count: usize, which: &str) -> String {
     match count {
         0 => String::new(),
@@ -147,7 +147,7 @@ fn more_text(count: usize, which: &str) -> String {
     }
 }
 
-/// The same for programs, of every team.
+/// The table for programs, with every team.
 pub fn rows(teams: &[TeamStatus], others: &[Other], threshold: Duration, now: Instant) -> RecordBatch {
     let own = teams.iter().flat_map(|team| rows_of(team, threshold, now));
     let all: Vec<Row> = own.chain(others.iter().map(Other::row)).collect();
@@ -214,12 +214,12 @@ fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>>
 fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
     let mut notes = Vec::new();
     if let Some(left) = stream.short_of_time(threshold, 0) {
-        notes.push(format!("warning: only {} left until unread events may be lost", span(left.as_secs())));
+        notes.push(format!("warning: unread events can be lost in {}", span(left.as_secs())));
     }
     if stream.gaps > 0 {
-        notes.push("findings of kind gap say what was lost".to_owned());
+        notes.push("findings of kind gap name the lost events".to_owned());
     }
-    notes.extend(stream.unstable.iter().map(|second| format!("{second} does not hold still and stays open")));
+    notes.extend(stream.unstable.iter().map(|second| format!("{second} changes at each read and remains open")));
     if stream.deprecated_history {
         notes.push("read from the deprecated per-computer history".to_owned());
     }
@@ -228,7 +228,7 @@ fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
 
 fn inventory_note(inventory: &InventoryStatus) -> String {
     if inventory.looked_at.is_none() {
-        return "people and computers were not looked at yet".to_owned();
+        return "people and computers were not read yet".to_owned();
     }
     let InventoryStatus { users, computers, groups, .. } = inventory;
     let parts = [plural(*users, "user"), plural(*computers, "computer"), plural(*groups, "group")];

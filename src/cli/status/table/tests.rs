@@ -1,4 +1,4 @@
-//! The table of many teams: the order of its rows, the rows that it hides, and the note that counts them.
+//! The table of many teams: the order of its rows, the rows that it hides, and the line that counts them.
 
 use super::*;
 use crate::model::Stream;
@@ -78,8 +78,8 @@ fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
     // Borders, the header, 15 teams of four rows, the quarantine of one, and the line beneath.
     assert_eq!(text.lines().count(), 4 + 15 * 4 + 1 + 1);
     for said in [
-        "warning: only 60m left until unread events may be lost",
-        "does not hold still",
+        "warning: unread events can be lost in 60m",
+        "changes at each read",
         "quarantine list",
         "│ Lighthouse VFX ",
         "│ team-0600 ",

@@ -1,8 +1,8 @@
-//! Files of an archive in a bucket, kept on this machine, where the engine reads them.
+//! A local cache of an archive's files from a bucket, for the engine to read.
 //!
-//! A live file never changes. So a file is fetched once, checked against the ledger's hash on the way in, and shared by all
-//! processes of the machine. The file that was used longest ago goes first. A question borrows its files as hard links of
-//! its own: what another process removes from the cache meanwhile stays readable to it.
+//! A live file never changes, so the cache fetches it once, checks it against the ledger's hash, and shares it with all
+//! processes of the machine. Eviction removes the least recently used file first. A query pins its files as hard links of its
+//! own, so they remain readable after another process evicts them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -23,15 +23,15 @@ use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";
 const LOANS: &str = "loans";
-/// The process that removes files holds this lock.
+/// The process that evicts files holds this lock.
 const LOCK: &str = "lock";
-/// Files that are fetched at once.
+/// Number of parallel fetches.
 const FETCHES_AT_ONCE: usize = 8;
 
 #[derive(Debug, Error)]
 pub enum CacheError {
     #[error(
-        "the question needs {needed} bytes of files, and the cache holds {limit}: ask about less, or set [cache] size"
+        "the query needs {needed} bytes of files, but the cache holds only {limit}: query a shorter period, or raise [cache] size"
     )]
     TooSmall { needed: u64, limit: u64 },
     #[error("cache {}: {source}", path.display())]
@@ -40,10 +40,10 @@ pub enum CacheError {
     Archive(#[from] ArchiveError),
 }
 
-/// Gets the bytes of each file that was fetched, and the bytes of all files that the question needs.
+/// Receives the bytes of each fetched file, and the bytes of all files that the query needs.
 pub type FetchProgress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// A directory of this machine, shared by processes.
+/// A local directory that processes share.
 #[derive(Clone)]
 pub struct Cache {
     directory: PathBuf,
@@ -57,14 +57,14 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// What a cache holds.
+/// The size of a cache's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheExtent {
     pub files: u64,
     pub bytes: u64,
 }
 
-/// Files that a question reads, for as long as it lives.
+/// Files that stay readable until this is dropped.
 #[derive(Debug)]
 pub struct Loan {
     directory: TempDir,
@@ -76,12 +76,12 @@ impl Loan {
         self.directory.path()
     }
 
-    /// What a lent file is called in the loan's directory.
+    /// The name of a pinned file in this directory.
     pub fn name_of(&self, file: &FileEntry) -> String {
         name_of(&file.sha256)
     }
 
-    /// Where a lent file stands.
+    /// The path of a pinned file.
     pub fn path_of(&self, file: &FileEntry) -> PathBuf {
         self.directory.path().join(self.name_of(file))
     }
@@ -92,12 +92,12 @@ fn name_of(sha256: &Digest) -> String {
 }
 
 impl Cache {
-    /// The cache in `directory`, which need not be there yet.
+    /// The cache in `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>, bytes_max: u64) -> Self {
         Self { directory: directory.into(), bytes_max, progress: None }
     }
 
-    /// Fetches are told to somebody.
+    /// Reports fetches to `progress`.
     #[must_use]
     pub fn telling(self, progress: FetchProgress) -> Self {
         Self { progress: Some(progress), ..self }
@@ -115,11 +115,11 @@ impl Cache {
         |source| CacheError::Io { path: self.directory.clone(), source }
     }
 
-    /// Lends files, and fetches those that are not there.
+    /// Pins files, and fetches those that the cache lacks.
     ///
     /// # Errors
-    /// [`CacheError::TooSmall`] before anything is fetched; when the store fails, a file is not what the ledger says, or this
-    /// machine's disk fails.
+    /// [`CacheError::TooSmall`] before the first fetch; when the store fails, a file differs from the ledger, or this machine's
+    /// disk fails.
     pub fn lend(&self, store: &dyn Store, files: &[FileEntry]) -> Result<Loan, CacheError> {
         let wanted: BTreeMap<Digest, &FileEntry> = files.iter().map(|file| (file.sha256, file)).collect();
         let needed = wanted.values().map(|file| file.bytes).sum();
@@ -137,7 +137,7 @@ impl Cache {
         };
         let all: Result<Vec<()>, CacheError> = scope(|scope| {
             let threads: Vec<_> = (0..FETCHES_AT_ONCE.min(files.len())).map(|_| scope.spawn(lend_some)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("BUG: lending does not panic")).collect()
+            threads.into_iter().map(|thread| thread.join().expect("BUG: pinning does not panic")).collect()
         });
         all?;
         self.make_room(self.bytes_max).map_err(self.failed())?;
@@ -150,7 +150,7 @@ impl Cache {
         fs::create_dir_all(&loans)?;
         self.end_abandoned_loans()?;
         let directory = tempfile::Builder::new().prefix("loan-").tempdir_in(&loans)?;
-        // The lock gets its name when it is held: a lock that is free is a dead process's.
+        // The lock file gets its name only while this process holds it. So a free lock belongs to a dead process.
         let begun = directory.path().join("begun");
         let lock = File::create(&begun)?;
         lock.try_lock()?;
@@ -158,7 +158,7 @@ impl Cache {
         Ok(Loan { directory, _lock: lock })
     }
 
-    /// A process that was killed leaves its links, and no lock on them.
+    /// A killed process leaves its links, but holds no lock on them.
     fn end_abandoned_loans(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.directory.join(LOANS))? {
             let path = entry?.path();
@@ -185,8 +185,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Fetches a file into a loan, and lets it into the cache when it is what the ledger says. The loan keeps it, whatever
-    /// another process removes from the cache.
+    /// Fetches a file into the pinned directory, and adds it to the cache if it agrees with the ledger. The pinned link survives an
+    /// eviction by another process.
     fn fetch(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, place: &Path) -> Result<(), CacheError> {
         let mut kept = NamedTempFile::new_in(loan.directory()).map_err(self.failed())?;
         copy_checked(store, file, &mut kept, self.failed())?;
@@ -195,8 +195,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the files that were used longest ago, until no more than `bytes` are left. Where another process does so, it
-    /// is left to that process.
+    /// Evicts the least recently used files until at most `bytes` remain. Returns at once if another process is evicting.
     fn make_room(&self, bytes: u64) -> io::Result<()> {
         let lock = File::create(self.directory.join(LOCK))?;
         if lock.try_lock().is_err() {
@@ -233,7 +232,7 @@ impl Cache {
         Ok(found)
     }
 
-    /// What it holds now.
+    /// The current size of the content.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -242,7 +241,7 @@ impl Cache {
         Ok(CacheExtent { files: held.len() as u64, bytes: held.iter().map(|(_, meta)| meta.len()).sum() })
     }
 
-    /// Removes every file; questions under way keep theirs.
+    /// Removes every file; running queries keep their files.
     ///
     /// # Errors
     /// When a file cannot be removed.
@@ -261,7 +260,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Notes that a file was used now.
+/// Records that a file was used now.
 fn touch(path: &Path) -> io::Result<()> {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
     let times = rustix::fs::Timestamps { last_access: now, last_modification: now };

@@ -1,4 +1,4 @@
-//! Reading a whole file and comparing it with what the ledger says of it.
+//! Copies a file and compares it with the ledger.
 
 use std::io::{Read, Write};
 
@@ -11,11 +11,11 @@ use super::{ArchiveError, FileEntry};
 
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// Copies a live file to `target`. After an error the caller throws the copy away.
+/// Copies a live file to `target`. After an error the caller deletes the copy.
 ///
 /// # Errors
-/// [`ArchiveError::FileAltered`] when the file is not what the ledger says; when the store fails; and what `failed` makes of a
-/// failure to write.
+/// [`ArchiveError::FileAltered`] when the file differs from the ledger; when the store fails; the result of `failed` when
+/// `target` cannot be written.
 pub fn copy_checked<E: From<ArchiveError>>(
     store: &dyn Store,
     file: &FileEntry,

@@ -1,11 +1,12 @@
-//! A team's one writer, and the two steps of a commit.
+//! A team's only writer, and the two steps of a commit.
 //!
-//! 1. Files are written under their final names, made durable and read back. A file that no line names is nothing.
-//! 2. One ledger line is appended and made durable, on condition that the ledger still ends where this writer believes it
-//!    ends. This is the commit. Where there is a key, the line's head is signed.
+//! 1. The writer writes the files under their final names, makes them durable and reads them back. No reader sees a file that no
+//!    line names.
+//! 2. The writer appends one ledger line and makes it durable, on condition that the ledger still ends where the writer
+//!    expects. This append is the commit. If a key is configured, the writer signs the line's head.
 //!
-//! A failure in step 1 leaves files that `vacuum` removes later. After a failure in step 2 the writer refuses to go on:
-//! opening the team again reads whether the line is there.
+//! After a failure in step 1, orphan files remain, which `vacuum` removes later. After a failure in step 2, the writer refuses
+//! further commits: only opening the team again shows whether the line was appended.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,23 +34,23 @@ use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
 
-/// The writer refuses a commit that takes longer; the next round makes it again. So `vacuum` removes no file of a running commit.
+/// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How a commit ended when nothing went wrong.
+/// The outcome of a commit without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Committed {
-    /// A line was appended.
+    /// The writer appended a line.
     Committed { seq: LedgerSeq, files: usize, rows: u64, bytes: u64 },
-    /// The very same draft is the last line already.
+    /// The last line already holds this draft.
     AlreadyCommitted { seq: LedgerSeq },
-    /// There was nothing to say, and nothing was written.
+    /// The draft was empty, so the writer wrote nothing.
     Nothing,
 }
 
-/// Writes one team. On a local disk a lock keeps other writers out. In a bucket there is no lock: of two writers the
-/// append lets one win, and refuses the other.
+/// Writes one team. On a local disk, a lock keeps other writers out. A bucket has no lock: the conditional append lets one
+/// of two writers win, and refuses the other.
 pub struct TeamWriter {
     store: Arc<dyn Store>,
     key: TeamKey,
@@ -59,17 +60,17 @@ pub struct TeamWriter {
     signer: SignerInForce,
     recovery: Recovery,
     lookup: Lookup,
-    /// The line of the newest snapshot, and how many lines later the next one is kept.
+    /// The line of the newest snapshot, and the number of lines until the next one.
     snapshot: LedgerSeq,
     snapshot_lines: u64,
     grace: Duration,
     salts: Salts,
-    /// An earlier commit failed half-way; only opening again tells what stands.
+    /// An earlier commit failed in step 2: only opening the team again shows the state of the ledger.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
 }
 
-/// What a writer is given by its archive.
+/// The archive's settings for a new writer.
 pub(super) struct Opening<'a> {
     pub store: Arc<dyn Store>,
     pub archive_id: &'a str,
@@ -147,7 +148,7 @@ impl TeamWriter {
     /// See [`reader::rows_in`].
     ///
     /// # Errors
-    /// When a file cannot be read, or what `take` answers.
+    /// When a file cannot be read; any error of `take`.
     pub fn rows_in(
         &self,
         stream: Stream,
@@ -168,22 +169,22 @@ impl TeamWriter {
     /// All rows of one live file of quarantine.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn rejects_of(&self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
         reader::reject_rows_in(self.store.as_ref(), path)
     }
 
-    /// What sessions are made of.
+    /// Reads the events and sessions that sessions are made from.
     pub fn sessions(&mut self) -> SessionsReader<'_> {
         SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
     }
 
-    /// The same for use beside commits, which it does not see.
+    /// Like [`TeamWriter::sessions`], for use on another thread during commits; it does not see these commits.
     pub fn lend_sessions(&mut self) -> LentSessions {
         LentSessions::new(self.store.clone(), self.state.clone(), std::mem::take(&mut self.lookup), self.salts.clone())
     }
 
-    /// Takes over what was learned of files meanwhile.
+    /// Takes back what the reader has cached about files.
     pub fn take_back(&mut self, lent: LentSessions) {
         self.lookup = lent.into_lookup();
     }
@@ -207,7 +208,7 @@ impl TeamWriter {
     /// Commits a draft as a whole, or not at all. `now` is the machine's clock.
     ///
     /// # Errors
-    /// [`ArchiveError::needs_reopen`] tells whether this writer can go on; where it can, nothing was changed.
+    /// [`ArchiveError::needs_reopen`] tells whether this writer can continue; if it can, the archive is unchanged.
     pub fn commit(&mut self, mut draft: Draft, now: Instant) -> Result<Committed, ArchiveError> {
         if self.is_poisoned {
             return Err(ArchiveError::Poisoned { team: self.state.team_id.clone() });
@@ -240,8 +241,8 @@ impl TeamWriter {
         self.append_line(body, now)
     }
 
-    /// The machine's clock stands before the last commit: the order of commits is the ledger's, not the clock's. The line that
-    /// says so stands at the earlier time, so that it is said once.
+    /// A finding if the machine's clock is behind the last commit. The ledger defines the order of commits, not the clock. The new
+    /// line's own time is the earlier one, so the next commit does not report the same change again.
     fn clock_regression(&self, now: Instant) -> Option<Finding> {
         let back = self.state.at.filter(|at| now < *at)?.since(now);
         Some(Finding {
@@ -256,7 +257,7 @@ impl TeamWriter {
         })
     }
 
-    /// Another key may have been put in force since the last commit.
+    /// The key may have changed since the last commit.
     fn follow_signer(&mut self) -> Result<(), ArchiveError> {
         let signer = self.signer.now();
         let is_same = match (&self.heads, &signer) {
@@ -322,7 +323,7 @@ impl TeamWriter {
         if bytes.len() > LINE_BYTES_MAX {
             return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
         }
-        // A clock that was set back does not reorder the ledger.
+        // A clock that was set back does not change the order of the ledger.
         let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
         let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
@@ -352,7 +353,7 @@ impl TeamWriter {
         Ok(committed)
     }
 
-    /// A commit that begins a new day's file extends a ledger whose last day must end where it was read to end.
+    /// Before a commit begins a new day's file, checks that the last day's file still ends where this writer read it to end.
     fn check_end(&self, day: Instant) -> Result<(), StoreError> {
         let Some(last) = self.end.day.filter(|last| *last < day) else { return Ok(()) };
         let path = ArchivePath::Ledger { team: self.key.clone(), day: last }.to_string();
@@ -363,14 +364,14 @@ impl TeamWriter {
         }
     }
 
-    /// Best effort: without it readers replay more.
+    /// Best effort: without a snapshot, readers replay more lines.
     fn keep_snapshot(&mut self) {
         if self.state.seq.0 < self.snapshot.0 + self.snapshot_lines {
             return;
         }
         self.snapshot = self.state.seq;
         if let Err(error) = snapshot::keep(self.store.as_ref(), &self.state, self.end) {
-            tracing::info!(team = %self.state.team_id, %error, "the ledger's snapshot was not kept");
+            tracing::info!(team = %self.state.team_id, %error, "cannot write a snapshot of the ledger");
         }
     }
 
@@ -380,7 +381,7 @@ impl TeamWriter {
     }
 }
 
-/// The hand on a team's signatures, where there is a key. From the first signed line on every line is to be signed.
+/// Opens the team's signatures, if a key is configured. After the first signed line, every line must be signed.
 fn heads_of(
     store: &dyn Store,
     signer: Option<Arc<Signer>>,
@@ -392,7 +393,7 @@ fn heads_of(
         return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
     }
     if !heads_days(store, &TeamKey::of(team))?.is_empty() {
-        tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
+        tracing::warn!(%team, "this ledger has signed heads, but this process has no key: `verify` will report unsigned lines");
     }
     Ok(None)
 }

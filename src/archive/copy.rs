@@ -1,7 +1,7 @@
-//! Copies an archive from one store to another, and goes on where an earlier copy was cut off.
+//! Copies an archive from one store to another, and continues an interrupted copy.
 //!
-//! For each team the files and salts that its ledger names are copied first, then the ledger, line by line, as a writer would have
-//! appended it. So the copy is a whole archive at every moment, up to the line that it has reached.
+//! For each team, the copy takes first the files and salts that the ledger names, then the ledger, line by line, as a writer
+//! appends it. So at each moment the target is a whole archive up to its last line.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::store::{Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord};
 
-/// What a copy wrote: of one team, or of all teams.
+/// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Copied {
     pub files: u64,
     pub bytes: u64,
     pub lines: u64,
-    /// Files that the target held already.
+    /// Files that the target already had.
     pub held: u64,
 }
 
@@ -40,20 +40,20 @@ impl Copied {
     }
 }
 
-/// Gets each file that is in the target now: its team, its bytes, and the bytes of all live files of the team.
+/// Receives each file that the target now has: its team, its bytes, and the bytes of all live files of the team.
 pub type CopyProgress<'a> = &'a mut dyn FnMut(&TeamId, u64, u64);
 
-/// An archive, and where it is copied to.
+/// An archive and the target of its copy.
 pub struct Copy {
     from: Archive,
     to: Arc<dyn Store>,
 }
 
 impl Copy {
-    /// Prepares a copy: writes the manifest where there is none.
+    /// Prepares a copy: writes the manifest if the target has none.
     ///
     /// # Errors
-    /// [`ArchiveError::OtherArchive`] where the target holds another archive; when a store fails.
+    /// [`ArchiveError::OtherArchive`] if the target holds another archive; when a store fails.
     pub fn new(from: Archive, to: Arc<dyn Store>) -> Result<Self, ArchiveError> {
         if let Some(manifest) = read_manifest(to.as_ref())?
             && manifest.id != from.id()
@@ -65,11 +65,11 @@ impl Copy {
         Ok(Self { from, to })
     }
 
-    /// Copies a team up to the line at which its ledger stands now.
+    /// Copies a team up to the current last line of its ledger.
     ///
     /// # Errors
-    /// [`ArchiveError::OtherHistory`] where the target's ledger is no beginning of the source's; when a file is not what the
-    /// ledger says, or a store fails. What was copied stays, and the next copy goes on from there.
+    /// [`ArchiveError::OtherHistory`] if the source's ledger does not begin with the target's; when a file differs from the
+    /// ledger, or a store fails. The target keeps the copied files, and the next copy continues from there.
     pub fn team(&self, team: &TeamId, progress: CopyProgress<'_>) -> Result<Copied, ArchiveError> {
         let key = TeamKey::of(team);
         let _guard = self.to.lock(&lock_of(&key)).map_err(|error| match error {
@@ -85,8 +85,7 @@ impl Copy {
         Ok(copied)
     }
 
-    /// The live files that the target does not hold yet. A file of the same name and length is taken for the same: `verify`
-    /// reads every byte.
+    /// The live files that the target lacks. A file with the same name and length counts as copied: `verify` reads every byte.
     fn files(
         &self,
         key: &TeamKey,
@@ -119,7 +118,7 @@ impl Copy {
         Ok(writer.finish(&file.path)?)
     }
 
-    /// The salts that lines name: small files, written again by each copy.
+    /// Copies the salts that the ledger names. They are small, so each copy writes all of them.
     fn salts(&self, key: &TeamKey, source: &Replay) -> Result<(), ArchiveError> {
         for (month, sha256) in &source.state.salts {
             let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
@@ -135,7 +134,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Appends the lines that the target's ledger lacks; how many they were.
+    /// Appends the lines that the target's ledger lacks, and returns their number.
     fn ledger(&self, key: &TeamKey, team: &TeamId, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
         let path = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
         if let (Some(day), torn @ 1..) = (target.end.day, target.end.torn) {
@@ -168,7 +167,7 @@ impl Copy {
         }
     }
 
-    /// The whole lines of a file, each with the place where it begins.
+    /// The whole lines of a file, each with its offset.
     fn lines(&self, path: &str) -> Result<Vec<(u64, Vec<u8>)>, ArchiveError> {
         let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
         let lines = lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number)));
@@ -176,7 +175,7 @@ impl Copy {
         Ok(lines.into_iter().filter(|line| line.has_newline).map(|line| (line.offset, line.text)).collect())
     }
 
-    /// The signatures, up to a line.
+    /// Copies the signatures up to a line.
     fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         for day in heads_days(self.from.store().as_ref(), key)? {
             let path = ArchivePath::Heads { team: key.clone(), day }.to_string();

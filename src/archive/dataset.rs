@@ -1,4 +1,4 @@
-//! The tables of the archive that are kept in files.
+//! The tables of the archive that have files.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum Dataset {
     Activity,
     Connections,
     Billing,
-    /// Derived from `connections`: a commit may replace rows.
+    /// Derived from `connections`: a commit can replace rows.
     Sessions,
     Quarantine,
     Inventory(InventoryPart),

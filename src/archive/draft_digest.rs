@@ -1,4 +1,4 @@
-//! What tells one draft from another: the same draft again is recognised by its digest.
+//! The digest of a draft. A writer recognises a repeated draft by it.
 
 use crate::model::Digest;
 
@@ -9,7 +9,7 @@ use super::{Draft, WindowRows};
 /// The digest of the rows of each window of a draft.
 ///
 /// # Errors
-/// A sentence naming the salt that is lost.
+/// A sentence that names the lost salt.
 pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, String> {
     let of = |window: &WindowRows| {
         let of_rows = digest_events(&window.rows, salts).map_err(|lost| lost.to_string())?;
@@ -18,9 +18,8 @@ pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, Stri
     draft.rows.iter().map(of).collect()
 }
 
-/// What a draft asks for, as one digest: the same draft again is recognised by it. The order of its rows does not count;
-/// every value of theirs does. `digests` are [`row_digests`], and `key` is nobody's to guess: what is in a draft is in part
-/// personal.
+/// The digest of a draft's content. The order of the rows does not matter; each of their values does. `digests` come from
+/// [`row_digests`]. `key` must be secret: a draft contains personal data, and the digest must confirm no guess.
 pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest {
     let mut parts: Vec<Vec<u8>> = vec![key.0.to_vec()];
     for (new, digest) in draft.rows.iter().zip(digests) {

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive: the world failed, the archive refuses, the draft is wrong.
+//! Errors of an archive: the store failed, the archive refuses, or the draft is wrong.
 
 use thiserror::Error;
 
@@ -10,61 +10,61 @@ use super::text_lines::LINE_BYTES_MAX;
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// The store failed; the message carries verb and path.
+    /// The store failed; the message names the operation and the path.
     #[error(transparent)]
     Store(StoreError),
-    /// Another writer holds the team. Whoever sees this refuses to go on.
+    /// Another writer holds the team's lock. The caller must not write the team.
     #[error("team {team}: another writer holds the lock")]
     Locked { team: TeamId },
     #[error(
-        "archive.json: format version {found}, this program knows version {known}: read the service again into a new archive, or \
+        "archive.json: format version {found}, but this program knows version {known}: read the service again into a new archive, or \
          use the program that made this one"
     )]
     Version { found: u32, known: u32 },
-    #[error("archive.json: not there; this is not an archive, or its manifest was taken away")]
+    #[error("archive.json: missing; this is no archive, or somebody removed its manifest")]
     NotAnArchive,
-    #[error("archive.json: not there, but {found} is: refusing to start a new archive over an old one")]
+    #[error("archive.json: missing, but {found} exists: refusing to create a new archive over an old one")]
     ManifestMissing { found: String },
     #[error("archive.json: {reason}")]
     Manifest { reason: String },
-    #[error("holds archive {found}, and archive {expected} is to be copied there: give another place")]
+    #[error("the target holds archive {found}, but the source is archive {expected}: choose another target")]
     OtherArchive { found: String, expected: String },
     #[error(
-        "team {team}: the ledger that is there up to line {seq} is no beginning of the one to be copied: give another place"
+        "team {team}: the target's ledger differs from the source's at or before line {seq}: choose another target"
     )]
     OtherHistory { team: TeamId, seq: LedgerSeq },
-    /// A ledger line does not check. Lines count from 1 within their file.
+    /// A ledger line is invalid. Line numbers start at 1 in each file.
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },
-    #[error("{path}: {bytes} bytes with digest {found}, the ledger says {expected}")]
+    #[error("{path}: has {bytes} bytes with digest {found}, but the ledger says {expected}")]
     FileAltered { path: String, bytes: u64, found: String, expected: String },
-    /// The commit would break a rule of the archive; nothing was changed.
+    /// The commit would break a rule of the archive; the archive is unchanged.
     #[error("team {team}: {source}")]
     State { team: TeamId, source: StateError },
-    /// No reader would hold the line; nothing was changed.
+    /// The line is longer than readers accept; the archive is unchanged.
     #[error(
-        "team {team}: the commit's ledger line is {bytes} bytes long, and {LINE_BYTES_MAX} is the most: commit less at once"
+        "team {team}: the commit's ledger line has {bytes} bytes, more than the limit of {LINE_BYTES_MAX}: commit less at once"
     )]
     LineTooLong { team: TeamId, bytes: usize },
-    /// The draft cannot be written as it is; nothing was changed.
+    /// The draft is invalid; the archive is unchanged.
     #[error("team {team}: {reason}")]
     Draft { team: TeamId, reason: String },
-    /// What was read back is not what was written; the file is thrown away.
-    #[error("{path}: read back {found}, wrote {expected}")]
+    /// The file, read back, differs from the written data; the writer discards the file.
+    #[error("{path}: wrote {expected}, but read back {found}")]
     ReadBack { path: String, found: String, expected: String },
     #[error("{path}: {detail}")]
     Table { path: String, detail: String },
-    /// The commit was under way for longer than `vacuum` leaves its files alone; nothing was changed.
-    #[error("team {team}: the commit took {minutes} minutes, and its files are too old for it: it is begun anew")]
+    /// The commit took longer than the limit, and `vacuum` may soon remove its files; the archive is unchanged.
+    #[error("team {team}: the commit took {minutes} minutes, so its files are too old: the next round repeats it")]
     Stalled { team: TeamId, minutes: u64 },
-    /// The commit may or may not stand: opening the team again finds out.
-    #[error("team {team}: whether commit {seq} stands is found out by opening the archive again: {source}")]
+    /// The commit's outcome is unknown: opening the team again shows it.
+    #[error("team {team}: the outcome of commit {seq} is unknown until the archive is opened again: {source}")]
     Reopen { team: TeamId, seq: LedgerSeq, source: StoreError },
-    /// Another writer of the team went on where this commit meant to: nothing of it stands.
-    #[error("team {team}: commit {seq} comes after another writer's: {source}")]
+    /// Another writer of the team appended first: nothing of this commit is in the ledger.
+    #[error("team {team}: another writer committed line {seq} first: {source}")]
     Fenced { team: TeamId, seq: LedgerSeq, source: StoreError },
-    /// An earlier commit failed half-way; see [`ArchiveError::Reopen`] and [`ArchiveError::Fenced`].
-    #[error("team {team}: an earlier commit failed half-way; open the archive again before writing")]
+    /// An earlier commit failed in its second step; see [`ArchiveError::Reopen`] and [`ArchiveError::Fenced`].
+    #[error("team {team}: an earlier commit failed during its append: open the archive again before the next write")]
     Poisoned { team: TeamId },
 }
 
@@ -85,7 +85,7 @@ impl ArchiveError {
         matches!(self, ArchiveError::Fenced { .. })
     }
 
-    /// Whether the same call may succeed later: the disk was full, a file was busy.
+    /// Whether the same call can succeed later, for example after a full disk has space again.
     pub fn is_transient(&self) -> bool {
         matches!(self, ArchiveError::Store(_) | ArchiveError::Stalled { .. }) || self.needs_reopen()
     }

@@ -1,4 +1,4 @@
-//! The new rows of a draft, window by window, checked and in the order of files.
+//! The new rows of a draft, by window, checked and sorted.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use crate::model::{EventRow, Instant, Stream, TeamId};
 use super::table::RowsDigest;
 use super::{EventColumns, WindowRows};
 
-/// New rows of one window of a draft, those of several entries together, in order: as rows or as columns, not both.
+/// All new rows of one window of a draft, sorted: either as rows or as columns.
 pub struct Gathered {
     pub new: WindowRows,
     pub digest: RowsDigest,
 }
 
-/// The new rows of each window. `digests` are those of `drafts`, in their order.
+/// Joins the new rows of each window. `digests` belong to `drafts`, in the same order.
 ///
 /// # Errors
-/// A sentence about the row that does not belong where the draft puts it.
+/// A sentence about a row in a wrong window or team.
 pub fn gather(
     team: &TeamId,
     drafts: Vec<WindowRows>,
@@ -31,7 +31,7 @@ pub fn gather(
             continue;
         };
         if held.new.window != window {
-            return Err(format!("windows {stream}{} and {stream}{window} in one draft", held.new.window));
+            return Err(format!("the draft holds different windows {stream}{} and {stream}{window} with the same start", held.new.window));
         }
         held.new.rows.extend(new.rows);
         held.new.columns.extend(new.columns);
@@ -51,33 +51,33 @@ pub fn gather(
 fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
     let WindowRows { stream, window, rows, columns, .. } = new;
     if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
-        return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
+        return Err(format!("event {} of {} lies outside window {stream}{window}", row.event_id, row.time));
     }
     if let Some(row) = rows.iter().find(|row| row.team_id != *team) {
         return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
     }
     for some in columns {
         if let Some(row) = [some.first(), some.last()].into_iter().find(|row| !window.owns(row.time)) {
-            return Err(format!("event {} of {} is not owned by window {stream}{window}", row.event_id, row.time));
+            return Err(format!("event {} of {} lies outside window {stream}{window}", row.event_id, row.time));
         }
         if (some.team(), some.stream()) != (team, *stream) {
-            return Err(format!("events of {} of team {} in window {stream}{window}", some.stream(), some.team()));
+            return Err(format!("window {stream}{window} holds events of {} of team {}", some.stream(), some.team()));
         }
     }
     Ok(())
 }
 
-/// By time, event id and revision.
+/// Sorts by time, event id and revision.
 ///
 /// # Errors
-/// A sentence about a row that stands twice.
+/// A sentence about a duplicate row.
 pub fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
     fn key(row: &EventRow) -> (Instant, &str, u32) {
         (row.time, row.event_id.as_str(), row.revision)
     }
     rows.sort_by(|a, b| key(a).cmp(&key(b)));
     match rows.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
-        Some(pair) => Err(format!("event {} revision {} stands twice", pair[0].event_id, pair[0].revision)),
+        Some(pair) => Err(format!("event {} revision {} is in the draft twice", pair[0].event_id, pair[0].revision)),
         None => Ok(rows),
     }
 }

@@ -1,18 +1,18 @@
-//! For how long the files stay that no ledger line names any more.
+//! How long files remain after no ledger line names them.
 
 use std::time::Duration;
 
 use crate::model::Instant;
 
-/// Which removals are so recent that readers may still need the removed files.
+/// Decides whether a removal is so recent that readers can still need the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Grace {
-    /// What was written or removed after this is kept.
+    /// `vacuum` keeps files that were written or removed after this time.
     edge: Instant,
 }
 
 impl Grace {
-    /// The grace as it ends now.
+    /// The grace period that ends at `now`.
     pub fn ending(now: Instant, grace: Duration) -> Self {
         Self { edge: now.minus(grace) }
     }

@@ -1,8 +1,8 @@
-//! The signatures of a ledger's heads, beside the ledger: every commit's head is signed where a key is configured.
+//! The signatures of a ledger's heads. If a key is configured, Annals signs the head of every commit.
 //!
-//! The file `<day>.heads` stands beside the ledger file of the same day and has a line for each of its lines that is
-//! signed: the line's number, its `sha256`, the public key, and the signature as it would stand in the note of that head.
-//! Another key takes over by a line that the old one and the new one have signed.
+//! The file `<day>.heads` stands beside the ledger file of the same day, with one line for each signed ledger line: the line's
+//! number, its `sha256`, the public key, and the signature as in the note of that head. A rotation line, signed by the
+//! old key and the new key, replaces the key.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -27,7 +27,7 @@ pub enum HeadLine {
         key: PublicKey,
         signature: NoteSignature,
     },
-    /// From the line behind `after` on, `new` signs instead of `old`; both have signed that.
+    /// From the line after `after` on, `new` signs instead of `old`. Both keys have signed this.
     Rotation {
         after: LedgerSeq,
         old: PublicKey,
@@ -37,7 +37,7 @@ pub enum HeadLine {
 }
 
 impl HeadLine {
-    /// The line's text, its newline included.
+    /// The line's text with its newline.
     pub fn encode(&self) -> String {
         match self {
             HeadLine::Signed { seq, hash, key, signature } => {
@@ -52,11 +52,11 @@ impl HeadLine {
     /// Parses a line without its newline.
     ///
     /// # Errors
-    /// When it is not exactly what [`HeadLine::encode`] writes.
+    /// When the bytes differ from the output of [`HeadLine::encode`].
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "not text".to_owned())?;
         let parts: Vec<&str> = text.split(' ').collect();
-        let number = |text: &str| text.parse().map(LedgerSeq).map_err(|_| "no number of a line".to_owned());
+        let number = |text: &str| text.parse().map(LedgerSeq).map_err(|_| "the line number is invalid".to_owned());
         let line = match parts.as_slice() {
             [ROTATION, after, old, new, by_old, by_new] => {
                 let (old, new): (PublicKey, PublicKey) = (old.parse()?, new.parse()?);
@@ -69,12 +69,12 @@ impl HeadLine {
                 let signature = NoteSignature::decode(key.name(), signature)?;
                 HeadLine::Signed { seq: number(seq)?, hash: hash.parse()?, key, signature }
             }
-            _ => return Err("neither a signature nor a change of keys".to_owned()),
+            _ => return Err("the line is neither a signature nor a key rotation".to_owned()),
         };
-        if line.encode().trim_end_matches('\n') == text { Ok(line) } else { Err("spelled in another way".to_owned()) }
+        if line.encode().trim_end_matches('\n') == text { Ok(line) } else { Err("the line is not in canonical form".to_owned()) }
     }
 
-    /// The key that signs from here on.
+    /// The key that signs after this line.
     pub fn key(&self) -> &PublicKey {
         match self {
             HeadLine::Signed { key, .. } => key,
@@ -83,20 +83,20 @@ impl HeadLine {
     }
 }
 
-/// What both keys sign when one takes over from the other.
+/// The text that both keys sign at a rotation.
 pub fn rotation_text(archive_id: &str, team: &TeamKey, after: LedgerSeq, old: &PublicKey, new: &PublicKey) -> String {
     format!("annals key rotation\nannals/{archive_id}/team={team}\n{after}\n{old}\n{new}\n")
 }
 
-/// What signs the heads of an archive.
+/// The key that signs an archive's heads.
 #[derive(Debug)]
 pub struct Signer {
     pub key: SecretKey,
-    /// The key that signed before, where this one takes over.
+    /// The previous key, if this key takes over from it.
     pub previous: Option<SecretKey>,
 }
 
-/// Who signs now, known to an archive and to its open writers.
+/// The current signer, shared by an archive and its open writers.
 #[derive(Clone, Default)]
 pub struct SignerInForce(Arc<RwLock<Option<Arc<Signer>>>>);
 
@@ -114,7 +114,7 @@ impl SignerInForce {
     }
 }
 
-/// The writer's hand on the file of signatures.
+/// Writes a team's signatures.
 pub struct HeadsWriter {
     signer: Arc<Signer>,
     archive_id: String,
@@ -123,11 +123,11 @@ pub struct HeadsWriter {
 }
 
 impl HeadsWriter {
-    /// Opens a team's signatures, and signs what is not: the last line, when an interruption came between, and all lines
-    /// that were written without a key since the last signature.
+    /// Opens a team's signatures, and signs what is not signed yet: the last line after an interruption, and all lines that
+    /// were written without a key since the last signature.
     ///
     /// # Errors
-    /// When the store fails, what is signed is not what the ledger says, or another key has signed and does not hand over.
+    /// When the store fails, a signed line differs from the ledger, or another key has signed and did not hand over.
     pub fn open(
         store: &dyn Store,
         signer: Arc<Signer>,
@@ -150,7 +150,7 @@ impl HeadsWriter {
         };
         if !is_held {
             let seq = signed.unwrap_or_default();
-            return Err(writer.refused(seq.0, format!("the signed line {seq} is not the one that the ledger holds")));
+            return Err(writer.refused(seq.0, format!("the signed line {seq} differs from the ledger's line")));
         }
         let Some((seq, hash, day)) = head else { return Ok(writer) };
         if let Some(line) = &last
@@ -172,15 +172,15 @@ impl HeadsWriter {
         Ok(writer)
     }
 
-    /// Whether this is still who is to sign.
+    /// Whether `signer` is still the current one.
     pub fn is_of(&self, signer: &Signer) -> bool {
         self.signer.key.public() == signer.key.public()
     }
 
-    /// Signs a line that stands in the ledger.
+    /// Signs a line of the ledger.
     ///
     /// # Errors
-    /// When the store fails; opening again signs it.
+    /// When the store fails; the next opening signs the line.
     pub fn sign(&mut self, store: &dyn Store, seq: LedgerSeq, hash: Digest, day: Instant) -> Result<(), StoreError> {
         let text = Head::new(&self.archive_id, &self.team, seq, hash).text();
         let key = &self.signer.key;
@@ -198,7 +198,7 @@ impl HeadsWriter {
         let new = &self.signer.key;
         let Some(previous) = self.signer.previous.as_ref().filter(|previous| previous.public() == old) else {
             let reason = format!(
-                "the heads are signed by {}, and the configured key is {}: give the old key's file as \
+                "the heads are signed by {}, but the configured key is {}: name the old key's file in \
                  signing.previous_key_file, so that it hands over",
                 old.name(),
                 new.public().name()
@@ -215,7 +215,7 @@ impl HeadsWriter {
         let day = self.end.day.map_or(day, |held| held.max(day));
         let is_same = self.end.day == Some(day);
         if let (Some(held), 1.., false) = (self.end.day, self.end.torn, is_same) {
-            // Left of the first signature there was: behind a line of another day it would be damage.
+            // Cut the torn signature off first: before a line of another day it would count as damage.
             let path = ArchivePath::Heads { team: self.team.clone(), day: held }.to_string();
             store.append(&path, Tail { keep: self.end.len, torn: self.end.torn }, &[])?;
         }
@@ -245,8 +245,8 @@ pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Stor
     Ok(days.collect())
 }
 
-/// The last whole line of the newest file, and where the next one goes. A file that holds nothing but the beginning of a
-/// line was left by an interruption: then the file before it tells.
+/// The last whole line of the newest file, and the place of the next line. If that file holds only a torn line, the
+/// file before it decides.
 fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
     let mut end: Option<LedgerEnd> = None;
     for day in heads_days(store, key)?.into_iter().rev() {
@@ -262,7 +262,7 @@ fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, Ledg
         }
         let decoded = |line: &Option<TextLine>| line.as_ref().map(|line| HeadLine::decode(&line.text));
         let mut found = decoded(&last);
-        // What a loss of power left of the last line may end in anything.
+        // A loss of power can leave any bytes in the last line.
         if let (Some(Err(_)), Some(line)) = (&found, &last)
             && super::ledger::is_zeroed(&line.text, line.offset)
         {
@@ -281,7 +281,7 @@ fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, Ledg
     Ok((None, end.unwrap_or_default()))
 }
 
-/// The lines of a ledger behind `seq`, which were all replayed and check.
+/// The ledger lines after `seq`. The caller has replayed and checked all of them.
 fn lines_behind(
     store: &dyn Store,
     key: &TeamKey,

@@ -1,4 +1,4 @@
-//! The looks at a team's people and computers, as the ledger tells them.
+//! The reads of a team's people and computers, from the ledger.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::state::TeamState;
 use super::{Body, InventoryRead};
 
 impl TeamState {
-    /// The last look at a part of the inventory.
+    /// The last read of a part of the inventory.
     pub fn last_scan(&self, part: InventoryPart) -> Option<&InventoryRead> {
         self.inventory.get(&part)?.last()
     }
 
-    /// The looks at one part never run backwards.
+    /// Checks that the times of one part's reads increase.
     pub(super) fn check_inventory_scans(&self, body: &Body) -> Result<(), StateError> {
         let mut last: BTreeMap<InventoryPart, Instant> = BTreeMap::new();
         for look in &body.inventory {

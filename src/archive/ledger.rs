@@ -1,4 +1,4 @@
-//! The form of a ledger line: spelled, parsed and hashed here alone. `super` documents it for other readers.
+//! The only code that encodes, parses and hashes a ledger line. `super` documents the form for other readers.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use super::Body;
 use super::random::Nonce;
 
-/// The version of a line's form.
+/// The version of the line format.
 pub const LINE_VERSION: u32 = 1;
-/// Stands before the hashed bytes, so that a ledger line's hash is never the hash of anything else.
+/// Prefix of the hashed bytes: it makes a ledger line's hash differ from every other hash.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 /// `prev` of a team's first line.
 pub const GENESIS: Digest = Digest([0; 32]);
@@ -20,7 +20,7 @@ pub const KIND_COMMIT: &str = "commit";
 
 const HASH_MEMBER: &str = ",\"sha256\":\"";
 const HASH_TAIL_BYTES: usize = HASH_MEMBER.len() + 64 + "\"}".len();
-/// A disk that lost power can leave whole sectors of zeros in what was not synced.
+/// After a power loss, a disk can leave whole sectors of zeros in unsynced data.
 const SECTOR_BYTES: usize = 512;
 
 /// One line without its hash.
@@ -33,7 +33,7 @@ pub struct Line {
     pub seq: LedgerSeq,
     pub prev: Digest,
     pub at: Instant,
-    /// Drawn for this line alone, so that equal lines of two writers differ.
+    /// A random number of this line, so that equal lines of two writers differ.
     pub nonce: Nonce,
     pub kind: String,
     pub body: Body,
@@ -43,16 +43,16 @@ pub struct Line {
 pub enum LineError {
     #[error("not a ledger line: {0}")]
     Form(String),
-    #[error("format version {found}, this program knows version {LINE_VERSION}")]
+    #[error("the line has format version {found}, but this program knows version {LINE_VERSION}")]
     Version { found: u64 },
-    #[error("the line's digest is {found}, it says {said}")]
+    #[error("the line's digest is {found}, but the line says {said}")]
     Hash { said: Digest, found: Digest },
-    #[error("holds members that this program does not know, or in another order")]
+    #[error("the line has unknown members, or its members are in another order")]
     Unknown,
 }
 
 impl Line {
-    /// The line's bytes, its newline included, and its hash.
+    /// The line's bytes with its newline, and its hash.
     pub fn encode(&self) -> (Vec<u8>, Digest) {
         let mut bytes = serde_json::to_vec(self).expect("BUG: a ledger line has no map with odd keys");
         let closing = bytes.pop();
@@ -67,9 +67,9 @@ impl Line {
     /// Parses a line (without its newline) and checks its hash.
     ///
     /// # Errors
-    /// When the bytes are not exactly what [`Line::encode`] writes.
+    /// When the bytes differ from the output of [`Line::encode`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), LineError> {
-        let said = hash_said(bytes).ok_or_else(|| LineError::Form("no hash at its end".to_owned()))?;
+        let said = hash_said(bytes).ok_or_else(|| LineError::Form("the line does not end with a hash".to_owned()))?;
         let hashed = &bytes[..bytes.len() - HASH_TAIL_BYTES];
         let found = hash_of(hashed);
         if found != said {
@@ -81,7 +81,7 @@ impl Line {
             Ok(line) if line.v == LINE_VERSION => line,
             other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
         };
-        // A member that is not known would be ignored in silence; then the line would not come back as it was.
+        // The parser ignores unknown members. Encoding the line again reveals them.
         let mut rest = Expected(&text);
         match serde_json::to_writer(&mut rest, &line) {
             Ok(()) if rest.0.is_empty() => Ok((line, found)),
@@ -90,7 +90,7 @@ impl Line {
     }
 }
 
-/// Bytes that are to be written: other ones are refused.
+/// A writer that accepts only these bytes.
 struct Expected<'a>(&'a [u8]);
 
 impl Write for Expected<'_> {
@@ -104,7 +104,7 @@ impl Write for Expected<'_> {
     }
 }
 
-/// A line of a version that this program does not know may have any members.
+/// The error for a line of another version, which can have any members.
 fn of_another_version(text: &[u8]) -> Option<LineError> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -125,7 +125,7 @@ fn hash_said(bytes: &[u8]) -> Option<Digest> {
     digits.parse().ok().filter(|digest: &Digest| digest.to_string() == digits)
 }
 
-/// The end of a chain of lines that are hashed and not parsed.
+/// The end of a chain of lines that were hashed but not parsed.
 pub struct Link {
     archive_id: String,
     team_id: String,
@@ -135,15 +135,15 @@ pub struct Link {
 }
 
 impl Link {
-    /// Before the first line of a team.
+    /// The link before a team's first line.
     pub fn genesis(archive_id: &str, team: &TeamId) -> Self {
         let json = |text: &str| serde_json::to_string(text).expect("BUG: a string is JSON");
         let (archive_id, team_id) = (json(archive_id), json(team.as_str()));
         Self { archive_id, team_id, seq: LedgerSeq(0), head: GENESIS, day: None }
     }
 
-    /// Takes over the next line, without its newline, of the file of `day`; `None` where it is not the next one or its hash
-    /// is another.
+    /// Follows the next line, without its newline, of the file of `day`. `None` if it is not the next line of the chain or its
+    /// hash is wrong.
     pub fn follow(&mut self, text: &[u8], day: Instant) -> Option<()> {
         let Self { archive_id, team_id, head, .. } = &*self;
         let seq = self.seq.next();
@@ -160,9 +160,9 @@ impl Link {
     }
 }
 
-/// Whether a last line that ends in a newline and stands at the byte `at` of its file can have been left by a loss of
-/// power: zeros stand at its beginning or at the end of a sector, where a disk writes whole sectors or none. A flipped bit
-/// that looks so is not taken for it.
+/// Whether a power loss can have left this last line, which ends with a newline at the byte `at` of its file. A disk writes
+/// whole sectors or none, so the zeros stand at the beginning of the line or at the end of a sector. A single flipped bit does
+/// not count.
 pub fn is_zeroed(line: &[u8], at: u64) -> bool {
     let begin = usize::try_from(at % SECTOR_BYTES as u64).expect("BUG: less than a sector");
     let ends = (SECTOR_BYTES - 1 - begin..line.len()).step_by(SECTOR_BYTES);
@@ -170,7 +170,7 @@ pub fn is_zeroed(line: &[u8], at: u64) -> bool {
     looks_so && !is_flipped(line)
 }
 
-/// Whether the line's only zero is one bit away from a line that checks.
+/// Whether one flipped bit turns the line's only zero into a valid line.
 fn is_flipped(line: &[u8]) -> bool {
     let mut zeros = memchr::memchr_iter(0, line);
     let (Some(at), None) = (zeros.next(), zeros.next()) else { return false };
@@ -181,24 +181,24 @@ fn is_flipped(line: &[u8]) -> bool {
     })
 }
 
-/// What stands behind the last newline of a ledger.
+/// The kinds of bytes after the last newline of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailKind {
     Nothing,
-    /// The beginning of a line: an append that was interrupted, and never answered for.
+    /// A torn line: the append was interrupted and never acknowledged.
     Torn,
-    /// A whole line that checks; only its newline is missing.
+    /// A whole valid line that lacks only its newline.
     Unended,
-    /// A whole line that checks, and something else instead of its newline: not left by an interruption.
+    /// A whole valid line with another byte instead of its newline: no interruption leaves this.
     Altered,
 }
 
-/// Tells what the bytes behind the last newline are.
+/// Classifies the bytes after the last newline.
 pub fn tail_kind(tail: &[u8]) -> TailKind {
     match tail {
         [] => TailKind::Nothing,
         _ if Line::decode(tail).is_ok() => TailKind::Unended,
-        // A zero is what a disk leaves of a sector that it did not write.
+        // A disk leaves zeros in a sector that it did not write.
         [line @ .., 1..=u8::MAX] if Line::decode(line).is_ok() => TailKind::Altered,
         _ => TailKind::Torn,
     }
@@ -317,6 +317,6 @@ mod tests {
         altered[space] = 0;
         assert!(!is_zeroed(&altered, at) && !is_zeroed(&[&altered, b"\n".as_slice()].concat(), at));
         altered[space - 1] = 0;
-        assert!(is_zeroed(&altered, at), "two bytes are more than a bit");
+        assert!(is_zeroed(&altered, at), "two bytes differ in more than one bit");
     }
 }

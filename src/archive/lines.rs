@@ -1,4 +1,4 @@
-//! The lines of a ledger, one by one, for questions about the ledger itself.
+//! The lines of a ledger one by one, for queries about the ledger itself.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::store::Store;
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 
-/// One commit, as its line says it.
+/// One commit, from its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLine {
     pub seq: LedgerSeq,
@@ -19,7 +19,7 @@ pub struct LedgerLine {
     pub kind: String,
     pub files_added: u64,
     pub files_removed: u64,
-    /// Rows of the files added, less those of the files removed.
+    /// Rows of the added files minus rows of the removed files.
     pub rows_added: u64,
     pub sha256: Digest,
     pub prev: Digest,
@@ -36,15 +36,15 @@ pub struct AddedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LedgerLines {
     pub lines: Vec<LedgerLine>,
-    /// The files that are live after the last of them, in the order of paths.
+    /// The files that are live after the last line, sorted by path.
     pub files: Vec<AddedFile>,
 }
 
 impl Archive {
-    /// The lines of a team's ledger up to and with `last`.
+    /// The lines of a team's ledger up to and including `last`.
     ///
     /// # Errors
-    /// When the store fails, or a line does not check.
+    /// When the store fails, or a line is invalid.
     pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<LedgerLines, ArchiveError> {
         let store = self.store().as_ref();
         let key = TeamKey::of(team);
@@ -67,7 +67,7 @@ struct Follower {
 impl Follower {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
         for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
-            // What an interrupted append left stands behind the last line that was asked for.
+            // Stop before a torn line: it follows the last requested line.
             if self.lines.last().is_some_and(|line| line.seq >= last) {
                 break;
             }

@@ -1,94 +1,94 @@
 //! The only room that writes the lake: store, schema, parquet, ledger, commit, seal, vacuum, verify.
 //!
 //! # The format, for the authors of other readers and verifiers
-//! `tests/second_verifier.py` is one, written from these lines alone.
+//! `tests/second_verifier.py` is a verifier written from this text alone.
 //! ```text
 //! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}
-//! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line a commit
-//! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, where a key is configured
-//! salts/team=<T>/<YYYY-MM>-<hash>.json                          the salt of the digests of a month's rows
-//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-part-<hash>.parquet       polled rows; what looks of a day changed
-//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-window-<hash>.parquet     rows of a settled window, or of several
+//! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line for each commit
+//! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, if a key is configured
+//! salts/team=<T>/<YYYY-MM>-<hash>.json                          the salt of a month's row digests
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-part-<hash>.parquet       polled rows; a day's changes of the inventory
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-window-<hash>.parquet     rows of one settled window, or of several
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-day-<hash>.parquet        all rows of a sealed day
-//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-month-<hash>.parquet      all rows of a sealed month, less those of its sealed days
+//! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-month-<hash>.parquet      all rows of a sealed month, except those of its sealed days
 //! tables/<dataset>/team=<T>/month=<YYYY-MM>/<time>-amendment-<hash>.parquet  rows that a sealed month or day gained later
-//! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a year that is over: see below
-//! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions to which more events are waited for
-//! scratch/<any name>                                            files that are being written, and have no name yet
-//! snapshots/team=<T>/<seq>.json                                 what the ledger says up to line `seq`, and never truth
-//! locks/<name>.lock                                             held by writers; empty, and never truth
-//! locks/alerts.json                                             which warnings were sent; no part of the archive
+//! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a past year: see below
+//! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions that can still receive events
+//! scratch/<any name>                                            unfinished files without a final name
+//! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth
+//! locks/<name>.lock                                             writers hold these; empty; never the truth
+//! locks/alerts.json                                             which alerts the daemon has sent; not part of the archive
 //! ```
-//! `<T>` is the team's id with every byte outside `[a-z0-9_-]` as `.` and two hexadecimal digits (an empty id: `.`); over
-//! 120 bytes, the first 80 of that, `..` and the first 32 digits of the id's SHA-256. `<time>` is the start of the window
-//! (of the year, month or day that is sealed; in `quarantine`, of the day first seen) as `20261120t000000z`; a window's date and
-//! month are those of its start. `<hash>` is the first 16 digits of the file's SHA-256. Digits are lower-case throughout.
+//! `<T>` is the team's id: each byte outside `[a-z0-9_-]` becomes `.` and two hexadecimal digits, and an empty id becomes `.`. A
+//! result of more than 120 bytes becomes its first 80 bytes, `..` and the first 32 digits of the id's SHA-256. `<time>` is the
+//! start of the window as `20261120t000000z`. For sealed files it is the start of the year, month or day; for
+//! `quarantine` it is the day when Annals first saw the event. A window belongs to the day and month of its start. `<hash>`
+//! is the first 16 digits of the file's SHA-256. All digits are lower case.
 //!
-//! **A ledger line** is a JSON object without spaces and a newline, of 64 MiB at most. Its members, in this order: `v` (1),
-//! `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `nonce` (16 hexadecimal digits at random, so that
-//! equal lines of two writers differ), `kind` (`commit`), `body`, `sha256`. `sha256` is the
-//! SHA-256, in hexadecimal, of the 22 bytes `annals ledger line v1` + newline followed by the exact bytes of the line before
-//! `,"sha256"`. `prev` is the `sha256` of the line before; of the first line, 64 zeros. A line
-//! stands in the file of the day of its `at`, or of the line before it where that is later. What an interrupted append left
-//! behind the last newline of the newest file (or a last line that begins with a zero byte or holds 512 of them) is no line.
+//! **A ledger line** is a JSON object without spaces, followed by a newline; it has 64 MiB at most. Its members, in this order:
+//! `v` (1), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `nonce` (16 random hexadecimal digits, so that equal
+//! lines of two writers differ), `kind` (`commit`), `body`, `sha256`. `sha256` is the SHA-256, in hexadecimal, of two
+//! parts: the 22 bytes `annals ledger line v1` + newline, and the exact bytes of the line before `,"sha256"`. `prev` is the
+//! `sha256` of the line before, and 64 zeros in the first line. A line stands in the file of the day of its `at`, or in the file
+//! of the line before it if that day is later. The bytes after the last newline of the newest file are a torn line, which an
+//! interrupted append left. A last line that begins with a zero byte, or holds 512 of them, is torn, too. A torn line does not count.
 //!
-//! **Columns** have a Parquet `field_id` each: their place in the dataset's schema (`table/schema.rs`), from 1 on.
+//! **Columns** have a Parquet `field_id` each: their position in the dataset's schema (`table/schema.rs`), from 1 on.
 //!
-//! **A body** ([`Body`]) names files added and removed, and records of windows, streams and computers that replace those
-//! before them. Removed files' rows stand in added ones. Files live at the end: all added, less all removed. A file's
-//! `sha256` is that of its bytes; its `rows_digest` is that of its rows in any order and encoding: the sum, modulo
-//! 2^256, of the SHA-256 of each row's salt and values. The first lines of `table/digest.rs` give the bytes. The footer of
-//! each file holds 16 hexadecimal digits at random (`annals.nonce`), so that no hash of a file confirms a guess of its rows.
+//! **A body** ([`Body`]) names added files and removed files. It holds records of windows, streams and computers, which replace
+//! earlier records. The added files hold the rows of the removed files. The live files are all added files, minus all removed
+//! files. A file's `sha256` is the digest of its bytes. Its `rows_digest` is the digest of its rows in any order and encoding: the
+//! sum, modulo 2^256, of the SHA-256 of each row's salt and values. The first lines of `table/digest.rs` define these bytes. The
+//! footer of each file holds 16 random hexadecimal digits (`annals.nonce`), so that no file hash confirms a guess of its rows.
 //!
-//! **Salts** do the same for the digests of rows. A month has 32 random bytes for each team, in a file `{"archive_id": …,
-//! "team_id": …, "month": "2026-11", "salt": 64 hexadecimal digits}`. A body's `salts` names it by the month's first instant
-//! and the file's `sha256`, once, in a line before or at the first that says digests of the month's rows. Without the file
-//! these rows are attested by the hashes of their files alone. The salt of 1970-01 keys a body's `draft`, which tells a writer
-//! whether the last line is the commit whose answer it lost; nobody else can check it.
+//! **Salts** do the same for the digests of rows. Each team has 32 random bytes for each month, in a file `{"archive_id": …,
+//! "team_id": …, "month": "2026-11", "salt": 64 hexadecimal digits}`. The member `salts` of a body names the file by the month's
+//! first instant and by its `sha256`. It does so once, at the latest in the first line with digests of that month's
+//! rows. If the file is missing, only the file hashes attest these rows. The salt of 1970-01 is the key of a body's `draft`.
+//! A writer that lost the answer to its commit recognises the commit in the last line by `draft`. Nobody else can check `draft`.
 //!
-//! **Settled windows** have a file each. Small files of one month become one when no re-scan is due for them any more: it stands
-//! where that of the first window did. What one of these windows gains later stands beside it.
+//! **Settled windows** have one file each. When no re-scan is due for them any more, small files of one month become one file. It
+//! takes the path of the first window. Rows that one of these windows gains later stand in a file of their own.
 //!
-//! **Sealed** is what no re-scan changes any more: from a line on, the rows of the windows of a stream that begin in one of its
-//! `sealed_months` stand in one file of the month and in what amends it, and in no other. With `partition = "day"` days are
-//! sealed as they become final (`sealed_days`). A month that is sealed later takes what its days have left, if anything. A
-//! sealed file of events is never taken away.
+//! **Sealed** rows do not change by re-scans. After a line with `sealed_months`, the rows of the stream's windows that
+//! begin in that month stand in one file of the month and in its amendments, and in no other file. With `partition = "day"`, days
+//! are sealed when they become final (`sealed_days`). A month that is sealed later takes the rows that its days do not
+//! hold, if there are any. No line removes a sealed file of events.
 //!
-//! **A head** is `annals/<archive_id>/team=<T>`, the number of a line, and its `sha256` in base64, each with a newline: the
-//! text of a checkpoint (c2sp.org/tlog-checkpoint; the hash is of a chain, not of a tree). Signed, it is a note
-//! (c2sp.org/signed-note, Ed25519). A line of `<day>.heads` is `<seq> <sha256> <key> <signature>`: the public key as
-//! `name+id+base64`, and the signature as it stands in the note, in base64. From the first signed line on every line is
-//! signed; the last one may still wait. `rotation <after> <old key> <new key> <signature> <signature>` says that `new` signs
-//! what follows line `after`; both have signed the text `annals key rotation`, the head's first line, `after`, `old` and
-//! `new`, each with a newline. An archive without these files is not signed. The key stands nowhere in an archive; a public
-//! key that stands there proves nothing by itself: whoever verifies must have it from elsewhere.
+//! **A head** has three lines, each with a newline: `annals/<archive_id>/team=<T>`, the number of a ledger line, and the line's
+//! `sha256` in base64. This is the text of a checkpoint (c2sp.org/tlog-checkpoint; the hash belongs to a chain, not to a
+//! tree). A signed head is a note (c2sp.org/signed-note, Ed25519). A line of `<day>.heads` is `<seq> <sha256> <key> <signature>`:
+//! the public key as `name+id+base64`, and the signature in base64, as in the note. After the first signed line, every line
+//! is signed; the last line can be unsigned for a moment. `rotation <after> <old key> <new key> <signature> <signature>` says that
+//! `new` signs the lines after line `after`. Both keys have signed the text `annals key rotation`, the head's first
+//! line, `after`, `old` and `new`, each with a newline. An archive without these files is not signed. The archive does not
+//! hold the key. A public key inside the archive would prove nothing: a verifier must have it from another place.
 //!
-//! **Sessions** are made of the events and may be replaced: a body's `sessions` says how many rows of them are `replaced` and
-//! `added`, with the sums of their digests. Those of removed files, less the replaced, with the added, stand in added files.
-//! With `through` it says that they are behind: the events from then on, to `until` where that is given, are still to be
-//! made sessions of; a line without `through` says that they have caught up.
-//! Their files are sorted by `first_event_at`, which is the time of a session in paths and records.
-//! When a month is sealed, its large files of sessions stay as they are, and its small ones become one file. When a
-//! calendar year's last month is sealed, the files of its sealed months become one, in a line that adds that file, removes
-//! those, and says nothing else. It stands where the file of the year's January would, with its role and time, and holds what
-//! `first` and `last` say; what the year gains later stands beside it as an amendment. Files of 131,072 rows and more are
-//! not put together. So the path of a file of sessions does not bound the times of its rows.
+//! **Sessions** are derived from events, and a line can replace them. The member `sessions` of a body gives the numbers of `replaced`
+//! and `added` rows, with the sums of their digests. The added files hold the rows of the removed files, minus the
+//! replaced rows, plus the added rows. With `through`, the sessions lack the events from that time on, up to `until` if
+//! it is given. A line without `through` says that the sessions include all events. Session files are sorted by
+//! `first_event_at`, which is the time of a session in paths and records. When a month is sealed, its large session files remain,
+//! and its small ones become one file. When the last month of a calendar year is sealed, the files of the year's sealed months
+//! become one. The line that does this adds that file, removes the others, and says nothing else. The file has the path, role
+//! and time of the January file, and its `first` and `last` give the range of its rows. Rows that the year gains later
+//! stand in amendments. Files of 131,072 rows or more are not joined. So the path of a session file does not bound the times of its rows.
 //!
-//! **Quarantine** holds events that could not be made rows. When they can be, a line says in `released` how many, with the
-//! sum of their digests: the rows of removed files of quarantine, less these, stand in added ones, and the events stand among
-//! the line's rows of their streams.
+//! **Quarantine** holds events that do not fit the schema. If a later version can make rows of them, a line gives their number
+//! in `released`, with the sum of their digests. The added quarantine files hold the rows of the removed ones, minus these.
+//! The line adds the events to their streams.
 //!
-//! **Inventory files** hold changes: a row for each thing that a look (`seen_at`) found new, changed or gone (`present`
-//! false). The first rows of a month say again (`repeats`) all that was there, so that one month alone tells the standing.
+//! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
+//! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.
 //!
 //! # What always holds
 //! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
-//!   nothing: a commit that failed left it. A file that a line removes stays for a grace (a day at least on a local disk),
-//!   so that readers can finish; then `vacuum` removes it. So a glob may see more files than are live.
-//! - A line is appended on condition that the ledger ends where its writer believes it ends: the last file has the length
-//!   that the writer knows, and no later day's file is there.
+//!   an orphan file of a failed commit, and holds no data of the archive. A file that a line removes remains for a grace (at least a
+//!   day on a local disk), so that readers can finish; then `vacuum` removes it. So a glob can match more files than are live.
+//! - A line is appended on condition that the ledger ends where its writer expects: the last file has the length
+//!   that the writer knows, and no file of a later day exists.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
-//!   no row goes, and a sealed month or day holds no file but sealed ones.
+//!   no row is lost, and a sealed month or day has only sealed files.
 
 mod root;
 mod cache;

@@ -1,7 +1,7 @@
-//! A ledger's head as anybody can check it: the text of a checkpoint, signed in the form of a note.
+//! A ledger's head in a form that anybody can check: a checkpoint, signed as a note.
 //!
-//! The forms are those of c2sp.org/tlog-checkpoint (origin, size, hash) and c2sp.org/signed-note (Ed25519, type 1). The
-//! hash is that of the last line of a chain, not the root of a tree: whoever wants a proof needs the lines.
+//! The forms are c2sp.org/tlog-checkpoint (origin, size, hash) and c2sp.org/signed-note (Ed25519, type 1). The hash is that of
+//! the last line of a chain, not the root of a tree. So a proof needs the lines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,16 +15,16 @@ use crate::model::{Digest, LedgerSeq};
 
 use super::path::TeamKey;
 
-/// The type of Ed25519 in a signed note.
+/// The type of Ed25519 keys in a signed note.
 const ED25519_TYPE: u8 = 1;
 const SECRET_PREFIX: &str = "PRIVATE+KEY+";
 const SIGNATURE_MARK: &str = "\u{2014} ";
 const KEY_NAME_BYTES_MAX: usize = 120;
-/// More than any head has; what is larger is not one.
+/// No head is larger.
 const NOTE_BYTES_MAX: usize = 1 << 20;
 const SIGNATURES_MAX: usize = 64;
 
-/// A public key: what its owner gives to those who verify. Written `name+id+key`, as other tools for notes write it.
+/// A public key, which its owner gives to verifiers. Text form: `name+id+key`, as in other note tools.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PublicKey {
     name: String,
@@ -36,13 +36,13 @@ impl PublicKey {
         &self.name
     }
 
-    /// Tells keys of one name apart; no proof.
+    /// Distinguishes keys of one name; proves nothing.
     pub fn id(&self) -> u32 {
         let hash = Digest::of(&[self.name.as_bytes(), b"\n", &[ED25519_TYPE], &self.bytes].concat());
         u32::from_be_bytes([hash.0[0], hash.0[1], hash.0[2], hash.0[3]])
     }
 
-    /// Whether `signature` is this key's over `text`.
+    /// Whether this key made `signature` over `text`.
     pub fn verifies(&self, text: &str, signature: &NoteSignature) -> bool {
         signature.is_of(self)
             && UnparsedPublicKey::new(&ED25519, &self.bytes).verify(text.as_bytes(), &signature.bytes).is_ok()
@@ -64,18 +64,18 @@ impl FromStr for PublicKey {
         let (name, id, bytes) = key_parts(text).map_err(|e| bad(&e))?;
         let key = Self { name: name.to_owned(), bytes };
         if key.id() != id {
-            return Err(bad("its id is that of another key"));
+            return Err(bad("its id belongs to another key"));
         }
-        // One spelling for one key.
-        if key.to_string() != text { Err(bad("spelled in another way")) } else { Ok(key) }
+        // Each key has one spelling.
+        if key.to_string() != text { Err(bad("it is not in canonical form")) } else { Ok(key) }
     }
 }
 
-/// Name, id and the 32 bytes of `name+id+base64`.
+/// Name, id and the 32 key bytes of `name+id+base64`.
 fn key_parts(text: &str) -> Result<(&str, u32, [u8; 32]), String> {
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("three parts are expected".to_owned());
+        return Err("expected three parts".to_owned());
     };
     check_key_name(name)?;
     let id = u32::from_str_radix(id, 16).map_err(|_| "its id is not hexadecimal".to_owned())?;
@@ -85,14 +85,14 @@ fn key_parts(text: &str) -> Result<(&str, u32, [u8; 32]), String> {
             let bytes = rest.try_into().map_err(|_| "an Ed25519 key has 32 bytes".to_owned())?;
             Ok((name, id, bytes))
         }
-        _ => Err("only Ed25519 (type 1) is known".to_owned()),
+        _ => Err("only Ed25519 (type 1) is supported".to_owned()),
     }
 }
 
 /// Checks the name of a key, which stands in every signature.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// A sentence that explains the mistake.
 pub fn check_key_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_graphic() && c != '+';
     if name.is_empty() || name.len() > KEY_NAME_BYTES_MAX || !name.chars().all(is_plain) {
@@ -103,7 +103,7 @@ pub fn check_key_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A private key. It is never shown; only [`SecretKey::to_file`] spells it.
+/// A private key. Only [`SecretKey::to_file`] reveals it.
 pub struct SecretKey {
     public: PublicKey,
     seed: [u8; 32],
@@ -117,20 +117,20 @@ impl fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// A new key. Without a name it is called after itself: `annals-` and 8 hexadecimal digits.
+    /// A new key. Without a name its name is `annals-` and 8 hexadecimal digits.
     ///
     /// # Errors
-    /// When the name cannot be one, or the system gives no randomness.
+    /// When the name is invalid, or the system's random source fails.
     pub fn generate(name: Option<&str>) -> Result<Self, String> {
         let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(|_| "the system gives no randomness".to_owned())?;
+        SystemRandom::new().fill(&mut seed).map_err(|_| "the system's random source failed".to_owned())?;
         Self::of_seed(name, seed)
     }
 
-    /// The key that `seed` makes: 32 bytes that nobody can guess.
+    /// The key of `seed`: 32 secret random bytes.
     ///
     /// # Errors
-    /// When the name cannot be one.
+    /// When the name is invalid.
     pub fn of_seed(name: Option<&str>, seed: [u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|e| format!("not a key: {e}"))?;
         let bytes: [u8; 32] =
@@ -144,22 +144,22 @@ impl SecretKey {
         &self.public
     }
 
-    /// The line of a key's file, newline included.
+    /// The line of a key's file, with its newline.
     pub fn to_file(&self) -> String {
         let key = STANDARD.encode([&[ED25519_TYPE], self.seed.as_slice()].concat());
         format!("{SECRET_PREFIX}{}+{:08x}+{key}\n", self.public.name, self.public.id())
     }
 
-    /// Parses a key's file. No error quotes it.
+    /// Parses a key's file. No error quotes the file.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that explains the mistake.
     pub fn of_file(text: &str) -> Result<Self, String> {
         let line = text.trim_end_matches(['\n', '\r']);
-        let parts = line.strip_prefix(SECRET_PREFIX).ok_or("it does not begin as a private key does")?;
+        let parts = line.strip_prefix(SECRET_PREFIX).ok_or("it does not begin with the prefix of a private key")?;
         let (name, id, seed) = key_parts(parts)?;
         let key = Self::of_seed(Some(name), seed)?;
-        if key.public.id() == id { Ok(key) } else { Err("its id is that of another key".to_owned()) }
+        if key.public.id() == id { Ok(key) } else { Err("its id belongs to another key".to_owned()) }
     }
 
     pub fn sign(&self, text: &str) -> NoteSignature {
@@ -177,7 +177,7 @@ pub struct NoteSignature {
 }
 
 impl NoteSignature {
-    /// Whether it says that it is of `key`.
+    /// Whether the signature names `key`.
     pub fn is_of(&self, key: &PublicKey) -> bool {
         self.name == key.name && self.id == key.id()
     }
@@ -187,10 +187,10 @@ impl NoteSignature {
         STANDARD.encode([self.id.to_be_bytes().as_slice(), &self.bytes].concat())
     }
 
-    /// The signature that `name` and what [`NoteSignature::encoded`] wrote make.
+    /// The signature of `name` from the output of [`NoteSignature::encoded`].
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that explains the mistake.
     pub fn decode(name: &str, encoded: &str) -> Result<Self, String> {
         check_key_name(name)?;
         let bytes = STANDARD.decode(encoded).map_err(|_| "a signature is not base64".to_owned())?;
@@ -200,20 +200,20 @@ impl NoteSignature {
         Ok(Self { name: name.to_owned(), id: u32::from_be_bytes(*id), bytes: bytes.to_vec() })
     }
 
-    /// The line of a note.
+    /// The signature's line in a note.
     pub fn line(&self) -> String {
         format!("{SIGNATURE_MARK}{} {}\n", self.name, self.encoded())
     }
 
-    /// Parses a line of a note; `None` for one that is no signature's.
+    /// Parses a line of a note; `None` if the line is no signature.
     pub(super) fn of_line(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix(SIGNATURE_MARK)?;
-        let parts = rest.split_once(' ').ok_or_else(|| "a signature has a name and a value".to_owned());
+        let parts = rest.split_once(' ').ok_or_else(|| "a signature needs a name and a value".to_owned());
         Some(parts.and_then(|(name, encoded)| Self::decode(name, encoded)))
     }
 }
 
-/// The head of one team's ledger, with the signatures that vouch for it.
+/// The head of one team's ledger, with its signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub archive_id: String,
@@ -224,17 +224,17 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head of a line, unsigned.
+    /// The unsigned head of a line.
     pub fn new(archive_id: &str, team: &TeamKey, seq: LedgerSeq, hash: Digest) -> Self {
         Self { archive_id: archive_id.to_owned(), team: team.clone(), seq, hash, signatures: Vec::new() }
     }
 
-    /// Which ledger this is the head of: `annals/<archive>/team=<T>`.
+    /// The name of the ledger: `annals/<archive>/team=<T>`.
     pub fn origin(&self) -> String {
         format!("annals/{}/team={}", self.archive_id, self.team)
     }
 
-    /// What is signed.
+    /// The signed text.
     pub fn text(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin(), self.seq, STANDARD.encode(self.hash.0))
     }
@@ -252,22 +252,22 @@ impl Head {
         format!("{}\n{signatures}", self.text())
     }
 
-    /// The heads that stand in a text one after another, as `annals anchor` prints them.
+    /// Parses a sequence of heads, as `annals anchor` prints them.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, with the number of the line.
+    /// A sentence that explains the mistake, with the line number.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         if text.len() > NOTE_BYTES_MAX {
-            return Err(format!("{} bytes: heads are never that long", text.len()));
+            return Err(format!("the text has {} bytes, more than heads can have", text.len()));
         }
         let mut heads: Vec<Self> = Vec::new();
         let mut lines = text.lines().enumerate().peekable();
         while let Some((number, line)) = lines.next() {
             let place = |what: String| format!("line {}: {what}", number + 1);
             if let Some(signature) = NoteSignature::of_line(line) {
-                let head = heads.last_mut().ok_or_else(|| place("a signature without a head".to_owned()))?;
+                let head = heads.last_mut().ok_or_else(|| place("a signature stands before the first head".to_owned()))?;
                 if head.signatures.len() == SIGNATURES_MAX {
-                    return Err(place(format!("more than {SIGNATURES_MAX} signatures")));
+                    return Err(place(format!("the head has more than {SIGNATURES_MAX} signatures")));
                 }
                 head.signatures.push(signature.map_err(place)?);
             } else if !line.is_empty() {
@@ -276,7 +276,7 @@ impl Head {
                 heads.push(Self::of_lines(line, seq, hash).map_err(place)?);
             }
         }
-        if heads.is_empty() { Err("holds no head of a ledger".to_owned()) } else { Ok(heads) }
+        if heads.is_empty() { Err("the text holds no head of a ledger".to_owned()) } else { Ok(heads) }
     }
 
     fn of_lines(origin: &str, seq: &str, hash: &str) -> Result<Self, String> {
@@ -304,8 +304,8 @@ mod tests {
         SecretKey::of_seed(None, [seed; 32]).unwrap()
     }
 
-    /// The example of c2sp.org/tlog-checkpoint's kind of key, made with the reference implementation's algorithm: RFC 8032's
-    /// first test vector gives the key, and the id follows from it.
+    /// The kind of key in the example of c2sp.org/tlog-checkpoint. The first test vector of RFC 8032 gives the key, and the key
+    /// gives the id.
     #[test]
     fn the_forms_are_those_of_signed_notes() {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
@@ -325,7 +325,7 @@ mod tests {
         assert!(line.ends_with('\n') && note.lines().count() == 5);
     }
 
-    /// A key that took another's name over is another key.
+    /// A key with another key's name remains another key.
     #[test]
     fn a_signature_is_of_a_key_by_its_name_and_its_id() {
         let named = |name: &str, seed| SecretKey::of_seed(Some(name), [seed; 32]).unwrap();

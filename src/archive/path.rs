@@ -1,6 +1,6 @@
-//! The one place that spells and parses the paths of an archive.
+//! The only code that spells and parses the paths of an archive.
 //!
-//! Every name is made of `[a-z0-9_=.-]` and shorter than 200 bytes, so that any file system keeps it as it is.
+//! Every name consists of `[a-z0-9_=.-]` and is shorter than 200 bytes, so that any file system keeps it unchanged.
 
 use std::fmt;
 
@@ -16,27 +16,27 @@ pub const LEDGER: &str = "ledger";
 pub const SALTS: &str = "salts";
 pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
-/// Where a store writes files before they have a name.
+/// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
 
 const HASH_DIGITS: usize = 16;
 const DAY_SECONDS: i64 = 86_400;
 
-/// The place of a data file: all that its path says.
+/// The path of a data file, with everything that the path tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPath {
     pub dataset: Dataset,
     pub team: TeamKey,
     pub role: FileRole,
-    /// The start of the window (parts, windows), of the year, month or day (sealed ones, and amendments), or of the day
-    /// first seen (quarantine).
+    /// The start of the window (parts, windows), of the year, month or day (sealed files and amendments), or of the day when
+    /// Annals first saw the events (quarantine).
     pub start: Instant,
     /// The first 16 hexadecimal digits of the file's SHA-256.
     pub hash: String,
 }
 
 impl DataPath {
-    /// `None` for whatever is no data file's.
+    /// `None` if the text is no path of a data file.
     pub fn parse(text: &str) -> Option<Self> {
         match ArchivePath::parse(text) {
             Some(ArchivePath::Data(data)) => Some(data),
@@ -45,21 +45,21 @@ impl DataPath {
     }
 }
 
-/// Every path that an archive holds.
+/// Every path of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchivePath {
     Manifest,
-    /// The day's ledger of a team; `day` is its first instant.
+    /// The ledger of a team's day; `day` is its first instant.
     Ledger {
         team: TeamKey,
         day: Instant,
     },
-    /// The signatures of the heads of a day.
+    /// The signatures of a day's heads.
     Heads {
         team: TeamKey,
         day: Instant,
     },
-    /// The salt of a month's row digests; `month` is its first instant.
+    /// The salt of the row digests of a month; `month` is its first instant.
     Salt {
         team: TeamKey,
         month: Instant,
@@ -67,7 +67,7 @@ pub enum ArchivePath {
         hash: String,
     },
     Data(DataPath),
-    /// What the ledger says up to line `seq`.
+    /// The state of the ledger after line `seq`.
     Snapshot {
         team: TeamKey,
         seq: LedgerSeq,
@@ -75,7 +75,7 @@ pub enum ArchivePath {
 }
 
 impl ArchivePath {
-    /// `None` for whatever an archive never holds.
+    /// `None` if the text is no path of an archive.
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('/').collect();
         let found = match parts.as_slice() {
@@ -153,12 +153,12 @@ pub fn table_of(dataset: Dataset, team: &TeamKey) -> String {
     format!("{TABLES}/{dataset}/team={team}")
 }
 
-/// Where the files of a dataset stand whose time begins in the month of `start`.
+/// The directory of a dataset's files whose time is in the month of `start`.
 fn month_place(dataset: Dataset, team: &TeamKey, start: Instant) -> String {
     format!("{}/month={}", table_of(dataset, team), start.month())
 }
 
-/// What the paths of the files begin with whose time begins in a month or day.
+/// The path prefix of the files whose time is in a month or day.
 pub fn place_of(dataset: Dataset, team: &TeamKey, unit: SealUnit, start: Instant) -> String {
     let place = month_place(dataset, team, start);
     match unit {
@@ -167,39 +167,39 @@ pub fn place_of(dataset: Dataset, team: &TeamKey, unit: SealUnit, start: Instant
     }
 }
 
-/// The name of the lock that a team's one writer holds.
+/// The name of the lock of a team's writer.
 pub fn lock_of(team: &TeamKey) -> String {
     format!("team={team}")
 }
 
-/// Whether files of this role hold what is sealed.
+/// Whether files of this role hold sealed rows.
 pub const fn is_sealed(role: FileRole) -> bool {
     matches!(role, FileRole::Day | FileRole::Month | FileRole::Amendment)
 }
 
-/// The calendar month, in UTC, that holds `at`.
+/// The calendar month of `at`, in UTC.
 pub fn month_of(at: Instant) -> Range {
     let start = at.first_of_month();
-    // 32 days after the first of a month lies within the first days of the next.
+    // 32 days after the first day of a month is one of the first days of the next month.
     let next = Instant::from_seconds(start.seconds() + 32 * 86_400);
     Range::new(start, next.first_of_month())
 }
 
-/// The calendar year, in UTC, that holds `at`.
+/// The calendar year of `at`, in UTC.
 pub fn year_of(at: Instant) -> Range {
     let start = at.first_of_year();
-    // 366 days after the first of a year is the first of the next, or the second.
+    // 366 days after the first day of a year is the first or second day of the next year.
     let next = Instant::from_seconds(start.seconds() + 366 * DAY_SECONDS);
     Range::new(start, next.first_of_year())
 }
 
-/// The UTC day that holds `at`.
+/// The UTC day of `at`.
 pub fn day_of(at: Instant) -> Range {
     let start = day_start(at);
     Range::new(start, Instant::from_seconds(start.seconds() + DAY_SECONDS))
 }
 
-/// The first instant of the UTC day that holds `at`.
+/// The first instant of the UTC day of `at`.
 pub fn day_start(at: Instant) -> Instant {
     Instant::from_seconds(at.seconds().div_euclid(DAY_SECONDS) * DAY_SECONDS)
 }

@@ -1,4 +1,4 @@
-//! Which files a draft becomes: decided from the state alone, before anything is written.
+//! Plans the files of a draft from the state alone, before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use super::{
     WindowRows,
 };
 
-/// Quarantined events may be large, and are few.
+/// Quarantined events are few, but can be large.
 pub const REJECTS_PER_BATCH: usize = 64;
 
-/// One file to be written.
+/// One file to write.
 #[derive(Debug)]
 pub struct Output {
     pub role: FileRole,
@@ -29,32 +29,32 @@ pub struct Output {
 
 #[derive(Debug)]
 pub enum Content {
-    /// New rows, sorted, and live files that go up in this one.
+    /// New sorted rows, and live files that this file replaces.
     Events {
         stream: Stream,
         inputs: Vec<FileEntry>,
         rows: Vec<EventRow>,
-        /// Of the new rows.
+        /// The digest of the new rows.
         digest: RowsDigest,
     },
-    /// New rows that were made columns before, in order.
+    /// New sorted rows that were converted to columns earlier.
     Columns {
         stream: Stream,
         columns: Vec<EventColumns>,
         digest: RowsDigest,
     },
-    /// New rows that were encoded before.
+    /// New rows that were encoded earlier.
     Encoded {
         stream: Stream,
         table: EncodedTable,
     },
-    /// New rows; or what stays of one live file.
+    /// New rows; or the remaining rows of one live file.
     Rejects {
         inputs: Vec<FileEntry>,
         rows: Vec<RejectRow>,
     },
     Sessions(SessionsChange),
-    /// Live files in the order of time, and new rows that come after them.
+    /// Live files sorted by time, and new rows that are later.
     Inventory {
         part: InventoryPart,
         inputs: Vec<FileEntry>,
@@ -78,7 +78,7 @@ impl Output {
         tier_of(self.role)
     }
 
-    /// Live files that go up in this one.
+    /// Live files that this file replaces.
     pub fn inputs(&self) -> &[FileEntry] {
         match &self.content {
             Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
@@ -89,7 +89,7 @@ impl Output {
         }
     }
 
-    /// Rows that the file is going to have.
+    /// The number of rows that the file will have.
     pub fn rows(&self) -> u64 {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
@@ -103,7 +103,7 @@ impl Output {
     }
 }
 
-/// How long a file of the role is going to live.
+/// The expected lifetime of a file of the role.
 pub fn tier_of(role: FileRole) -> Tier {
     match role {
         FileRole::Part | FileRole::Open => Tier::Brief,
@@ -112,7 +112,7 @@ pub fn tier_of(role: FileRole) -> Tier {
     }
 }
 
-/// A sealed file in the making: what tells it from others, in the order in which they are written.
+/// The key of a new sealed file. Files are written in the order of these keys.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SealedFile {
     stream: Stream,
@@ -128,7 +128,7 @@ struct SealedRows {
     digest: RowsDigest,
 }
 
-/// The live files that go up in those that a commit seals.
+/// The live files that become sealed files in this commit.
 fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, SealedRows> {
     let mut files: BTreeMap<SealedFile, SealedRows> = BTreeMap::new();
     let streams: BTreeSet<Stream> = sealing.iter().map(|(stream, ..)| *stream).collect();
@@ -140,11 +140,11 @@ fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, Seale
     files
 }
 
-/// The files that a draft becomes, in a fixed order, and what the ledger is to say of the sessions among them. A file
-/// without rows is none: its inputs alone go. `digests` are those of the draft's rows, one for each of their windows.
+/// The files of a draft, in a fixed order, and the ledger's record of the sessions. No file is written without rows: the
+/// commit only removes the inputs. `digests` has one digest for each window of the draft.
 ///
 /// # Errors
-/// A sentence about the row that does not belong where the draft puts it.
+/// A sentence about a row in a wrong window or team.
 pub fn plan(
     state: &TeamState,
     draft: &mut Draft,
@@ -213,25 +213,25 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
     Some(Output { role, start, content })
 }
 
-/// One file of settled windows in place of several. It stands where the first of them does, so they are of one month: that
-/// month's file takes it up.
+/// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of
+/// one month: the sealed file of that month will replace it.
 fn joined_output(state: &TeamState, stream: Stream, paths: &[String]) -> Result<Output, String> {
     let of_windows = |path: &String| {
         let mut files = live(state, stream).filter(|(data, _)| data.role == FileRole::Window);
-        files.find(|(_, file)| file.path == *path).ok_or_else(|| format!("{path}: no live file of settled windows"))
+        files.find(|(_, file)| file.path == *path).ok_or_else(|| format!("{path}: not a live file of settled windows"))
     };
     let mut files = paths.iter().map(of_windows).collect::<Result<Vec<_>, _>>()?;
     files.sort_by_key(|(data, file)| (data.start, file.first));
-    let first = files.first().map(|(data, _)| data.start).ok_or("no file is to be joined")?;
+    let first = files.first().map(|(data, _)| data.start).ok_or("the list of files to join is empty")?;
     if let Some((_, file)) = files.iter().find(|(data, _)| month_of(data.start) != month_of(first)) {
-        return Err(format!("{}: not of the month of {}", file.path, first.day()));
+        return Err(format!("{}: not in the month of {}", file.path, first.day()));
     }
     let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
     let content = Content::Events { stream, inputs, rows: Vec::new(), digest: RowsDigest::default() };
     Ok(Output { role: FileRole::Window, start: first, content })
 }
 
-/// Live files of a dataset that are not sealed, with their places.
+/// Live files of a dataset that are not sealed, with their parsed paths.
 fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = (DataPath, &FileEntry)> {
     let unsealed = state.files_of(dataset.into()).filter(|file| !is_sealed(file.role));
     unsealed.filter_map(|file| Some((DataPath::parse(&file.path)?, file)))
@@ -259,23 +259,23 @@ fn rejects_output(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRo
     Output { role: FileRole::Part, start, content: Content::Rejects { inputs, rows } }
 }
 
-/// A file without the rows that left quarantine, in the place of one with them.
+/// Replaces a quarantine file by one without the released rows.
 fn release_output(state: &TeamState, release: Release) -> Result<Output, String> {
     let Release { path, released, kept } = release;
     let mut files = live(state, Dataset::Quarantine);
     let (place, file) =
-        files.find(|(_, file)| file.path == path).ok_or_else(|| format!("{path}: no live file of quarantine"))?;
+        files.find(|(_, file)| file.path == path).ok_or_else(|| format!("{path}: not a live file of quarantine"))?;
     if released.is_empty() || file.rows != (released.len() + kept.len()) as u64 {
         let (leave, stay) = (released.len(), kept.len());
-        return Err(format!("{path}: {leave} rows leave quarantine and {stay} stay, of {}", file.rows));
+        return Err(format!("{path}: {leave} released and {stay} kept rows do not make the file's {} rows", file.rows));
     }
     Ok(rejects_output(place.start, vec![file.clone()], kept))
 }
 
-/// What the ledger is to say of the rows that leave quarantine.
+/// The ledger's record of the released rows.
 ///
 /// # Errors
-/// A sentence, should the rows not make a batch, or about a salt that is lost.
+/// A sentence if the rows do not fit the schema, or a salt is lost.
 pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
     let mut sum = (0, RowsDigest::default());
     for release in releases {
@@ -294,7 +294,7 @@ fn digest_rejects(rows: &[RejectRow], salts: &Salts) -> Result<RowsDigest, Strin
     Ok(digest)
 }
 
-/// One file a day, which takes up the day's file before it; and of each month before, one file for good.
+/// One file for each day, which replaces the earlier file of that day; and one final file for each past month.
 fn inventory_outputs(
     state: &TeamState,
     part: InventoryPart,
@@ -304,12 +304,12 @@ fn inventory_outputs(
     let instant = |row: &InventoryRow| Instant::from_nanos(row.seen_at.saturating_mul(1_000));
     let held_to = state.files_of(dataset).filter_map(|file| file.last).max();
     if let Some(row) = rows.iter().find(|row| held_to.is_some_and(|held| instant(row) <= held)) {
-        return Err(format!("a row of {dataset} seen at {}, which is not after what is held", instant(row)));
+        return Err(format!("a row of {dataset} seen at {} is not later than the archived rows", instant(row)));
     }
     rows.sort_by(|a, b| (a.seen_at, &a.key).cmp(&(b.seen_at, &b.key)));
     if let Some(pair) = rows.windows(2).find(|pair| (pair[0].seen_at, &pair[0].key) == (pair[1].seen_at, &pair[1].key))
     {
-        return Err(format!("a row of {dataset} seen at {} stands twice", instant(&pair[0])));
+        return Err(format!("a row of {dataset} seen at {} is in the draft twice", instant(&pair[0])));
     }
     let Some(newest) = rows.last().map(instant) else { return Ok(Vec::new()) };
     let mut outputs = Vec::new();

@@ -1,4 +1,4 @@
-//! Random numbers: they make equal lines and files of two writers differ, and nobody can guess a salt that is made of them.
+//! Random numbers. They make equal lines and files of two writers differ, and make salts that nobody can guess.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::clock::system_random;
 
 const DIGITS: usize = 16;
 
-/// Where an archive draws its random numbers. Clones share one source.
+/// An archive's source of random numbers. Clones share one source.
 #[derive(Clone)]
 pub struct Random(Arc<dyn Fn() -> u64 + Send + Sync>);
 
@@ -18,14 +18,14 @@ impl Random {
         Self(source)
     }
 
-    /// What salts are made of.
+    /// 32 random bytes for salts.
     pub fn seed(&self) -> [u8; 32] {
         let mut seed = [0; 32];
         seed.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&(self.0)().to_le_bytes()));
         seed
     }
 
-    /// A number of a line's or a file's own.
+    /// The random number of one line or file.
     pub fn nonce(&self) -> Nonce {
         Nonce((self.0)())
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Random {
     }
 }
 
-/// The random number of one line or file, in 16 hexadecimal digits.
+/// The random number of one line or file, as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nonce(pub u64);
 

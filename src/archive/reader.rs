@@ -1,4 +1,4 @@
-//! Questions that reading and reporting ask of the archived rows of a team.
+//! Reads a team's archived rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::table::{
 };
 use super::{ArchiveError, Dataset, FileEntry};
 
-/// What identifies an archived event.
+/// The identity of an archived event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredEvent {
     pub event_id: EventId,
@@ -28,18 +28,18 @@ pub struct StoredEvent {
     pub revision: u32,
 }
 
-/// What identifies a quarantined event.
+/// The identity of a quarantined event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredReject {
     pub event_id: EventId,
-    /// The SHA-256 of the bytes as served, computed now.
+    /// The SHA-256 of the served bytes, computed now.
     pub digest: Digest,
     pub time: Option<Instant>,
     pub reason: String,
     pub first_seen_at: Instant,
 }
 
-/// A team as it stood when it was opened.
+/// A team as it was when the reader was opened.
 pub struct TeamReader {
     store: Arc<dyn Store>,
     state: TeamState,
@@ -59,7 +59,7 @@ impl TeamReader {
         &self.state
     }
 
-    /// The line of the snapshot that reading went on from; the whole ledger was read where there is none.
+    /// The line of the snapshot from which the replay started; `None` if it replayed the whole ledger.
     pub fn snapshot(&self) -> Option<LedgerSeq> {
         self.snapshot
     }
@@ -67,7 +67,7 @@ impl TeamReader {
     /// See [`events_in`].
     ///
     /// # Errors
-    /// When a file cannot be read. The files of a state stay for the store's grace: who reads longer opens again.
+    /// When a file cannot be read. Removed files remain for the store's grace: open a new reader before it ends.
     pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         events_in(self.store.as_ref(), &self.state, stream, range)
     }
@@ -88,10 +88,10 @@ impl TeamReader {
         inventory_of(self.store.as_ref(), &self.state, part)
     }
 
-    /// Hands on the archived rows of a stream whose event time lies in `range`, file by file.
+    /// Passes the archived rows of a stream whose event time is in `range` to `take`, file by file.
     ///
     /// # Errors
-    /// As [`TeamReader::events_in`], or what `take` answers.
+    /// As [`TeamReader::events_in`]; any error of `take`.
     pub fn rows_in(
         &self,
         stream: Stream,
@@ -102,10 +102,10 @@ impl TeamReader {
     }
 }
 
-/// Hands on the archived rows of a stream whose event time lies in `range`, file by file.
+/// Passes the archived rows of a stream whose event time is in `range` to `take`, file by file.
 ///
 /// # Errors
-/// When a file cannot be read, or what `take` answers.
+/// When a file cannot be read; any error of `take`.
 pub fn rows_in(
     store: &dyn Store,
     state: &TeamState,
@@ -119,7 +119,7 @@ pub fn rows_in(
     })
 }
 
-/// The archived events of some connections, each within its range of event time, without their `raw`. Any order.
+/// The archived events of some connections, each in its range of event time, without `raw`, in any order.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -153,7 +153,7 @@ pub fn connection_rows(
     Ok(by_parts(&asked, 1, of_files)?.into_iter().flatten().collect())
 }
 
-/// The archived events of connections whose time lies in `range`, without their text, file by file.
+/// The archived connection events whose time is in `range`, without their text, file by file.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -180,7 +180,7 @@ pub fn connection_columns(
     Ok(by_parts(&files, 1, of_files)?.into_iter().flatten().collect())
 }
 
-/// The identities of the archived rows of a stream whose event time lies in `range`. Memory: the answer, and one batch.
+/// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -193,7 +193,7 @@ pub fn events_in(
     let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW];
     let mut found = Vec::new();
     scan(store, state, stream, range, &columns, &mut |path, batch| {
-        let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has another type".to_owned()))?;
+        let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
         found.extend((0..batch.num_rows()).filter_map(|at| identities.get(at, range)));
         Ok(())
     })?;
@@ -228,10 +228,10 @@ pub fn reject_rows_of(store: &dyn Store, state: &TeamState) -> Result<Vec<Reject
     Ok(found)
 }
 
-/// All rows of a file of quarantine.
+/// All rows of a quarantine file.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn reject_rows_in(store: &dyn Store, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
     let mut found = Vec::new();
     for batch in TableReader::open(store, path, Dataset::Quarantine, Selection::default())? {
@@ -240,7 +240,7 @@ pub fn reject_rows_in(store: &dyn Store, path: &str) -> Result<Vec<RejectRow>, A
     Ok(found)
 }
 
-/// The types of the archived events of a stream whose event time lies in `range`.
+/// The event types of a stream's archived events whose event time is in `range`.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -255,7 +255,7 @@ pub fn event_types_in(
     scan(store, state, stream, range, &columns, &mut |path, batch| {
         let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
         let types = batch.column_by_name(column::EVENT_TYPE).and_then(|c| c.as_string_opt::<i32>());
-        let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has another type".to_owned()))?;
+        let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
         let rows = times.values().iter().enumerate().filter(|(_, time)| range.owns(Instant::from_nanos(**time)));
         for (at, _) in rows {
             if !found.contains(types.value(at)) {
@@ -267,8 +267,8 @@ pub fn event_types_in(
     Ok(found)
 }
 
-/// The rows of the two newest months that have any of a part of the inventory, oldest first: they tell how it stands,
-/// because a thing that is looked at is written once a month at least, and a round of looks may cross into a month.
+/// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
+/// thing has a row in every month, and one round of reads can reach into the next month.
 ///
 /// # Errors
 /// When a file cannot be read.

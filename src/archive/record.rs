@@ -1,6 +1,7 @@
-//! What a ledger line says: files added and removed, checkpoints moved, findings. The only truth about an archive.
+//! The content of a ledger line: added and removed files, moved checkpoints, findings. The ledger is the only truth about an
+//! archive.
 //!
-//! No personal data, no secret and no URL stands in a record: ids of teams and computers, digests, times and counts.
+//! A record holds ids of teams and computers, digests, times and counts: no personal data, no secret and no URL.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +12,15 @@ use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Rang
 
 use super::{Dataset, ReviewRecord};
 
-/// How far a window is read.
+/// How completely a window was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowState {
     /// Read before its lag had passed, or only in part.
     Provisional,
-    /// Read whole after its lag, confirmed by two equal walks, and committed.
+    /// Read completely after its lag, confirmed by two equal walks, and committed.
     Settled,
-    /// Re-scanned and unchanged: final.
+    /// Re-scanned without a change, and final.
     Sealed,
 }
 
@@ -33,43 +34,43 @@ impl WindowState {
     }
 }
 
-/// Where a walk over an open window stands: the next page is asked for from `offset - anchors.len()`.
+/// The position of a walk over an open window: the next request begins at `offset - anchors.len()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkPoint {
-    /// Events of the list before this point, the padding included.
+    /// Number of events before this position, including the padding.
     pub offset: u64,
     /// The first 16 bytes of the digests of the last events before `offset`, oldest first, in hexadecimal.
     pub anchors: Vec<String>,
 }
 
-/// One window of one stream, as it stands after a commit. A later record of the same start replaces it.
+/// One window of one stream after a commit. A later record with the same start replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowRecord {
     pub stream: Stream,
     #[serde(flatten)]
     pub range: Range,
     pub state: WindowState,
-    /// Whole walks over the window.
+    /// Number of whole walks over the window.
     pub reads: u32,
     pub requests: u64,
-    /// Archived events that the window owns; quarantined ones are not among them.
+    /// Number of archived events that the window owns, without quarantined events.
     pub events: u64,
-    /// Events first seen on a re-scan.
+    /// Number of events first seen at a re-scan.
     #[serde(default)]
     pub late: u64,
-    /// When the service's clock stood at the end of the confirmed reading.
+    /// The service's time at the end of the confirmed read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<Instant>,
-    /// The service's clock at the end of the last reading that helped to settle the window.
+    /// The service's time at the end of the last read that helped to settle the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<Instant>,
-    /// Re-scans done, counted in tiers of the configuration.
+    /// Number of re-scans done; each tier of the configuration counts as one.
     #[serde(default)]
     pub rescans: u32,
-    /// Parts of an unsettled window that are confirmed already; disjoint, in order.
+    /// Already confirmed parts of an unsettled window, disjoint and sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<Range>,
-    /// Seconds that never held still, still open.
+    /// Seconds that changed at each read and remain open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unstable: Vec<Range>,
     /// The provisional walk of an open window.
@@ -77,54 +78,54 @@ pub struct WindowRecord {
     pub walk: Option<WalkPoint>,
 }
 
-/// At the service's time `at`, everything before `read_to` had been read at least once.
+/// At the service's time `at`, Annals had read everything before `read_to` at least once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadPoint {
     pub at: Instant,
     pub read_to: Instant,
-    /// Of connections: when the computers were last listed. A removal that only a list shows may have come after it.
+    /// For connections: the time of the last list of computers. A removal that only a list shows can be later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<Instant>,
 }
 
 impl ReadPoint {
-    /// A reading up to `read_to` that ended at `at`. The service tells its time in whole seconds, so its clock may seem to go
-    /// back. A reading still ends no earlier than the moment up to which it reads.
+    /// A read up to `read_to` that ended at `at`. The service tells its time in whole seconds, so its clock can seem to go back.
+    /// The read still ends no earlier than `read_to`.
     pub fn ended(at: Instant, read_to: Instant) -> Self {
         Self { at: at.max(read_to), read_to, listed_at: None }
     }
 }
 
-/// What is remembered of a stream beside its windows. A later record of the same stream replaces it.
+/// The state of a stream apart from its windows. A later record of the same stream replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// The start of the first window: what is older was out of reach at the first reading.
+    /// The start of the first window. Older events were out of reach at the first read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<Instant>,
     /// The newest read points, oldest first; at most [`READ_POINTS_MAX`].
     #[serde(default)]
     pub read_points: Vec<ReadPoint>,
-    /// The lag learned from late events, in seconds; 0 when the configured one has sufficed.
+    /// The lag learned from late events, in seconds; 0 if the configured lag has been enough.
     #[serde(default)]
     pub learned_lag_seconds: u64,
-    /// The last billing snapshot, newest first, as identities.
+    /// The identities of the last billing snapshot, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshot: Vec<SnapshotEntry>,
-    /// The span of connection history that the plan shows, in seconds, as the team last told it.
+    /// The plan's span of connection history in seconds, as the team last showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_span_seconds: Option<u64>,
-    /// Event types met so far: a new one is a finding once.
+    /// All event types seen so far: a new type makes one finding.
     #[serde(default)]
     pub event_types: BTreeSet<String>,
 }
 
 pub const READ_POINTS_MAX: usize = 32;
-/// Where there are more than half of those, points closer together than this are thinned out, but for the newest: frequent
-/// ones must not push out the old.
+/// When more than half of the points are used, points closer together than this are dropped, except the newest. So frequent
+/// points do not push out old ones.
 const READ_POINTS_APART_MIN: Duration = Duration::from_secs(600);
 
 impl StreamRecord {
-    /// Remembers one more read point.
+    /// Adds a read point.
     pub fn push_point(&mut self, point: ReadPoint) {
         let points = &mut self.read_points;
         if let [.., before, last] = points.as_slice()
@@ -153,17 +154,17 @@ impl From<&EventIdentity> for SnapshotEntry {
     }
 }
 
-/// What a re-scan or a check noticed.
+/// The kind of a finding of a re-scan or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// What is older was out of reach at the first reading.
+    /// Older events were out of reach at the first read.
     ArchiveBegins,
-    /// Events were, or may have been, lost upstream.
+    /// Events were, or may have been, lost in the service.
     Gap,
-    /// A gap turned out to have lost nothing: the gap of the same stream, subject and times no longer stands.
+    /// A gap lost nothing: this withdraws the gap of the same stream, subject and times.
     GapClosed,
-    /// A computer was removed before the archive's first reading: of this span its connections cannot have been read.
+    /// A computer was removed before the archive's first read, so Annals could not read its connections of this time.
     RemovedBefore,
     Late,
     ChangedUpstream,
@@ -174,14 +175,14 @@ pub enum FindingKind {
     PagingAnomaly,
     Redacted,
     Quarantined,
-    /// Quarantined events that were read again and became rows.
+    /// Quarantined events that a later version read and added as rows.
     Released,
     ClockRegression,
     Silence,
     DeprecatedHistory,
     /// Connection events without a `connectionID`: they belong to no session.
     NoConnectionId,
-    /// The service shows a field of people or computers that is not documented; it is not kept.
+    /// The service shows an undocumented field of people or computers. Annals does not keep it.
     UnknownField,
 }
 
@@ -216,7 +217,7 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
     pub kind: FindingKind,
-    /// A window, a computer's id, an event's id or type: what it is about.
+    /// The window, computer id, event id or event type that the finding is about.
     pub subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Instant>,
@@ -228,7 +229,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether `self`, a [`FindingKind::GapClosed`], takes back `gap`.
+    /// Whether `self`, a [`FindingKind::GapClosed`], withdraws `gap`.
     pub fn closes(&self, gap: &Finding) -> bool {
         self.kind == FindingKind::GapClosed
             && gap.kind == FindingKind::Gap
@@ -236,61 +237,61 @@ impl Finding {
     }
 }
 
-/// The salt of a month, from the line that names it on.
+/// The salt of a month, from the line that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SaltRecord {
     /// The first instant of the month.
     pub month: Instant,
-    /// Of the salt's file.
+    /// The digest of the salt's file.
     pub sha256: Digest,
 }
 
-/// What a data file is to the archive.
+/// The role of a data file in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileRole {
-    /// Polled rows of a window that is not settled, or rows that a settled window gained later.
+    /// Rows of an unsettled window, or rows that a settled window gained later.
     Part,
-    /// Rows of a settled window, or of several that share a file.
+    /// Rows of one settled window, or of several that share a file.
     Window,
     /// All rows of a sealed day.
     Day,
-    /// All rows of a sealed month, but for those of days that were sealed before it. Of sessions, also those of a year.
+    /// All rows of a sealed month, without those of days sealed earlier. For sessions, also the rows of a year.
     Month,
     /// Rows that a sealed year, month or day gained later.
     Amendment,
-    /// Sessions to which more events are waited for: in one file, whatever their time, so that replacing them is cheap.
+    /// Sessions that can still receive events, in one file whatever their time, so that replacing them is cheap.
     Open,
 }
 
-/// One data file, as the commit that added it knew it.
+/// One data file, from the commit that added it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Relative to the archive, with `/`.
+    /// The path relative to the archive, with `/`.
     pub path: String,
     pub dataset: Dataset,
     pub role: FileRole,
     pub rows: u64,
     pub bytes: u64,
     pub sha256: Digest,
-    /// The wrapping sum of the row digests: equal for the same rows in any order and any encoding.
+    /// The wrapping sum of the row digests: equal for the same rows in any order and encoding.
     pub rows_digest: Digest,
-    /// Event times of the first and the last row; none where no row has one.
+    /// Event times of the first and the last row; `None` if no row has a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<Instant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Instant>,
 }
 
-/// The computers that appeared in or vanished from the team's list, and those that an event named first.
+/// The computers that appeared in the team's list or vanished from it, and those that an event named first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceDelta {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub added: BTreeSet<DeviceId>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<DeviceId>,
-    /// Named by an event before any list showed them.
+    /// Computers that an event named before any list showed them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub named: BTreeSet<DeviceId>,
 }
@@ -301,49 +302,48 @@ impl DeviceDelta {
     }
 }
 
-/// How a line changes the sessions. What it removes of them, less what it replaces, with what it adds, stands in its files.
+/// How a line changes the sessions. Its added files hold the removed files' rows, minus the replaced, plus the added rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsRecord {
     #[serde(flatten)]
     pub mark: SessionsMark,
     pub replaced: u64,
-    /// The sum of the row digests of what is replaced.
+    /// The sum of the digests of the replaced rows.
     pub replaced_digest: Digest,
     pub added: u64,
     pub added_digest: Digest,
 }
 
-/// Quarantined events that the rows of a line are made of. What it removes of `quarantine`, less these, stands in its files.
+/// Quarantined events that become rows in this line. Its added quarantine files hold the removed files' rows, minus these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleasedRecord {
     pub rows: u64,
-    /// The sum of their digests as rows of `quarantine`.
+    /// The sum of the digests of these rows as rows of `quarantine`.
     pub rows_digest: Digest,
 }
 
-/// What the sessions are made of.
+/// The state of the sessions: their rules, and the events that they include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsMark {
-    /// The version of the rules.
+    /// The version of the session rules.
     pub rules: u32,
-    /// They are behind the events: those from this moment on are still to be made sessions of. None: they say what all
-    /// archived events say.
+    /// The sessions lack the events from this time on. `None`: the sessions include all archived events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Instant>,
-    /// Where they are behind, the moment from which on they are not. None: they are being made anew.
+    /// The end of the missing events, if the sessions lack some. `None`: all sessions are being recomputed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Instant>,
 }
 
-/// A look at one part of the team's inventory. Times of one part never run backwards.
+/// A read of one part of the team's inventory. The times of one part increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InventoryRead {
     pub part: InventoryPart,
-    /// The service's clock at the look, to the microsecond.
+    /// The service's time at the read, to the microsecond.
     pub read_at: Instant,
-    /// False: the token may not see it, and nothing is known of it since the look before.
+    /// False if the token may not see this part: its changes since the last visible read are unknown.
     pub visible: bool,
-    /// How many things it showed.
+    /// Number of things that the read showed.
     pub entities: u64,
 }
 
@@ -352,41 +352,41 @@ pub struct InventoryRead {
 pub struct Body {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<FileEntry>,
-    /// Paths of files whose rows stand, unchanged, in files that this line adds; of sessions, those not replaced, and of
-    /// quarantine, those not released.
+    /// Paths of files whose rows are, unchanged, in the files that this line adds. Exceptions: replaced sessions and released
+    /// quarantine rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<(Stream, StreamRecord)>,
-    /// Read points that streams gained, each behind those of its record.
+    /// New read points of streams, each later than those of its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_points: Vec<(Stream, ReadPoint)>,
     #[serde(default, skip_serializing_if = "DeviceDelta::is_empty")]
     pub devices: DeviceDelta,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Calendar months whose rows stand in sealed files alone from this line on, if there are any.
+    /// Calendar months whose rows are in sealed files alone from this line on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_months: Vec<(Stream, Range)>,
-    /// Days, of months that are not sealed before this line, of which the same holds.
+    /// Days that are sealed in the same way, of months that are not yet sealed before this line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sealed_days: Vec<(Stream, Range)>,
-    /// None: the sessions' rows stay as they are.
+    /// `None` if the session rows do not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<ReleasedRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryRead>,
-    /// Packs of reports that somebody looked at.
+    /// New reviews of report packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
-    /// The salts of months of whose rows this line says digests first.
+    /// The salts that the row digests of this line need for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub salts: Vec<SaltRecord>,
-    /// The digest of the draft that became this line: the same draft committed again is this line, not another.
+    /// The digest of the draft of this line. A writer recognises by it that a repeated commit is already in the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Digest>,
 }

@@ -1,4 +1,4 @@
-//! What opening a team for writing does with the end of its ledger.
+//! Repairs the end of a ledger before a team is written.
 
 use crate::planted::{self, Bug};
 
@@ -6,15 +6,15 @@ use super::path::{ArchivePath, TeamKey};
 use super::replay::Replay;
 use super::store::{Store, StoreError, Tail};
 
-/// What opening a team for writing found left over by an earlier writer.
+/// The remains of an earlier writer that the opening found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovery {
-    /// Bytes of an interrupted append, which were dropped.
+    /// Bytes of an interrupted append; the opening dropped them.
     pub torn_bytes: u64,
 }
 
-/// Cuts a torn line off the end of a ledger, and makes the last line durable: the writer before may have died between
-/// writing and syncing it. Done again, it changes nothing.
+/// Cuts a torn line off the end of a ledger, and syncs the last line: the earlier writer can have died between write and sync.
+/// Idempotent.
 ///
 /// # Errors
 /// When the store fails.
@@ -26,7 +26,7 @@ pub fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), 
         store.append(&ledger(day), Tail { keep: replay.end.len, torn: replay.end.torn }, &[])?;
     }
     match &replay.last {
-        // A writer that began a later file had found this line durable.
+        // A writer syncs a line before it begins a later file.
         Some(last) if replay.end.day == Some(last.day) => {
             let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
             store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)

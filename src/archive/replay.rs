@@ -1,4 +1,4 @@
-//! A team's ledger read from its first line to its last, with every link checked.
+//! Reads a team's ledger from the first line to the last, and checks every link.
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
@@ -11,16 +11,16 @@ use super::state::TeamState;
 use super::store::{Blob, Store, StoreError};
 use super::text_lines::{TextLine, TextLines};
 
-/// A ledger as it was found.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct Replay {
     /// The state after the last line.
     pub state: TeamState,
-    /// The last line that was read; none where the ledger was followed from its very end.
+    /// The last line that was read; `None` if the replay started at the end of the ledger.
     pub last: Option<LastLine>,
-    /// Where the next line goes.
+    /// The place of the next line.
     pub end: LedgerEnd,
-    /// The line of the snapshot from which the ledger was followed.
+    /// The line of the snapshot from which the replay started.
     pub snapshot: Option<LedgerSeq>,
 }
 
@@ -29,15 +29,15 @@ pub struct LastLine {
     pub seq: LedgerSeq,
     pub hash: Digest,
     pub day: Instant,
-    /// Where it begins in its file.
+    /// The line's offset in its file.
     pub offset: u64,
-    /// Its bytes, newline included.
+    /// The line's bytes with its newline.
     pub bytes: Vec<u8>,
-    /// Its newline is missing: the append was interrupted at its very last byte.
+    /// The newline is missing: the append was interrupted at its last byte.
     pub is_unended: bool,
 }
 
-/// The end of a ledger: its newest file, how long that is, and what an interrupted append left behind it.
+/// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerEnd {
     pub day: Option<Instant>,
@@ -58,16 +58,15 @@ pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Sto
     Ok(days.collect())
 }
 
-/// Reads the whole ledger of a team; a team without one stands before its first line.
+/// Replays the whole ledger of a team. A team without a ledger has the state before the first line.
 ///
 /// # Errors
-/// [`ArchiveError::Damaged`] for the first line that does not check; only what an interrupted append can have left at
-/// the very end is not an error.
+/// [`ArchiveError::Damaged`] for the first invalid line. A torn line at the very end is not an error.
 pub fn replay(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
     go_on(store, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
 }
 
-/// The same for readers, from the newest snapshot on where there is one. What stands before it is not looked at again.
+/// Replays for readers, from the newest snapshot on if one exists. Does not check the lines before the snapshot.
 ///
 /// # Errors
 /// As [`replay`].
@@ -75,13 +74,13 @@ pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) ->
     let short = snapshot::before_the_end(store, archive_id, team).map(|(state, end)| go_on(store, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
-        // What is wrong is said by who reads everything.
+        // The full replay reports the damage.
         _ => replay(store, archive_id, team),
     }
 }
 
-/// The same for writers, who extend the chain: every line before the snapshot is hashed and must link to the next, up to the
-/// head that the snapshot names. Its lines are not parsed again; `verify` does that.
+/// Replays for writers, which extend the chain: hashes every line before the snapshot, and checks the links up to the head in
+/// the snapshot. Does not parse these lines; `verify` does.
 ///
 /// # Errors
 /// As [`replay`].
@@ -116,7 +115,7 @@ fn leads_to(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<bool
     Ok((link.seq, link.head) == (state.seq, state.head))
 }
 
-/// Follows the ledger from a place in it, where it said `state`.
+/// Continues a replay at a place in the ledger where its state was `state`.
 fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
     let mut days = ledger_days(store, &key)?;
@@ -156,7 +155,7 @@ fn follow_file(
     Ok(end)
 }
 
-/// What stands behind the last newline of a file.
+/// Handles the bytes after the last newline of a file.
 fn follow_tail(
     replay: &mut Replay,
     (path, number): (&str, u64),
@@ -166,8 +165,8 @@ fn follow_tail(
 ) -> Result<LedgerEnd, ArchiveError> {
     match ledger::tail_kind(&tail.text) {
         TailKind::Nothing => Ok(end),
-        _ if !is_last => Err(damaged(path, number, "ends in the middle of a line, and lines follow".to_owned())),
-        TailKind::Altered => Err(damaged(path, number, "its newline was altered".to_owned())),
+        _ if !is_last => Err(damaged(path, number, "ends in the middle of a line, but later files exist".to_owned())),
+        TailKind::Altered => Err(damaged(path, number, "somebody altered its newline".to_owned())),
         TailKind::Torn => Ok(LedgerEnd { torn: tail.len(), ..end }),
         TailKind::Unended => {
             let day = end.day.expect("BUG: a file has a day");
@@ -185,7 +184,7 @@ fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> R
     let before = replay.last.as_ref().map(|last| last.day).or(replay.end.day);
     let earliest = before.unwrap_or(day_start(line.at));
     if day != day_start(line.at).max(earliest) {
-        return Err(format!("a line of {} in the file of another day", line.at));
+        return Err(format!("a line with the time {} stands in the file of another day", line.at));
     }
     let bytes = [text, b"\n"].concat();
     replay.last = Some(LastLine { seq: line.seq, hash, day, offset, bytes, is_unended: false });

@@ -1,6 +1,6 @@
-//! The record that somebody looked: who reviewed which pack of reports, and with what outcome.
+//! The record of a review: who reviewed which pack of reports, and the outcome.
 //!
-//! The reviewer's name is the one thing personal in a ledger, put there by the reviewer for this purpose.
+//! The reviewer's name is the only personal data in a ledger. The reviewer adds it for this purpose.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Instant};
 
-/// Bytes of a name or a ticket.
+/// The maximum length of a name or a ticket.
 pub const REVIEW_TEXT_BYTES_MAX: usize = 200;
 
-/// What a review came to.
+/// The outcome of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReviewOutcome {
-    /// Nothing needs to be done.
+    /// No action is needed.
     Accepted,
-    /// Something is being done.
+    /// Somebody acts on it.
     FollowedUp,
-    /// The pack does not serve its purpose.
+    /// The pack is not usable.
     Rejected,
 }
 
@@ -56,36 +56,36 @@ impl FromStr for ReviewOutcome {
 pub struct ReviewRecord {
     pub reviewed_at: Instant,
     pub reviewer: String,
-    /// Of the pack's list of hashes, and so of every file in it.
+    /// The digest of the pack's list of hashes, which covers every file in the pack.
     pub pack_sha256: Digest,
-    /// The period that the pack is about, half-open.
+    /// The period of the pack, half-open.
     pub period_from: Instant,
     pub period_to: Instant,
     /// The ids of its reports.
     pub reports: Vec<String>,
-    /// Detections of all of them.
+    /// The number of detections in all reports.
     pub findings: u64,
     pub outcome: ReviewOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
 
-/// Whether the text may stand in a ledger as a reviewer's name or a ticket.
+/// Checks a reviewer's name or a ticket before it goes into a ledger.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A sentence that explains the mistake.
 pub fn check_review_text(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
-        return Err("it is empty".to_owned());
+        return Err("the text is empty".to_owned());
     }
     if text.len() > REVIEW_TEXT_BYTES_MAX {
-        return Err(format!("it has {} bytes, at most {REVIEW_TEXT_BYTES_MAX} are kept", text.len()));
+        return Err(format!("the text has {} bytes, more than {REVIEW_TEXT_BYTES_MAX}", text.len()));
     }
     if text.chars().any(char::is_control) {
-        return Err("it holds control characters".to_owned());
+        return Err("the text contains control characters".to_owned());
     }
     if text.contains("://") {
-        return Err("it holds a URL, which no ledger line does: give the number alone".to_owned());
+        return Err("the text contains a URL, and a ledger line must not: give the number alone".to_owned());
     }
     Ok(())
 }

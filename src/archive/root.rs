@@ -1,4 +1,4 @@
-//! An archive as a whole: its manifest, its teams, the way in for readers and writers.
+//! An archive as a whole: its manifest, its teams, and access for readers and writers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::store::{Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, TeamWriter};
 
-/// The version of the format of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
+/// The format version of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
 pub const ARCHIVE_VERSION: u32 = 3;
 const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
-/// States of teams that are held before they are handed on.
+/// The number of team states that are read ahead.
 const TEAMS_READ_AT_ONCE: usize = 32;
 const FORMAT: &str = "annals archive";
 
@@ -37,7 +37,7 @@ pub(super) struct Manifest {
     pub(super) id: String,
 }
 
-/// How far a ledger reaches, as the list of its files tells: the same as long as nothing was appended.
+/// The end of a ledger from the list of its files. It stays equal until something is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LedgerExtent {
     files: u64,
@@ -62,10 +62,10 @@ impl fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens an archive that is there.
+    /// Opens an existing archive.
     ///
     /// # Errors
-    /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or the store's.
+    /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or an error of the store.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
         match read_manifest(store.as_ref())? {
             Some(manifest) => Ok(Self::of(store, manifest)),
@@ -73,10 +73,10 @@ impl Archive {
         }
     }
 
-    /// Opens an archive, or starts one with the id that `new_id` gives.
+    /// Opens an archive, or creates one with the id from `new_id`.
     ///
     /// # Errors
-    /// [`ArchiveError::ManifestMissing`] when there is data but no manifest, else as [`Archive::open`].
+    /// [`ArchiveError::ManifestMissing`] when data exists without a manifest; else as [`Archive::open`].
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         let has_data = || -> Result<Option<String>, StoreError> {
             let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
@@ -92,11 +92,11 @@ impl Archive {
             (None, Some(found)) => return Err(ArchiveError::ManifestMissing { found }),
             (None, None) => Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() },
         };
-        // Its writer may have died before it was durable, and the first commit depends on it.
+        // Write the manifest again: its writer can have died before the sync, and the first commit depends on it.
         let written = write_manifest(store.as_ref(), &manifest);
         drop(guard);
         match written {
-            // In a bucket, where no lock keeps out other processes: one of them was first.
+            // In a bucket no lock keeps other processes out: one of them was first.
             Err(ArchiveError::Store(StoreError::Conflict { .. })) => Self::open(store),
             written => written.map(|()| Self::of(store, manifest)),
         }
@@ -113,13 +113,13 @@ impl Archive {
         }
     }
 
-    /// Writers of this archive keep what the ledger says after so many lines, for readers to go on from.
+    /// Writers of this archive keep a snapshot after this many lines, so that readers replay less.
     #[must_use]
     pub fn snapshots_every(self, lines: u64) -> Self {
         Self { snapshot_lines: lines, ..self }
     }
 
-    /// `vacuum` leaves alone for so long what no line names any more; see [`GRACE_MIN`](crate::model::GRACE_MIN).
+    /// `vacuum` keeps unnamed files for this long; see [`GRACE_MIN`](crate::model::GRACE_MIN).
     #[must_use]
     pub fn keeping(self, grace: Duration) -> Self {
         Self { grace, ..self }
@@ -129,24 +129,24 @@ impl Archive {
         self.grace
     }
 
-    /// Writers of this archive draw their random numbers here, and not from the system: a simulation repeats itself so.
+    /// Writers of this archive take random numbers from `source`, so that a simulation is repeatable.
     #[must_use]
     pub fn drawing(self, source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         Self { random: Random::new(source), ..self }
     }
 
-    /// Writers of this archive sign the heads of what they commit.
+    /// Writers of this archive sign the heads of their commits.
     #[must_use]
     pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {
         Self { signer: SignerInForce::new(signer), ..self }
     }
 
-    /// As [`Archive::signed_by`], from the next commit of each open writer on.
+    /// Like [`Archive::signed_by`], for all open writers from their next commit on.
     pub fn sign_by(&self, signer: Option<Arc<Signer>>) {
         self.signer.set(signer);
     }
 
-    /// Who signs now.
+    /// The current signer.
     pub fn signer(&self) -> Option<Arc<Signer>> {
         self.signer.now()
     }
@@ -162,21 +162,21 @@ impl Archive {
     /// The teams that have a ledger, in the order of their paths.
     ///
     /// # Errors
-    /// When the store fails, or a ledger's first line does not say whose it is.
+    /// When the store fails, or the first line of a ledger names no team.
     pub fn teams(&self) -> Result<Vec<TeamId>, ArchiveError> {
         teams(self.store.as_ref())
     }
 
-    /// A team as it stands now, for reading.
+    /// Opens a team for reading, in its current state.
     ///
     /// # Errors
-    /// When the store fails or the ledger does not check.
+    /// When the store fails, or the ledger is invalid.
     pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
         let replay = replay_for_reading(self.store.as_ref(), &self.id, team)?;
         Ok(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot))
     }
 
-    /// As [`Archive::read`], of many teams: several are read side by side, and handed on in their order.
+    /// Like [`Archive::read`] for many teams: reads several in parallel, and passes them to `take` in order.
     ///
     /// # Errors
     /// As [`Archive::read`].
@@ -190,7 +190,7 @@ impl Archive {
         Ok(())
     }
 
-    /// How far the team's ledger reaches. Opens no file.
+    /// The end of the team's ledger. Opens no file.
     ///
     /// # Errors
     /// When the store cannot list.
@@ -204,10 +204,10 @@ impl Archive {
         }))
     }
 
-    /// The team's one writer. It cuts off a torn line that an earlier writer left.
+    /// Opens the team's only writer, which cuts off a torn line of an earlier writer.
     ///
     /// # Errors
-    /// [`ArchiveError::Locked`] when there is one already; else when the store fails or the ledger does not check.
+    /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
         let opening = Opening {
             store: Arc::clone(&self.store),
@@ -236,7 +236,7 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
         let damaged = |reason: String| ArchiveError::Damaged { path: entry.path.clone(), line: 1, reason };
         let first = TextLines::new(store.read(&entry.path)?, 0).next().transpose();
         let first = first.map_err(|fault| fault.at(&entry.path, 1))?;
-        // Nothing but an interrupted first append.
+        // The file holds only a torn first line.
         let Some(first) = first.filter(|line| line.has_newline) else { continue };
         match Line::decode(&first.text) {
             Ok((line, _)) => found.push(line.team_id),
@@ -255,7 +255,7 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
         other => other?,
     };
     if blob.size() > MANIFEST_BYTES_MAX {
-        return Err(bad(format!("{} bytes long: not what was written", blob.size())));
+        return Err(bad(format!("the file has {} bytes, so Annals did not write it", blob.size())));
     }
     let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, MANIFEST, e))?;
     #[derive(Deserialize)]
@@ -268,7 +268,7 @@ pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, Archi
     }
     let manifest: Manifest = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
     if manifest.format != FORMAT {
-        return Err(bad(format!("format {:?}, expected {FORMAT:?}", manifest.format)));
+        return Err(bad(format!("the format is {:?}, expected {FORMAT:?}", manifest.format)));
     }
     Ok(Some(manifest))
 }

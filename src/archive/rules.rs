@@ -1,4 +1,4 @@
-//! The rules that every commit keeps, as what it says to break one.
+//! The rules of every commit, as the errors of commits that break them.
 
 use thiserror::Error;
 
@@ -7,24 +7,24 @@ use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, Tea
 use super::seals::SealUnit;
 use super::{Dataset, WindowState};
 
-/// Why a commit would break a rule of the archive.
+/// The rule that a commit would break.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StateError {
-    #[error("line belongs to archive {found}, this is archive {expected}")]
+    #[error("the line belongs to archive {found}, but this is archive {expected}")]
     ArchiveId { found: String, expected: String },
-    #[error("line belongs to team {found}, this is team {expected}")]
+    #[error("the line belongs to team {found}, but this is team {expected}")]
     TeamId { found: TeamId, expected: TeamId },
-    #[error("line has number {found}, expected {expected}")]
+    #[error("the line has number {found}, expected {expected}")]
     Seq { found: LedgerSeq, expected: LedgerSeq },
-    #[error("line {seq} follows {found}, the line before is {expected}")]
+    #[error("line {seq} names {found} as the line before it, but that line is {expected}")]
     Chain { seq: LedgerSeq, found: Digest, expected: Digest },
-    #[error("line {seq} is a {kind:?}, which this program does not know")]
+    #[error("line {seq} has the kind {kind:?}, which this program does not know")]
     Kind { seq: LedgerSeq, kind: String },
     #[error("window {stream}{new} overlaps {held}")]
     Overlap { stream: Stream, new: Range, held: Range },
     #[error("window {stream}{new} is empty")]
     EmptyWindow { stream: Stream, new: Range },
-    #[error("window {stream}{new} was {held} before")]
+    #[error("window {stream}{new} has another end than before: {held}")]
     Resized { stream: Stream, new: Range, held: Range },
     #[error("window {stream}{window} goes back from {} to {}", from.as_str(), to.as_str())]
     Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
@@ -40,15 +40,15 @@ pub enum StateError {
     NotLive { path: String },
     #[error("{path}: its times run backwards, from {first} to {last}")]
     Times { path: String, first: Instant, last: Instant },
-    #[error("the salt of {month} is named a second time, or of no month")]
+    #[error("the line names the salt of {month} a second time, or {month} does not begin a month")]
     Salt { month: Instant },
-    #[error("{dataset}: the commit removes {removed} rows and adds {added}")]
+    #[error("{dataset}: the commit removes {removed} rows, but adds only {added}")]
     RowsLost { dataset: Dataset, removed: u64, added: u64 },
-    #[error("{dataset}: the commit rewrites {rows} rows with digest {removed} as {added}")]
+    #[error("{dataset}: the commit rewrites {rows} rows with digest {removed}, but the new digest is {added}")]
     RowsChanged { dataset: Dataset, rows: u64, removed: Digest, added: Digest },
-    #[error("{rows} events leave quarantine, whose removed files held {left}, and {gained} become rows")]
+    #[error("{rows} events leave quarantine, but the removed files held {left}, and {gained} become rows")]
     Released { rows: u64, gained: u64, left: u64 },
-    #[error("{rows} rows of connections are added, and the sessions stay as they are")]
+    #[error("the commit adds {rows} rows of connections, but no sessions record")]
     SessionsBehind { rows: u64 },
     #[error("{stream}{range} is not a {unit}")]
     NotAUnit { stream: Stream, range: Range, unit: SealUnit },
@@ -56,8 +56,8 @@ pub enum StateError {
     Sealed { stream: Stream, range: Range },
     #[error("{stream}{range} cannot be sealed: window {window} is {}", state.as_str())]
     Open { stream: Stream, range: Range, window: Range, state: WindowState },
-    #[error("{path}: stays unsealed in {stream}{range}, which is sealed")]
+    #[error("{path}: is not a sealed file, but {stream}{range} is sealed")]
     LeftOutside { stream: Stream, range: Range, path: String },
-    #[error("the look at the {part} of {to} is not after that of {from}")]
+    #[error("the read of the {part} at {to} is not later than the one at {from}")]
     ScanBackwards { part: InventoryPart, from: Instant, to: Instant },
 }

@@ -1,10 +1,10 @@
-//! The salts of a team: 32 random bytes for each calendar month, which go into the digest of each of its rows, so that a
-//! digest in the ledger confirms no guess of what a row says.
+//! The salts of a team: 32 random bytes for each calendar month. The digest of each row includes its month's salt, so no digest
+//! in the ledger confirms a guess of a row's content.
 //!
-//! A line names a salt by month and SHA-256 of its file before or when it first needs it. So two writers never end with two
-//! salts of a month: the append decides whose line stands, and the loser reads the ledger again. A file that no line names is
-//! nothing, as with data files. A conditional write of one file a month would do as well, and would leave torn files on a
-//! local disk that nobody could tell from damaged ones.
+//! A line names a salt by month and file digest, at the latest in the line that first needs it. So two writers cannot create two
+//! salts of one month: the conditional append refuses one line, and its writer reads the ledger again. No reader uses a salt
+//! file that no line names. A conditional write of one file a month would also work, but a local disk could leave torn files
+//! that look like damage.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,14 +21,14 @@ use super::state::TeamState;
 use super::store::{Store, StoreError, Verb, put};
 use super::{ArchiveError, SaltRecord};
 
-/// The salt of this month keys the digests of drafts: no row is of it.
+/// The salt of this month is the key of draft digests. No row belongs to the month.
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
 
 const DOMAIN: &str = "annals salt v1\n";
-/// A salt's file has some 200 bytes, and the ids of archive and team.
+/// A salt's file has about 200 bytes, plus the ids of archive and team.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// 32 bytes that nobody can guess.
+/// 32 secret random bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Salt(pub [u8; 32]);
 
@@ -38,13 +38,13 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// Why a month has no salt to digest its rows with.
+/// Why a month has no salt for its row digests.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the salt of {month} is lost: {path}: {reason}; restore it from a copy of the archive")]
+#[error("the salt of {month} is lost: {path}: {reason}; restore the file from a copy of the archive")]
 pub struct LostSalt {
     /// `2026-11`
     pub month: String,
-    /// Of the salt's file, or of the ledger that names none.
+    /// The path of the salt's file, or of the ledger that names none.
     pub path: String,
     pub reason: String,
 }
@@ -65,7 +65,7 @@ struct SaltFile {
 enum Held {
     /// A line names it.
     Named(Salt),
-    /// The next line names it.
+    /// The next line will name it.
     New(Salt),
     Lost(LostSalt),
 }
@@ -78,7 +78,7 @@ struct Shared {
     archive_id: String,
     team: TeamId,
     random: Random,
-    /// What new salts are made of, so that their order makes no difference; nobody who verifies makes any.
+    /// The source of new salts, so that their order does not matter. `None` for verifiers, which create no salt.
     seed: Option<Salt>,
     months: Mutex<BTreeMap<Instant, Held>>,
 }
@@ -90,10 +90,10 @@ impl fmt::Debug for Salts {
 }
 
 impl Salts {
-    /// A writer's: it makes those that the ledger does not name yet.
+    /// The salts of a writer, which creates missing ones.
     ///
     /// # Errors
-    /// When the store fails. A salt that is missing or damaged is one only when it is asked for.
+    /// When the store fails. A lost salt is an error only when somebody asks for it.
     pub fn of_writer(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
         let read = |(month, sha256): (&Instant, &Digest)| {
             let record = SaltRecord { month: *month, sha256: *sha256 };
@@ -103,7 +103,7 @@ impl Salts {
         Ok(Self::with(state, random.clone(), Some(Salt(random.seed())), months))
     }
 
-    /// Those that the ledger names, for verifying. What cannot be read is lost.
+    /// The salts that the ledger names, for verification. An unreadable salt is lost.
     pub fn of_verifier(store: &dyn Store, state: &TeamState) -> Self {
         let read = |(month, sha256): (&Instant, &Digest)| {
             let record = SaltRecord { month: *month, sha256: *sha256 };
@@ -113,7 +113,7 @@ impl Salts {
         Self::with(state, Random::default(), None, state.salts.iter().map(read).collect())
     }
 
-    /// Of an archive that draws nothing but sevens, before its first line.
+    /// For tests: salts of an archive before its first line, whose random source returns only sevens.
     #[cfg(test)]
     pub fn of_test(team: TeamId) -> Self {
         let random = Random::new(Arc::new(|| 7));
@@ -130,7 +130,7 @@ impl Salts {
         &self.0.team
     }
 
-    /// A number of a file's own.
+    /// The random number of a file.
     pub fn nonce(&self) -> Nonce {
         self.0.random.nonce()
     }
@@ -139,10 +139,10 @@ impl Salts {
         self.0.months.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The month that holds `at`, and its salt.
+    /// The month of `at`, and its salt.
     ///
     /// # Errors
-    /// When the ledger names the month's salt and it is not there or not the one that is named.
+    /// When the ledger names the month's salt, but its file is missing or differs.
     pub fn of(&self, at: Instant) -> Result<(Range, Salt), LostSalt> {
         let month = month_of(at);
         let mut months = self.months();
@@ -150,7 +150,7 @@ impl Salts {
             Some(seed) => Held::New(self.make(seed, month.start)),
             None => {
                 let path = super::path::ledger_of(&TeamKey::of(&self.0.team));
-                let reason = "no line names one".to_owned();
+                let reason = "no line names a salt".to_owned();
                 Held::Lost(LostSalt { month: month.start.month(), path, reason })
             }
         });
@@ -160,7 +160,7 @@ impl Salts {
         }
     }
 
-    /// What keys the digests of drafts.
+    /// The key of draft digests.
     ///
     /// # Errors
     /// As [`Salts::of`].
@@ -172,7 +172,7 @@ impl Salts {
         Salt(Digest::with_domain(DOMAIN, &[&seed.0, month.month().as_bytes()]).0)
     }
 
-    /// Whether these are the salts of these months: what was digested with others is to be digested again.
+    /// Whether `used` are the current salts of these months. If not, the caller must digest its rows again.
     ///
     /// # Errors
     /// As [`Salts::of`].
@@ -180,7 +180,7 @@ impl Salts {
         used.iter().try_fold(true, |all, (month, salt)| Ok(all && self.of(*month)?.1 == *salt))
     }
 
-    /// The salts that are lost, as far as any was asked for or named.
+    /// The lost salts among those that were named or asked for.
     pub fn lost(&self) -> Vec<LostSalt> {
         let lost = |held: &Held| match held {
             Held::Lost(lost) => Some(lost.clone()),
@@ -189,10 +189,10 @@ impl Salts {
         self.months().values().filter_map(lost).collect()
     }
 
-    /// Writes the salts that no line names yet, and reads them back; what the next line is to say of them.
+    /// Writes the salts that no line names yet, reads them back, and returns their records for the next line.
     ///
     /// # Errors
-    /// When the store fails, or another content comes back.
+    /// When the store fails, or reads back other content.
     pub fn write_new(&self, store: &dyn Store) -> Result<Vec<SaltRecord>, ArchiveError> {
         let new = |(month, held): (&Instant, &Held)| match held {
             Held::New(salt) => Some((*month, *salt)),
@@ -216,7 +216,7 @@ impl Salts {
         new.into_iter().map(write).collect()
     }
 
-    /// A line names these now.
+    /// Marks these salts as named by a line.
     pub fn are_named(&self, records: &[SaltRecord]) {
         let mut months = self.months();
         for record in records {
@@ -242,7 +242,7 @@ impl Salts {
 }
 
 impl SaltRecord {
-    /// Where the salt stands.
+    /// The path of the salt's file.
     pub fn path(&self, team: &TeamKey) -> String {
         ArchivePath::Salt { team: team.clone(), month: self.month, hash: self.sha256.short() }.to_string()
     }
@@ -252,7 +252,7 @@ impl SaltRecord {
     }
 }
 
-/// The salt that a line names; an answer that is an error in turn says what is wrong with it.
+/// The salt that a line names; the inner error tells why the salt is lost.
 fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Result<Salt, LostSalt>, StoreError> {
     let lost = |reason: String| Ok(Err(record.lost(state, reason)));
     let path = record.path(&TeamKey::of(&state.team_id));
@@ -263,19 +263,19 @@ fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Resu
         Err(other) => return Err(other),
     };
     if blob.size() > FILE_BYTES_MAX {
-        return lost(format!("{} bytes long: not what was written", blob.size()));
+        return lost(format!("the file has {} bytes, so Annals did not write it", blob.size()));
     }
     let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
     let found = Digest::of(&bytes);
     if found != record.sha256 {
-        return lost(format!("digest {found}, the ledger says {}", record.sha256));
+        return lost(format!("the file has digest {found}, but the ledger says {}", record.sha256));
     }
     let file: SaltFile = match serde_json::from_slice(&bytes) {
         Ok(file) => file,
         Err(e) => return lost(format!("no salt: {e}")),
     };
     if (&file.archive_id, &file.team_id, &file.month) != (&state.archive_id, &state.team_id, &record.month.month()) {
-        return lost(format!("the salt of {} of team {} of archive {}", file.month, file.team_id, file.archive_id));
+        return lost(format!("the file holds the salt of {} of team {} of archive {}", file.month, file.team_id, file.archive_id));
     }
     let mut salt = [0; 32];
     match hex::decode_to_slice(&file.salt, &mut salt) {

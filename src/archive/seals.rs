@@ -1,5 +1,4 @@
-//! What is sealed: calendar months, and the days that a month is sealed by before it ends. What a commit may seal, and
-//! where the rows of a sealed time may stand.
+//! Sealed calendar months and days: when a commit may seal them, and in which files their rows may stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +10,7 @@ use super::rules::StateError;
 use super::state::{TeamState, stream_of};
 use super::{Body, Dataset, FileRole, WindowRecord, WindowState};
 
-/// A stretch of time whose rows become one file: those of the windows that begin in it.
+/// A day or month whose rows become one file: the rows of the windows that begin in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SealUnit {
     Day,
@@ -19,10 +18,10 @@ pub enum SealUnit {
 }
 
 impl SealUnit {
-    /// A time that is sealed as a day belongs to that day, also when its month is sealed with it.
+    /// Days come first: a time in a sealed day belongs to that day, even if its month is sealed in the same commit.
     pub const ALL: [Self; 2] = [Self::Day, Self::Month];
 
-    /// The one that holds `at`, in UTC.
+    /// The unit that contains `at`, in UTC.
     pub fn of(self, at: Instant) -> Range {
         match self {
             Self::Day => day_of(at),
@@ -30,7 +29,7 @@ impl SealUnit {
         }
     }
 
-    /// What the file is to the archive that holds all of its rows.
+    /// The role of the file with all its rows.
     pub const fn role(self) -> FileRole {
         match self {
             Self::Day => FileRole::Day,
@@ -48,11 +47,11 @@ impl fmt::Display for SealUnit {
     }
 }
 
-/// What a commit seals: by stream, and by where it begins.
+/// The stream, start and unit of everything that a commit seals.
 pub type Sealing = BTreeSet<(Stream, Instant, SealUnit)>;
 
-/// The sealed file in which rows of a window stand that begins at `start`, by what it is and where its time begins; none
-/// where nothing is sealed there. `sealing` is what the commit at hand seals.
+/// The start, unit and role of the sealed file for rows of a window that begins at `start`; `None` if nothing is sealed there.
+/// `sealing` is everything that the current commit seals.
 pub fn sealed_place(
     state: &TeamState,
     sealing: &Sealing,
@@ -69,7 +68,7 @@ pub fn sealed_place(
     })
 }
 
-/// What a line seals.
+/// Everything that a line seals.
 fn sealed_by(body: &Body) -> impl Iterator<Item = (Stream, Range, SealUnit)> {
     let days = body.sealed_days.iter().map(|(stream, day)| (*stream, *day, SealUnit::Day));
     days.chain(body.sealed_months.iter().map(|(stream, month)| (*stream, *month, SealUnit::Month)))
@@ -84,18 +83,17 @@ impl TeamState {
         held.contains(&(stream, start))
     }
 
-    /// Whether the month that holds `at` is sealed for `stream`.
+    /// Whether the month of `at` is sealed for `stream`.
     pub fn is_month_sealed(&self, stream: Stream, at: Instant) -> bool {
         self.holds_seal(SealUnit::Month, stream, month_of(at).start)
     }
 
-    /// Whether the day, or month, that holds `at` is sealed for `stream`: a day by itself or with its month.
+    /// Whether the day or month of `at` is sealed for `stream`; a day is sealed by itself or with its month.
     pub fn is_sealed(&self, unit: SealUnit, stream: Stream, at: Instant) -> bool {
         self.holds_seal(unit, stream, unit.of(at).start) || self.is_month_sealed(stream, at)
     }
 
-    /// Takes over what a line seals. The days of a month that is sealed need not be remembered: what it gains is the
-    /// month's.
+    /// Applies a line's seals. A sealed month replaces its sealed days: new rows go to the month's amendments.
     pub(super) fn seal(&mut self, days: Vec<(Stream, Range)>, months: Vec<(Stream, Range)>) {
         self.sealed_days.extend(days.into_iter().map(|(stream, day)| (stream, day.start)));
         for (stream, month) in months {
@@ -104,7 +102,7 @@ impl TeamState {
         }
     }
 
-    /// Whether a line may seal what it seals. `changed`: the windows that it changes.
+    /// Whether a line may seal its days and months. `changed` are the windows that the line changes.
     pub(super) fn check_seals(
         &self,
         body: &Body,
@@ -127,7 +125,7 @@ impl TeamState {
         self.check_sealed_places(body)
     }
 
-    /// What is sealed holds no file but sealed ones. Looks at the files of what is being sealed, and at no others.
+    /// Checks that sealed units have only sealed files. Reads only the files of the new seals.
     fn check_sealed_places(&self, body: &Body) -> Result<(), StateError> {
         let fresh: Sealing = sealed_by(body).map(|(stream, range, unit)| (stream, range.start, unit)).collect();
         let removed: BTreeSet<&String> = body.removes.iter().collect();

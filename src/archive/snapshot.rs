@@ -1,6 +1,6 @@
-//! What the ledger says up to a line, kept beside it, so that nobody need replay years of it. Never truth: a snapshot that
-//! is not there, or does not fit the ledger, costs a whole replay and nothing else. A writer hashes the chain up to it; `verify`
-//! replays everything, and compares.
+//! Snapshots of a team's state, kept beside the ledger, so that readers need not replay years of it. A snapshot is never the
+//! truth: if it is missing or does not fit the ledger, the reader replays everything. A writer hashes the chain up to the
+//! snapshot; `verify` replays everything and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +18,21 @@ use super::{
     DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SaltRecord, SessionsMark, StreamRecord, WindowRecord,
 };
 
-/// Lines from one snapshot to the next, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) says otherwise.
-/// A question over a thousand teams replays what stands behind a thousand snapshots.
+/// Lines between two snapshots, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) sets another number.
+/// A query over a thousand teams replays the lines after a thousand snapshots.
 pub const SNAPSHOT_LINES: u64 = 100;
-/// A snapshot is of use where lines follow it: the last but one is kept for when none do.
+/// A snapshot helps only if lines follow it. So the last but one is kept, too.
 const KEPT: usize = 2;
-/// A larger file is not read: a team's state of many years is some megabytes.
+/// Larger files are not read: the state of a team after many years has some megabytes.
 const BYTES_MAX: u64 = 256 << 20;
 const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
 const DIGITS: usize = 64;
 
-/// The state after a line, and where that line ends.
+/// The state after a line, and the end of that line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Snapshot {
-    /// What made it: another program may make another state of the same lines.
+    /// The program that wrote it: another version can derive another state from the same lines.
     program: String,
     line_version: u32,
     archive_id: String,
@@ -41,9 +41,9 @@ struct Snapshot {
     head: Digest,
     at: Option<Instant>,
     day: Instant,
-    /// Bytes of the day's file up to and with the line.
+    /// Bytes of the day's file up to the end of the line.
     len: u64,
-    /// Bytes of all files of the ledger before that day's.
+    /// Bytes of all ledger files of earlier days.
     bytes_before: u64,
     files: Vec<FileEntry>,
     windows: Vec<WindowRecord>,
@@ -122,7 +122,7 @@ impl Snapshot {
         }
     }
 
-    /// The digest of the rest, and the rest.
+    /// The digest of the content, then the content.
     fn encode(&self) -> Vec<u8> {
         let text = serde_json::to_vec(self).expect("BUG: a snapshot has no map with odd keys");
         let digest = Digest::with_domain(DIGEST_DOMAIN, &[&text]);
@@ -151,29 +151,29 @@ fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, String)>, 
     Ok(found)
 }
 
-/// The number of the newest snapshot's line; 0 without one.
+/// The line number of the newest snapshot; 0 if none exists.
 pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
     listed(store, key).ok().and_then(|found| found.last().map(|(seq, _)| *seq)).unwrap_or(LedgerSeq(0))
 }
 
-/// Keeps the state as it is after the line that ends at `end`, in place of the oldest snapshot.
+/// Writes a snapshot of the state after the line that ends at `end`, and removes the oldest one.
 ///
 /// # Errors
-/// When the store fails; nothing rests on it.
+/// When the store fails; the archive needs no snapshot.
 pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), StoreError> {
     let key = TeamKey::of(&state.team_id);
     let Some(day) = end.day else { return Ok(()) };
     let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&lengths(store, &key)?, day));
     let path = ArchivePath::Snapshot { team: key.clone(), seq: state.seq }.to_string();
     put(store, &path, &snapshot.encode())?;
-    // What is said to come later is of another history: of an archive that was restored from a copy.
+    // A snapshot of a later line belongs to another history: the archive was restored from a copy.
     let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(seq, _)| *seq <= state.seq);
     let surplus = older.len().saturating_sub(KEPT);
     let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, path)| path.as_str()).collect();
     store.remove_all(&gone)
 }
 
-/// The newest snapshot that lines follow and that fits the ledger as it is listed: the state, and where its line ends.
+/// The newest snapshot that fits the ledger's file list and has lines after it: the state, and the end of its line.
 pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Option<(TeamState, LedgerEnd)> {
     let key = TeamKey::of(team);
     let held = listed(store, &key).ok().filter(|held| !held.is_empty())?;
@@ -189,7 +189,7 @@ pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Opt
     })
 }
 
-/// The newest snapshots that are whole, with their paths; whether they fit the ledger is not looked at.
+/// The newest intact snapshots with their paths. Does not check whether they fit the ledger.
 pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
     let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
     newest.filter_map(|(_, path)| read(store, &path).map(|found| (path, found.into_state()))).collect()
@@ -214,7 +214,7 @@ fn bytes_before(lengths: &[(Instant, u64)], day: Instant) -> u64 {
     lengths.iter().filter(|(of, _)| *of < day).map(|(_, bytes)| bytes).sum()
 }
 
-/// Whether the ledger goes on behind a place in it.
+/// Whether the ledger continues after a place in it.
 fn goes_on(lengths: &[(Instant, u64)], day: Instant, len: u64) -> bool {
     let of_day = lengths.iter().find(|(of, _)| *of == day).map(|(_, bytes)| *bytes);
     of_day.is_some_and(|bytes| bytes > len || bytes == len && lengths.iter().any(|(of, _)| *of > day))

@@ -1,4 +1,4 @@
-//! The first step of a commit: files are durable under their names, read back and compared before a line names them.
+//! The first step of a commit: writes files durably, reads them back and compares them before a line names them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -22,14 +22,14 @@ use super::table::{
 };
 use super::{ArchiveError, Dataset, EncodedTable, EventColumns, FileEntry};
 
-/// Text of new rows that are kept to be compared with what is read back; of more, the digest is.
+/// Up to this many bytes of new rows are kept for the comparison with the file; larger ones are compared by digest.
 const KEPT_BYTES_MAX: usize = 8 << 20;
-/// Files written at once, at most: each holds a row group in memory.
+/// Maximum number of files written in parallel: each holds a row group in memory.
 const THREADS_MAX: usize = 4;
-/// Fewer rows are not worth a thread.
+/// For fewer rows, a thread costs more than it saves.
 const ROWS_A_THREAD_MIN: u64 = 4_000;
 
-/// Where the files of a team are written.
+/// Writes the files of a team's commit.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub store: &'a dyn Store,
@@ -38,19 +38,19 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Writes all files, several at once where they are large, and says what the ledger is to say about each.
+    /// Writes all files, large ones in parallel, and returns their ledger entries.
     ///
     /// # Errors
     /// As [`Stage::write`].
     pub fn write_all(self, outputs: Vec<Output>) -> Result<Vec<FileEntry>, ArchiveError> {
         let rows: u64 = outputs.iter().map(Output::rows).sum();
         let wanted = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(outputs.len());
-        // Asking how many there are reads files of the system: not for every small commit.
+        // Asking for the number of cores reads system files, so small commits do not ask.
         let threads = match wanted.min(THREADS_MAX) {
             wanted @ 2.. => wanted.min(available_parallelism().map_or(1, usize::from)),
             few => few,
         };
-        // Drawn in order, so that a seeded source repeats itself whatever the threads do.
+        // Draw the numbers in order, so that a seeded source gives the same numbers with any number of threads.
         let outputs = outputs.into_iter().map(|output| (output, self.salts.nonce()));
         if threads <= 1 {
             return outputs.map(|(output, nonce)| self.write(output, nonce)).collect();
@@ -77,10 +77,10 @@ impl Stage<'_> {
         Ok(written.into_iter().map(|(_, file)| file).collect())
     }
 
-    /// Writes one file, makes it durable, reads it back, and says what the ledger is to say about it.
+    /// Writes one file, makes it durable, reads it back, and returns its ledger entry.
     ///
     /// # Errors
-    /// When the store fails, an input cannot be read, or the file does not hold exactly the rows that it should.
+    /// When the store fails, an input cannot be read, or the file holds other rows than intended.
     pub fn write(self, output: Output, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let tier = output.tier();
@@ -116,16 +116,16 @@ impl Stage<'_> {
     }
 }
 
-/// What a file is meant to hold.
+/// The intended content of a file.
 #[derive(Default)]
 struct Meant {
-    /// Of all rows: computed from the new ones and from what the ledger says about the files that go up in this one, not
-    /// from what was written.
+    /// The digest of all rows: from the new rows and from the ledger's entries of the input files, not from the written
+    /// data.
     digest: RowsDigest,
-    /// New rows, where there are no others and they are few enough to be kept until they are read back.
+    /// The new rows, if the file has no other rows and they are few enough to keep until the read-back.
     rows: Option<Vec<RecordBatch>>,
     spliced: Vec<Spliced>,
-    /// The whole file, every value of which was read back before.
+    /// The whole file, whose values were all read back at encoding.
     encoded: Option<EncodedTable>,
 }
 
@@ -141,7 +141,7 @@ fn fill(store: &dyn Store, salts: &Salts, table: &mut TableWriter, content: Cont
                 table.write(&batch)?;
             }
         }
-        Content::Encoded { .. } => unreachable!("BUG: it is encoded already"),
+        Content::Encoded { .. } => unreachable!("BUG: an encoded file needs no filling"),
         Content::Columns { columns, digest, .. } => {
             meant.digest = digest;
             let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
@@ -220,14 +220,14 @@ fn write_run(
     Ok(())
 }
 
-/// What is written of a file in one piece.
+/// A part of a file that is written in one piece.
 enum Run {
     Splice(FileEntry, Groups),
     Merge(Vec<FileEntry>, Vec<EventRow>),
 }
 
-/// The pieces of a new file in the order of time. A file that no other input overlaps goes over as it is where its row
-/// groups are large enough; what lies between two such files is merged.
+/// The parts of a new file, sorted by time. An input that no other input overlaps is copied unchanged if its row groups are
+/// large enough. The inputs between two such files are merged.
 fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> Result<Vec<Run>, ArchiveError> {
     inputs.sort_by_key(|file| file.first);
     let times = |file: &FileEntry| file.first.zip(file.last);
@@ -240,7 +240,7 @@ fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> R
         inputs.map(|(_, other)| *other).all(|other| other.is_some_and(apart)) && of_rows.is_none_or(apart)
     };
     let whole = |(at, file)| if is_alone(at) { Groups::whole(store, file) } else { Ok(None) };
-    // Each is read to its end.
+    // Each file is read to its end.
     let groups = match inputs.len() {
         0 | 1 => inputs.iter().enumerate().map(whole).collect(),
         _ => inputs.par_iter().enumerate().map(whole).collect::<Result<Vec<_>, _>>(),
@@ -264,9 +264,8 @@ fn runs(store: &dyn Store, mut inputs: Vec<FileEntry>, rows: Vec<EventRow>) -> R
     Ok(runs)
 }
 
-/// Nothing is believed of a file that was not read again: its bytes, and every value in them. New rows are compared with
-/// what was to be written, one by one or by their digest; row groups that went over as they were, byte by byte with those
-/// of their files. Returns what was found.
+/// Reads the whole file again and trusts nothing else: its bytes, and every value. Compares new rows one by one or by digest,
+/// and copied row groups byte by byte with their source files. Returns the digest and rows that it found.
 fn read_back(
     store: &dyn Store,
     path: &str,
@@ -290,7 +289,7 @@ fn read_back(
     };
     let stands = |part: &Spliced| match part.groups.stand_in(&file, part.at)? {
         true => Ok(()),
-        false => Err(differs(format!("other row groups from {} on", part.at), "those of its inputs".to_owned())),
+        false => Err(differs(format!("other row groups after {}", part.at), "those of its inputs".to_owned())),
     };
     if meant.spliced.is_empty() {
         is_as_written()?;
@@ -354,10 +353,10 @@ mod tests {
         Detail::Connections(ConnectionTexts::new(texts))
     }
 
-    /// On one thread, and with the text and the other columns on a thread each.
+    /// On one thread, and with the text and the other columns on one thread each.
     #[test]
     fn a_file_that_does_not_hold_the_rows_of_the_draft_is_refused_whatever_differs() {
-        // The last come back in other pieces than they were written in.
+        // In the last case, the read batches differ in size from the written ones.
         for (count, bytes) in [(10, 2), (ROWS_A_THREAD_MIN + 1_000, 2), (40, BATCH_BYTES_MAX / 32)] {
             let raw = bytes::Bytes::from(vec![b' '; bytes]);
             let row =

@@ -1,5 +1,5 @@
-//! What the ledger says so far: replayed line by line, and advanced by whole commits that are checked before they change
-//! anything.
+//! The state of a team after a ledger line. A replay builds it line by line. A commit advances it as a whole, and is checked
+//! before anything changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,32 +23,32 @@ pub struct TeamState {
     pub seq: LedgerSeq,
     /// The hash of the last line.
     pub head: Digest,
-    /// When the last line was written.
+    /// The time of the last line.
     pub at: Option<Instant>,
     /// Live files by path.
     pub files: BTreeMap<String, FileEntry>,
     /// Windows by stream and start.
     pub windows: BTreeMap<(Stream, Instant), WindowRecord>,
     pub streams: BTreeMap<Stream, StreamRecord>,
-    /// The team's computers, as last listed.
+    /// The team's computers in the last list.
     pub devices: BTreeSet<DeviceId>,
-    /// Every computer that a list or an event ever named.
+    /// Every computer that any list or event has named.
     pub devices_ever: BTreeSet<DeviceId>,
-    /// Findings with the line that recorded them; gaps that a later line took back are not among them.
+    /// Findings with their lines, without gaps that a later line withdrew.
     pub findings: Vec<(LedgerSeq, Finding)>,
-    /// Reviews with the line that recorded them.
+    /// Reviews with their lines.
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
-    /// The first instants of the months that are sealed.
+    /// The first instants of the sealed months.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
-    /// The first instants of the days that are sealed, in months that are not.
+    /// The first instants of the sealed days in months that are not sealed.
     pub sealed_days: BTreeSet<(Stream, Instant)>,
-    /// What the sessions are made of; none before they were first made.
+    /// The mark of the sessions; `None` before the first sessions.
     pub sessions: Option<SessionsMark>,
-    /// The looks at each part of the inventory, oldest first.
+    /// The reads of each part of the inventory, oldest first.
     pub inventory: BTreeMap<InventoryPart, Vec<InventoryRead>>,
-    /// The SHA-256 of the file of each month's salt, by the month's first instant.
+    /// The SHA-256 of each month's salt file, by the month's first instant.
     pub salts: BTreeMap<Instant, Digest>,
-    /// The draft that became the last line.
+    /// The digest of the last line's draft.
     pub draft: Option<Digest>,
 }
 
@@ -83,17 +83,17 @@ impl TeamState {
         self.salts.iter().map(move |(month, sha256)| SaltRecord { month: *month, sha256: *sha256 }.path(&key))
     }
 
-    /// Live files of a dataset, in the order of paths.
+    /// Live files of a dataset, sorted by path.
     pub fn files_of(&self, dataset: Dataset) -> impl Iterator<Item = &FileEntry> {
         self.files.values().filter(move |file| file.dataset == dataset)
     }
 
-    /// Gaps that stand.
+    /// Gaps that no later line withdrew.
     pub fn gaps(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
-    /// Takes over a ledger line, or says why not and changes nothing.
+    /// Applies a ledger line, or returns the broken rule and changes nothing.
     ///
     /// # Errors
     /// When the line is not the next one of this team's chain, or its body breaks a rule.
@@ -104,7 +104,7 @@ impl TeamState {
         Ok(())
     }
 
-    /// Takes over a ledger line whether it checks or not: for verifying what stands behind a damaged line.
+    /// Applies a ledger line even if it is invalid, so that verification can continue after damage.
     pub fn follow(&mut self, line: Line, hash: Digest) {
         self.apply(line.body, line.seq);
         self.seq = line.seq;
@@ -112,7 +112,7 @@ impl TeamState {
         self.at = Some(line.at);
     }
 
-    /// The state that `body` leads to as the next line, or the rule that it breaks. Chain members stay as they are.
+    /// The state after `body` as the next line, or the broken rule. Leaves the members of the chain unchanged.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -123,7 +123,7 @@ impl TeamState {
         Ok(next)
     }
 
-    /// Whether `line` is the next one of this chain.
+    /// Checks that `line` is the next one of this chain.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -147,7 +147,7 @@ impl TeamState {
         Ok(())
     }
 
-    /// Checks a body as a whole; the rules are those of [`StateError`].
+    /// Checks a whole body against the rules of [`StateError`].
     ///
     /// # Errors
     /// See [`StateError`].
@@ -254,12 +254,12 @@ impl TeamState {
     }
 }
 
-/// The stream whose events a dataset holds; quarantine holds those of all.
+/// The stream of a dataset's events; `None` for quarantine, which holds events of all streams.
 pub fn stream_of(dataset: Dataset) -> Option<Stream> {
     Stream::ALL.into_iter().find(|stream| Dataset::from(*stream) == dataset)
 }
 
-/// The entries of the same stream next before and next after `key`.
+/// The entries of the same stream directly before and after `key`.
 fn neighbours<V>(map: &BTreeMap<(Stream, Instant), V>, key: (Stream, Instant)) -> impl Iterator<Item = &V> {
     let before = map.range(..key).next_back();
     let after = map.range((std::ops::Bound::Excluded(key), std::ops::Bound::Unbounded)).next();
@@ -280,7 +280,7 @@ fn check_progress(held: &WindowRecord, new: &WindowRecord) -> Result<(), StateEr
     Ok(())
 }
 
-/// Rows are only ever added: what a commit removes stands in what it adds.
+/// Rows are never lost: the added files hold all rows of the removed files.
 fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
     let released = check_released(state, body)?;
     for dataset in Dataset::ALL {
@@ -313,7 +313,7 @@ fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
     Ok(())
 }
 
-/// What leaves quarantine, in a line that gains at least as many events, and removes files that held them.
+/// Checks released events: the line must gain at least as many rows, and remove the quarantine files that held them.
 fn check_released(state: &TeamState, body: &Body) -> Result<(u64, RowsDigest), StateError> {
     let Some(released) = &body.released else { return Ok((0, RowsDigest::default())) };
     let is_event = |file: &&FileEntry| stream_of(file.dataset).is_some();
@@ -326,7 +326,7 @@ fn check_released(state: &TeamState, body: &Body) -> Result<(u64, RowsDigest), S
     Ok((released.rows, released.rows_digest.into()))
 }
 
-/// Sessions may be replaced by what the line says that replaces them, and by nothing else.
+/// Checks that a line replaces only the session rows that it declares as replaced.
 fn check_sessions(body: &Body, before: (u64, RowsDigest), after: (u64, RowsDigest)) -> Result<(), StateError> {
     let dataset = Dataset::Sessions;
     let none = (0, RowsDigest::default());

@@ -1,15 +1,15 @@
-//! A team's place in paths.
+//! A team's id in paths.
 
 use std::fmt;
 
 use crate::model::{Digest, TeamId};
 
-/// Longer encoded team ids are cut and closed with a hash.
+/// Longer encoded team ids are shortened, and end with a hash.
 const TEAM_KEY_BYTES_MAX: usize = 120;
 const TEAM_KEY_KEPT_BYTES: usize = 80;
 
-/// A team id as it stands in paths: bytes outside `[a-z0-9_-]` are `.` and two hexadecimal digits; what would be longer
-/// than 120 bytes is cut and closed with `..` and 32 digits of its SHA-256, so that case and length never clash.
+/// A team id in paths: each byte outside `[a-z0-9_-]` becomes `.` and two hexadecimal digits. Longer results than 120 bytes are
+/// cut, and end with `..` and 32 digits of the id's SHA-256. So ids that differ only in case or length never collide.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TeamKey(String);
 

@@ -1,4 +1,4 @@
-//! A team's name, from the newest look at the team. Looks repeat it each month, so one small file tells it.
+//! A team's name, from the newest read of the team. Each month repeats it, so one small file is enough.
 
 use crate::model::{InventoryPart, InventoryValue};
 
@@ -11,7 +11,7 @@ use super::{ArchiveError, Dataset, FileEntry, TeamReader};
 const PART: InventoryPart = InventoryPart::Team;
 
 impl TeamState {
-    /// The file that holds the team's name; `None` before the first look. Another name stands in another file.
+    /// The file that holds the team's name; `None` before the first read. A changed name is in another file.
     pub fn name_file(&self) -> Option<&FileEntry> {
         self.files_of(Dataset::Inventory(PART)).max_by_key(|file| (file.last, &file.path))
     }
@@ -30,7 +30,7 @@ impl TeamReader {
     }
 }
 
-/// The name that a [`TeamState::name_file`] holds, as it was served; `None` where the team has none.
+/// The name in a [`TeamState::name_file`], as the service showed it; `None` if the team has none.
 ///
 /// # Errors
 /// When the file cannot be read.

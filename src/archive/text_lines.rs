@@ -1,24 +1,24 @@
-//! The lines of a file of the ledger, read in blocks: a file of any size costs one block and its longest line.
+//! Reads the lines of a ledger file in blocks: a file of any size needs memory for one block and its longest line.
 
 use std::io::{self, Read};
 
 use super::ArchiveError;
 use super::store::{Blob, StoreError, Verb};
 
-/// The longest line, its newline included. A writer refuses to make a longer one, so that a reader may refuse to hold it.
-/// The largest commits seen are those of long backfills: some megabytes.
+/// The longest line, including its newline. Writers refuse longer lines, so readers can refuse to hold them. Long backfills
+/// make the largest commits: some megabytes.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// One line, or what stands behind the last newline.
+/// One line, or the bytes after the last newline.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TextLine {
-    /// Where it begins in its file.
+    /// The line's offset in its file.
     pub offset: u64,
-    /// Without its newline.
+    /// The text without its newline.
     pub text: Vec<u8>,
     pub has_newline: bool,
-    /// The file ends behind it.
+    /// The file ends after this line.
     pub is_last: bool,
 }
 
@@ -28,13 +28,13 @@ impl TextLine {
         self.text.len() as u64 + u64::from(self.has_newline)
     }
 
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub fn end(&self) -> u64 {
         self.offset + self.len()
     }
 }
 
-/// Why a line was not read.
+/// Why a line cannot be read.
 #[derive(Debug)]
 pub enum LineFault {
     Io(io::Error),
@@ -42,7 +42,7 @@ pub enum LineFault {
 }
 
 impl LineFault {
-    /// The error of a reader that cannot go on. `line` counts from 1.
+    /// The error for a reader that must stop. `line` starts at 1.
     pub fn at(self, path: &str, line: u64) -> ArchiveError {
         match self {
             Self::Io(e) => StoreError::io(Verb::Read, path, e).into(),
@@ -55,25 +55,25 @@ impl std::fmt::Display for LineFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Io(e) => e.fmt(f),
-            Self::TooLong => write!(f, "longer than {LINE_BYTES_MAX} bytes, which no line is"),
+            Self::TooLong => write!(f, "longer than {LINE_BYTES_MAX} bytes, the maximum of a line"),
         }
     }
 }
 
-/// The lines of a file from a place on. The first fault is the last item.
+/// The lines of a file from an offset on. The first fault is the last item.
 pub struct TextLines {
     blob: Blob,
-    /// Where the next line begins.
+    /// The offset of the next line.
     at: u64,
     block: Vec<u8>,
-    /// Where the block begins.
+    /// The offset of the block.
     block_at: u64,
     line_bytes_max: usize,
     is_over: bool,
 }
 
 impl TextLines {
-    /// `begin`: where a line begins.
+    /// `begin` is the offset of a line.
     pub fn new(blob: Blob, begin: u64) -> Self {
         Self { blob, at: begin, block: Vec::new(), block_at: begin, line_bytes_max: LINE_BYTES_MAX, is_over: false }
     }
@@ -90,7 +90,7 @@ impl TextLines {
         Ok(Some(TextLine { offset, text, has_newline, is_last: self.at >= size }))
     }
 
-    /// How long the line at hand is, without its newline, and whether it has one.
+    /// The length of the current line without its newline, and whether it has a newline.
     fn length(&mut self) -> Result<(usize, bool), LineFault> {
         let mut length = 0;
         loop {
@@ -109,7 +109,7 @@ impl TextLines {
         }
     }
 
-    /// Bytes from `place` on: what the block holds of them, or the next block. None behind the end.
+    /// Bytes from `place` on: the rest of the current block, or the next block. `None` after the end.
     fn block_from(&mut self, place: u64) -> Result<&[u8], LineFault> {
         let held = self.block_at..self.block_at + self.block.len() as u64;
         if !held.contains(&place) {
@@ -122,7 +122,7 @@ impl TextLines {
         Ok(&self.block[within..])
     }
 
-    /// The next bytes of the line at hand.
+    /// Reads the bytes of the current line.
     fn bytes(&mut self, length: usize) -> Result<Vec<u8>, LineFault> {
         let mut text = Vec::with_capacity(length);
         while text.len() < length {

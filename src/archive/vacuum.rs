@@ -1,7 +1,7 @@
-//! Removes what no ledger line names any more, or ever did, when it is older than the grace.
+//! Removes files that no ledger line names, after the grace.
 //!
-//! Readers, engines and copies that began before a commit go on with the files that it removed, and a slow writer's files
-//! are never taken from it. All ages are told by the store's own clock.
+//! Readers, engines and copies that began before a commit continue with the files that it removed. A slow writer keeps its
+//! files, too. The store's own clock tells all ages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,31 +24,31 @@ pub struct Leftover {
     pub bytes: u64,
 }
 
-/// The files of a team that no line names now, and the scratch files of the store.
+/// A team's files that no line names now, and the scratch files of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leftovers {
     /// Older than the grace: `vacuum` removes these.
     pub expired: Vec<Leftover>,
-    /// Younger: somebody may still read or name these.
+    /// Younger: somebody can still read or name these.
     pub kept: Vec<Leftover>,
 }
 
 impl Archive {
-    /// What [`TeamWriter::vacuum`] would do now.
+    /// The files that [`TeamWriter::vacuum`] would remove now, and those that it would keep.
     ///
     /// # Errors
-    /// When the store fails, or the ledger does not check.
+    /// When the store fails, or the ledger is invalid.
     pub fn leftovers(&self, team: &TeamId) -> Result<Leftovers, ArchiveError> {
         leftovers(self.store().as_ref(), self.id(), team, self.grace())
     }
 }
 
 impl TeamWriter {
-    /// Removes files of the team that no line names and that are older than the grace, and old scratch files of the store.
-    /// Returns what it removed, and what it left because it is younger.
+    /// Removes the team's files that no line names and that are older than the grace, and old scratch files of the store.
+    /// Returns the removed files, and the kept younger ones.
     ///
     /// # Errors
-    /// When the store fails, or the ledger does not check. Some files may then be removed already.
+    /// When the store fails, or the ledger is invalid. Some files can be removed already.
     pub fn vacuum(&mut self) -> Result<Leftovers, ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let found = leftovers(store, &state.archive_id, &state.team_id, self.grace())?;
@@ -58,7 +58,7 @@ impl TeamWriter {
     }
 }
 
-/// The files first, the ledger second: a file that a commit names meanwhile is found to be named.
+/// Lists the files before it reads the ledger, so that a file that a commit names meanwhile counts as named.
 fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration) -> Result<Leftovers, ArchiveError> {
     let key = TeamKey::of(team);
     let grace = match planted::is(Bug::VacuumWithoutGrace) {
@@ -68,7 +68,7 @@ fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration
     let grace = Grace::ending(store.now()?, grace);
     let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
     let listed = files_of(store, &key)?;
-    // A snapshot is not trusted here: what it left out would be removed.
+    // Do not trust a snapshot here: vacuum would remove the files that it left out.
     let state = match early {
         Some(replay) => replay.state,
         None => replay(store, archive_id, team)?.state,
@@ -85,7 +85,7 @@ fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration
     Ok(found)
 }
 
-/// The data files and the salts of a team, and the scratch files of all. A name that no archive gives is left to `verify`.
+/// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;
     for dataset in Dataset::ALL {
@@ -102,7 +102,7 @@ fn is_data(path: &str) -> bool {
     matches!(ArchivePath::parse(path), Some(ArchivePath::Data(_)))
 }
 
-/// What the lines of each day remove whose file was written within the grace.
+/// The files that lines remove, from the day files that were written within the grace.
 fn removed_within(store: &dyn Store, key: &TeamKey, grace: Grace) -> Result<BTreeSet<String>, ArchiveError> {
     let mut removed = BTreeSet::new();
     let modified: BTreeMap<String, Instant> =
@@ -114,7 +114,7 @@ fn removed_within(store: &dyn Store, key: &TeamKey, grace: Grace) -> Result<BTre
         }
         for (text, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
             let text = text.map_err(|fault| fault.at(&path, number))?;
-            // What an interrupted append left names nothing.
+            // A torn line names nothing.
             if let Ok((line, _)) = Line::decode(&text.text) {
                 removed.extend(line.body.removes);
             }

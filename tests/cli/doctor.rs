@@ -112,7 +112,7 @@ fn init_asks_checks_lists_the_teams_and_writes_a_file_that_works() {
     let doctor = program().arg("doctor").current_dir(directory.path()).output().expect("the program runs");
     assert_eq!(doctor.status.code(), Some(0), "{}", String::from_utf8_lossy(&doctor.stdout));
     let (code, _, said) = init(directory.path(), &[], &answers);
-    assert!(code == Some(2) && said.contains("is there already"), "{said}");
+    assert!(code == Some(2) && said.contains("exists already"), "{said}");
     assert_eq!(std::fs::read_to_string(at("annals.toml")).expect("the configuration"), text);
 }
 

@@ -50,7 +50,7 @@ fn commands_stand_between_statements() {
     assert!(stdout.ends_with("five\n5\n{\"six\":6}\n"), "{stdout}");
     for (input, reason) in [
         (".nonsense\nselect 1;", "line 1: unknown command \".nonsense\""),
-        ("select 1;\n.schema nowhere", "line 2: there is no table or view \"nowhere\""),
+        ("select 1;\n.schema nowhere", "line 2: no table or view has the name \"nowhere\""),
         (".read nowhere.sql", "line 1: cannot read nowhere.sql"),
         (".format xlsx", "line 1: unknown format"),
     ] {
@@ -65,7 +65,7 @@ fn a_file_that_reads_itself_ends() {
     let file = place.directory.path().join("round.sql");
     std::fs::File::create(&file).expect("a file").write_all(b".read round.sql\n").expect("written");
     let (code, _, stderr) = script(&place, &[], ".read round.sql");
-    assert!(code == 2 && stderr.contains("files are read 16 deep at most"), "{stderr}");
+    assert!(code == 2 && stderr.contains(".read is nested more than 16 files deep"), "{stderr}");
 }
 
 #[test]

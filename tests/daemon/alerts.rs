@@ -119,7 +119,7 @@ fn the_test_verb_says_who_takes_warnings() {
     let refused = scene.run(&["alerts", "test"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("status 500") && said.contains("command: it took the test"), "{said}");
+    assert!(said.contains("status 500") && said.contains("command: the target accepted the test alert"), "{said}");
     assert!(!said.contains("webhook-secret"));
     let taken = scene.run(&["alerts", "test"]);
     assert_eq!(taken.status.code(), Some(0), "{}", String::from_utf8_lossy(&taken.stderr));

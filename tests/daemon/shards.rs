@@ -102,7 +102,7 @@ fn of_the_teams_that_are_named_a_shard_reads_its_own() {
     let other = others.first().unwrap();
     let refused = scene.run(&["sync", "--team", other.as_str()]);
     assert_eq!(refused.status.code(), Some(2));
-    let expected = format!("team {other} belongs to shard 1/2, and this is shard 2/2");
+    let expected = format!("team {other} belongs to shard 1/2, but this process is shard 2/2");
     assert!(said(&refused).contains(&expected), "{}", said(&refused));
     assert_eq!(locked(&scene), own);
 
@@ -195,7 +195,7 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
     // Another shard needs another process.
     scene.configure(&format!("{POLLS}[fleet]\nshard = \"1/3\"\n"));
     daemons[1].signal("HUP");
-    daemons[1].log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: another shard")));
+    daemons[1].log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: a running daemon")));
     daemons.into_iter().for_each(Running::stop);
     scene.holds_the_truth();
     status_names_the_owners(&scene, &second);

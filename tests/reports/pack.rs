@@ -143,8 +143,8 @@ fn what_is_there_is_not_overwritten() {
     let place = Place::one_event();
     fs::create_dir(place.path().join("kept")).unwrap();
     fs::File::create(place.path().join("kept/letter.txt")).unwrap();
-    pack(&place, "kept", &[]).is_wrong_use("something is there already");
-    pack(&place, "kept", &["--force"]).is_wrong_use("is no pack");
+    pack(&place, "kept", &[]).is_wrong_use("exists already: --force replaces a pack");
+    pack(&place, "kept", &["--force"]).is_wrong_use("is not a pack");
     assert!(place.path().join("kept/letter.txt").is_file());
     fs::create_dir(place.path().join("empty")).unwrap();
     assert_eq!(pack(&place, "empty", &[]).code, 0);

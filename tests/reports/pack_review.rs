@@ -88,5 +88,5 @@ fn a_pack_of_another_archive_is_not_signed_here() {
     let pack = other.path().join("out");
     let outcome =
         place.run(&["review", "sign", "--pack", pack.to_str().unwrap(), "--reviewer", "R", "--outcome", "accepted"]);
-    outcome.is_wrong_use("is not in this archive");
+    outcome.is_wrong_use("this archive does not hold team");
 }

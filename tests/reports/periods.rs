@@ -107,7 +107,7 @@ fn the_exit_code_tells_gaps_and_detections_apart() {
         ("nothing amiss", "hours", without, None, 0, vec![]),
         ("a gap", "hours", with_gap, None, 3, vec!["1 gap is recorded inside the period"]),
         ("behind the gap", "hours", behind, None, 0, vec![]),
-        ("detections", "hours", without, Some("low"), 1, vec!["M1 found 3 rows of severity low or graver"]),
+        ("detections", "hours", without, Some("low"), 1, vec!["M1 found 3 rows of severity low or higher"]),
         ("milder than asked", "hours", without, Some("medium"), 0, vec![]),
         (
             "detections and a gap",

@@ -145,7 +145,7 @@ fn dates_zones_names_and_formats_are_checked() {
         place.run(&[&["report", "run"], arguments].concat()).is_wrong_use(expected);
     }
     place.run(&["report", "show", "r999"]).is_wrong_use("annals report list");
-    place.run(&["report", "run", "r23", "--archive", "elsewhere"]).is_wrong_use("no archive is here");
+    place.run(&["report", "run", "r23", "--archive", "elsewhere"]).is_wrong_use("no archive exists here");
 }
 
 #[test]

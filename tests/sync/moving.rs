@@ -311,12 +311,12 @@ fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
     let arguments = ["--since", "2026-10-11", "--stream", "connections"];
     for round in ["the first", "the next"] {
         let before = service.requests_count();
-        program.sync(&arguments).ended(3).says(&["connections did not hold still", "stay open"]);
+        program.sync(&arguments).ended(3).says(&["connections changed at each read", "remain open"]);
         let asked = service.requests_count() - before;
         println!("{round} round: {asked} requests");
         assert!((200..SPLITTING_MAX + DAYS_MAX).contains(&asked), "{asked} requests in {round} round");
     }
-    program.run(&["status"]).ended(0).says(&["does not hold still and stays open"]);
+    program.run(&["status"]).ended(0).says(&["changes at each read and remains open"]);
     is_reworded.store(false, Ordering::SeqCst);
     let before = service.requests_count();
     program.sync(&arguments).ended(0);

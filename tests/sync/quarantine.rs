@@ -162,7 +162,7 @@ fn lines_of(bytes: &[u8]) -> Vec<Value> {
 #[test]
 fn wrong_use_and_a_team_at_work_are_told_and_nothing_is_changed() {
     let (_service, program) = scene();
-    program.run(&["quarantine", "retry"]).ended(2).says(&["no archive is here"]);
+    program.run(&["quarantine", "retry"]).ended(2).says(&["no archive exists here"]);
     program.sync(&SINCE).ended(0);
     quarantine(&program, &[(Stream::Connections, events::connection(9_001, BUSY * 1_000, DEVICE))]);
     program.run(&["quarantine", "retry", "--team", "team-two"]).ended(2).says(&["team-two", "did you mean team-one"]);

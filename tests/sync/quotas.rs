@@ -15,7 +15,7 @@ use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with
 const NOON: i64 = DAY + 84 * HOUR;
 /// Nobody waits for what will not change.
 const HASTY: &str = "[api]\nretry_for = \"0s\"\n";
-const GO_ON: &str = "free the cause and run sync again, nothing is half written";
+const GO_ON: &str = "remove the cause and run sync again, the archive is consistent";
 
 fn busy_scene() -> (Service, Program) {
     let (service, program) = scene();

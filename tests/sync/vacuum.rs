@@ -83,7 +83,7 @@ fn what_commits_replaced_is_kept_for_the_grace_and_then_removed() {
 fn wrong_use_is_said_in_a_line() {
     let (_service, program) = read_twice();
     program.run(&["vacuum", "--team", "nobody"]).ended(2).says(&["nobody"]);
-    program.run(&["vacuum", "--archive", "elsewhere"]).ended(2).says(&["no archive is here"]);
+    program.run(&["vacuum", "--archive", "elsewhere"]).ended(2).says(&["no archive exists here"]);
     program.run(&["vacuum", "--grace", "1h"]).ended(2).says(&["--grace"]);
     program.configure("[store]\ngrace = \"1h\"\n");
     program.run(&["vacuum"]).ended(2).says(&["store.grace", "7200s"]);

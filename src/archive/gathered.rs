@@ -31,7 +31,10 @@ pub fn gather(
             continue;
         };
         if held.new.window != window {
-            return Err(format!("the draft holds different windows {stream}{} and {stream}{window} with the same start", held.new.window));
+            return Err(format!(
+                "the draft holds different windows {stream}{} and {stream}{window} with the same start",
+                held.new.window
+            ));
         }
         held.new.rows.extend(new.rows);
         held.new.columns.extend(new.columns);

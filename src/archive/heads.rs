@@ -71,7 +71,11 @@ impl HeadLine {
             }
             _ => return Err("the line is neither a signature nor a key rotation".to_owned()),
         };
-        if line.encode().trim_end_matches('\n') == text { Ok(line) } else { Err("the line is not in canonical form".to_owned()) }
+        if line.encode().trim_end_matches('\n') == text {
+            Ok(line)
+        } else {
+            Err("the line is not in canonical form".to_owned())
+        }
     }
 
     /// The key that signs after this line.

@@ -265,7 +265,8 @@ impl Head {
         while let Some((number, line)) = lines.next() {
             let place = |what: String| format!("line {}: {what}", number + 1);
             if let Some(signature) = NoteSignature::of_line(line) {
-                let head = heads.last_mut().ok_or_else(|| place("a signature stands before the first head".to_owned()))?;
+                let head =
+                    heads.last_mut().ok_or_else(|| place("a signature stands before the first head".to_owned()))?;
                 if head.signatures.len() == SIGNATURES_MAX {
                     return Err(place(format!("the head has more than {SIGNATURES_MAX} signatures")));
                 }

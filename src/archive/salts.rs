@@ -275,7 +275,10 @@ fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Resu
         Err(e) => return lost(format!("no salt: {e}")),
     };
     if (&file.archive_id, &file.team_id, &file.month) != (&state.archive_id, &state.team_id, &record.month.month()) {
-        return lost(format!("the file holds the salt of {} of team {} of archive {}", file.month, file.team_id, file.archive_id));
+        return lost(format!(
+            "the file holds the salt of {} of team {} of archive {}",
+            file.month, file.team_id, file.archive_id
+        ));
     }
     let mut salt = [0; 32];
     match hex::decode_to_slice(&file.salt, &mut salt) {

@@ -1,4 +1,4 @@
-//! Which files a change of sessions becomes: decided from the state and the draft alone.
+//! Plans the files of a change of sessions, from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -16,18 +16,18 @@ use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, Se
 use super::columns::{SessionColumns, Sum, batches, in_order};
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
 
-/// Live files that go up in one, less the rows that are dropped, with those that are new.
+/// A new file: the rows of its input files, minus dropped rows, plus new rows.
 #[derive(Debug)]
 pub struct SessionsChange {
     pub inputs: Vec<FileEntry>,
-    /// Each stands in one of the inputs.
+    /// Each id has a row in one of the inputs.
     pub(super) drop_ids: HashSet<ConnectionId>,
     pub dropped: Sum,
     pub(super) batches: Vec<RecordBatch>,
     pub added: Sum,
-    /// Times of the rows that are dropped or new, in microseconds.
+    /// Times of the dropped and new rows, in microseconds.
     pub(super) changed: Vec<i64>,
-    /// The whole file, where it was encoded before.
+    /// The whole file, if it was encoded earlier.
     pub encoded: Option<EncodedTable>,
 }
 
@@ -37,7 +37,7 @@ impl SessionsChange {
         (held + self.added.rows).saturating_sub(self.dropped.rows)
     }
 
-    /// The rows of the new file, where all of them are new.
+    /// The rows of the new file, if all of them are new.
     pub fn only_new(&self) -> Option<Vec<RecordBatch>> {
         self.inputs.is_empty().then(|| self.batches.clone())
     }
@@ -48,7 +48,7 @@ struct Changes<'a> {
     inputs: BTreeMap<&'a str, &'a FileEntry>,
     dropped: Vec<&'a SessionRow>,
     added: Vec<&'a SessionRow>,
-    /// More of them.
+    /// More new rows.
     columns: Vec<&'a SessionColumns>,
     is_sealing: bool,
 }
@@ -59,11 +59,11 @@ impl Changes<'_> {
     }
 }
 
-/// The files that a change becomes, what the ledger says of it, and files that go without another in their place.
-/// `joining` are the years whose files become one, `sealing` the months that the same commit seals.
+/// The new files of a change, its ledger record, and files that are removed without a replacement.
+/// `joining` are the years whose files become one; `sealing` are the months that the same commit seals.
 ///
 /// # Errors
-/// A sentence about what does not fit the archive.
+/// A sentence about a row or year that does not fit the archive.
 pub fn plan(
     state: &TeamState,
     draft: Option<&SessionsDraft>,
@@ -72,7 +72,7 @@ pub fn plan(
     salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
-        return Err(format!("{odd} is no calendar year"));
+        return Err(format!("{odd} is not a calendar year"));
     }
     let is_anew = draft.is_some_and(|draft| draft.is_anew);
     let held = || state.files_of(Dataset::Sessions).filter(|_| !is_anew);
@@ -82,7 +82,7 @@ pub fn plan(
     for row in draft.iter().flat_map(|draft| &draft.open) {
         places.entry(Place::Open).or_default().added.push(row);
     }
-    // Of many sessions, most begin in the month of the one before.
+    // Most sessions begin in the same month as the session before.
     let mut last: Option<(Range, Place)> = None;
     for row in draft.iter().flat_map(|draft| &draft.resting) {
         let at = row.first_event_at;
@@ -97,7 +97,7 @@ pub fn plan(
     }
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
-        let file = file.ok_or_else(|| format!("{path}: no live file of sessions"))?;
+        let file = file.ok_or_else(|| format!("{path}: not a live file of sessions"))?;
         let changes = places.entry(placed.of_file(file)).or_default();
         changes.inputs.insert(path, file);
         changes.dropped.extend(rows);
@@ -136,7 +136,7 @@ impl SessionsRecord {
     }
 }
 
-/// Whether what stands there is sealed already.
+/// Whether the place is sealed already.
 fn is_sealed(state: &TeamState, place: Place) -> bool {
     match place {
         Place::Open => false,
@@ -145,13 +145,13 @@ fn is_sealed(state: &TeamState, place: Place) -> bool {
     }
 }
 
-/// Whether it is a month that is sealed now.
+/// Whether this commit seals the place's month.
 fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, place: Place) -> bool {
     matches!(place, Place::Month(start) if sealing.contains(&(Stream::Connections, start)))
 }
 
-/// A month that is sealed becomes one file beside its large ones, and what the months before it have gained goes up in
-/// theirs.
+/// Joins the small files of each month that this commit seals, next to its large files. Also joins the amendments of earlier
+/// sealed months into their files.
 fn seal<'a>(
     state: &TeamState,
     sealing: &BTreeSet<(Stream, Instant)>,
@@ -169,7 +169,7 @@ fn seal<'a>(
     for at in held.iter().filter(|at| is_sealed_now(sealing, **at) || gained(at)) {
         let here = live.iter().filter(|(place, file)| place == at && file.rows < LARGE_ROWS);
         let small: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
-        // One that is sealed already would become itself again.
+        // A single sealed file would become itself again.
         if small.len() < 2 && small.iter().all(|(_, file)| file.role != FileRole::Part) {
             continue;
         }
@@ -179,7 +179,7 @@ fn seal<'a>(
     }
 }
 
-/// The files of a year become one.
+/// Joins the session files of a year.
 fn join<'a>(
     state: &TeamState,
     joining: &[Range],
@@ -195,7 +195,7 @@ fn join<'a>(
     }
 }
 
-/// Takes in small files beside which the new one would stand, and says what it is to the archive.
+/// Adds small files of the same place to the inputs, and returns the role of the new file.
 fn absorb<'a>(
     state: &TeamState,
     sealing: &BTreeSet<(Stream, Instant)>,
@@ -208,7 +208,7 @@ fn absorb<'a>(
         changes.inputs.extend(here().map(|file| (file.path.as_str(), file)));
         return FileRole::Open;
     }
-    // What a year gained lies all over it: with it, row groups of a large file would change that otherwise stay.
+    // A year's amendment has rows from the whole year: joining it would rewrite row groups that can remain.
     let is_whole = |file: &&&FileEntry| file.rows >= LARGE_ROWS;
     let stays = matches!(place, Place::Year(_)) && changes.inputs.values().any(|file| is_whole(&file));
     let mut small: Vec<&FileEntry> = here().filter(|file| !stays && file.rows < SMALL_ROWS).collect();
@@ -262,14 +262,14 @@ fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> 
     Ok(Output { role, start, content })
 }
 
-/// The rows of a batch but for those that are dropped.
+/// The rows of a batch without the dropped ones.
 pub fn without(batch: &RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "merged sessions".to_owned(), detail };
     if dropped.is_empty() {
         return Ok(batch.clone());
     }
     let ids = batch.column_by_name(column::CONNECTION_ID).and_then(|c| c.as_string_opt::<i32>());
-    let ids = ids.ok_or_else(|| bad("connection ids that are not text".to_owned()))?;
+    let ids = ids.ok_or_else(|| bad("the connection ids are not text".to_owned()))?;
     let kept: BooleanArray = (0..ids.len()).map(|at| Some(!dropped.contains(ids.value(at)))).collect();
     filter_record_batch(batch, &kept).map_err(|e| bad(e.to_string()))
 }

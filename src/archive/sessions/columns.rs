@@ -1,5 +1,5 @@
-//! Sessions at rest as columns, and as the file that they become, made before their commit: it then has less to do while
-//! others wait for it.
+//! Finished sessions as columns and as an encoded file, made before their commit. So the commit takes less time while
+//! other work waits for it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::super::table::{
 use super::super::{ArchiveError, Dataset, FileEntry};
 use super::place::SMALL_ROWS;
 
-/// Some rows, counted and digested.
+/// The number and digest of some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     pub rows: u64,
@@ -36,25 +36,24 @@ impl Sum {
     }
 }
 
-/// Sessions that begin in one calendar month, in the order of files. There is at least one.
+/// Sorted sessions that begin in one calendar month; at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionColumns {
     batches: Vec<RecordBatch>,
     sum: Sum,
-    /// The salt of the sum's digest.
+    /// The salts of the digest.
     salted: BTreeMap<Instant, Salt>,
-    /// As a file that lives until its month is sealed.
+    /// The encoded file, for use until the month is sealed.
     encoded: Option<EncodedTable>,
 }
 
-/// Columns hold no number that differs from itself.
+/// Columns hold no NaN.
 impl Eq for SessionColumns {}
 
 impl SessionColumns {
-    /// Takes those out of `resting` of whose month there are so many that they become a file of their own.
-    ///
+    /// Removes from `resting` the sessions of each month that has enough of them for a file of its own.
     /// # Errors
-    /// When a session stands there twice, or a month's salt is lost.
+    /// When a session occurs twice, or a month's salt is lost.
     pub fn take_many(resting: &mut Vec<SessionRow>, salts: &Salts) -> Result<Vec<Self>, ArchiveError> {
         let bad = |detail: String| ArchiveError::Table { path: "sessions made before their commit".to_owned(), detail };
         let mut months: BTreeMap<Instant, Vec<&SessionRow>> = BTreeMap::new();
@@ -77,9 +76,9 @@ impl SessionColumns {
         let months = rows.first().map(|row| salts.of(row.first_event_at)).transpose();
         let salted = months.map_err(|lost| lost.to_string())?.map(|(month, salt)| (month.start, salt));
         let encoded = EncodedTable::of_rows(Dataset::Sessions, &batches, sum.digest, Tier::Brief, salts);
-        // The commit tries it again, and ends should it fail there, too.
-        let encoded =
-            encoded.inspect_err(|error| tracing::warn!(%error, "encoding sessions failed; the commit tries it again"));
+        // The commit encodes them again, and fails if that fails, too.
+        let encoded = encoded
+            .inspect_err(|error| tracing::warn!(%error, "cannot encode sessions early; the commit tries it again"));
         Ok(Self { batches, sum, salted: salted.into_iter().collect(), encoded: encoded.ok() })
     }
 
@@ -87,11 +86,11 @@ impl SessionColumns {
         self.sum.rows
     }
 
-    /// The rows' number and their digest with these salts. It is known, unless they were made beside another writer, whose
-    /// salts no line names.
+    /// The number of rows, and their digest with these salts. The digest is already known, unless the rows were made with another
+    /// writer's salts that no line names.
     ///
     /// # Errors
-    /// A sentence naming the salt that is lost.
+    /// A sentence that names the lost salt.
     pub fn sum(&self, salts: &Salts) -> Result<Sum, String> {
         if salts.gave(&self.salted).map_err(|lost| lost.to_string())? {
             return Ok(self.sum);
@@ -103,48 +102,48 @@ impl SessionColumns {
         &self.batches
     }
 
-    /// The file of just these rows, of this sum, for a file that lives so long.
+    /// The encoded file, if it has this sum and was encoded for this tier.
     pub fn encoded(&self, sum: Sum, tier: Tier) -> Option<EncodedTable> {
         self.encoded.clone().filter(|table| table.is_of(sum.rows, sum.digest, tier))
     }
 
-    /// When the first of them begins.
+    /// The time of the first session.
     pub fn first(&self) -> Result<Instant, String> {
-        let first = times_of(self.batches.first().ok_or("columns of no session")?)?;
-        Ok(Instant::from_nanos(first.values().first().copied().ok_or("columns of no session")?))
+        let first = times_of(self.batches.first().ok_or("the columns hold no session")?)?;
+        Ok(Instant::from_nanos(first.values().first().copied().ok_or("the columns hold no session")?))
     }
 
-    /// The times of the first events, in microseconds, in order.
+    /// The times of the first events, in microseconds, sorted.
     pub fn times(&self) -> Result<Vec<i64>, String> {
         let of = |batch: &RecordBatch| Ok(times_of(batch)?.values().iter().map(|nanos| nanos / 1_000).collect());
         self.batches.iter().map(of).collect::<Result<Vec<Vec<i64>>, String>>().map(|times| times.concat())
     }
 
-    /// The same as rows. Times come back in microseconds.
+    /// The sessions as rows. Times lose everything below a microsecond.
     pub fn to_rows(&self) -> Result<Vec<SessionRow>, String> {
         self.batches.iter().map(session_rows).collect::<Result<Vec<_>, _>>().map(|rows| rows.concat())
     }
 }
 
-/// The columns of sessions, which are put in the order of files: by time and connection.
+/// Sorts sessions by time and connection, and converts them to columns.
 ///
 /// # Errors
-/// A sentence about one that stands there twice, or a salt that is lost.
+/// A sentence about a duplicate session or a lost salt.
 pub fn in_order(rows: &mut [&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, Sum), String> {
     fn key(row: &SessionRow) -> (i64, &str) {
         (row.first_event_at.micros(), row.connection_id.as_str())
     }
     rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
     if let Some(pair) = rows.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
-        return Err(format!("session {} stands twice", pair[0].connection_id));
+        return Err(format!("session {} occurs twice", pair[0].connection_id));
     }
     batches(rows, salts)
 }
 
-/// The columns of sessions as they stand there.
+/// Converts sessions to columns, in the given order.
 ///
 /// # Errors
-/// A sentence, should the columns not make a batch, or about a salt that is lost.
+/// A sentence if the columns make no batch, or a salt is lost.
 pub fn batches(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, Sum), String> {
     let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
         let batch = session_batch(some.iter().copied())?;

@@ -1,4 +1,4 @@
-//! Where the sessions of some connections stand.
+//! Finds the archived sessions of some connections.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use super::super::store::Store;
 use super::super::table::{ConnectionFilters, Selection, TableReader, by_parts, session_rows};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole};
 
-/// Filters kept in memory; those of more files are read again each time.
+/// The cache of bloom filters has at most this size; other filters are read again at each lookup.
 const FILTER_BYTES_MAX: usize = 32 << 20;
 
-/// Connections that one thread looks for in a filter.
+/// Connections that one thread looks up in a filter.
 const IDS_A_THREAD: usize = 4_096;
 
-/// Sessions that room is made for before they are read: what the ledger says of a file need not be so.
+/// Upper bound for the preallocation: the ledger's row count of a file can be wrong.
 const RESERVED_MAX: usize = 50_000;
 
-/// A session as it stands in the archive.
+/// An archived session, and the path of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldSession {
     pub row: SessionRow,
     pub path: String,
 }
 
-/// Looks sessions up. Files never change, so what was read of one is remembered.
+/// Finds sessions. Files never change, so the filters of a file can be cached.
 #[derive(Default)]
 pub struct Lookup {
     filters: HashMap<String, ConnectionFilters>,
@@ -34,7 +34,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// The sessions to which more events are waited for: all of them.
+    /// All sessions that can still receive events.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -46,7 +46,7 @@ impl Lookup {
         Ok(found)
     }
 
-    /// The sessions of `ids` among the others. What most of them cost is a look at each file's filter.
+    /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -95,7 +95,7 @@ impl Lookup {
         Ok(wanted)
     }
 
-    /// Lets go of files that are no more.
+    /// Drops the filters of removed files.
     fn forget(&mut self, state: &TeamState) {
         self.filters.retain(|path, _| state.files.contains_key(path));
         self.bytes = self.filters.values().map(ConnectionFilters::bytes).sum();
@@ -109,7 +109,7 @@ fn read(
     found: &mut Vec<HeldSession>,
 ) -> Result<(), ArchiveError> {
     if connections.is_none() {
-        // At once: sessions are large, and there are many.
+        // Reserve the memory once: sessions are large and many.
         found.reserve_exact(usize::try_from(file.rows).unwrap_or(usize::MAX).min(RESERVED_MAX));
     }
     let selection = Selection { connections, ..Selection::default() };

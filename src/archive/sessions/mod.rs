@@ -1,8 +1,8 @@
-//! Sessions in files: where one stands, and which files a commit that replaces some becomes.
+//! Sessions in files: the place of each session, and the files that a commit rewrites.
 //!
-//! Those to which more events are waited for stand in one file, which most commits replace; the others by the month of
-//! their first event, so that a commit seldom has to touch a large file, and by its year when that is over, so that a question
-//! over many years opens few.
+//! Open sessions, which can still receive events, share one file, which most commits replace. Finished sessions are stored by the
+//! month of their first event, so a commit seldom rewrites a large file. After a year ends, they are stored by year, so a query
+//! over many years opens few files.
 
 mod change;
 mod columns;

@@ -1,6 +1,5 @@
-//! How a file of sessions is put together from those that go up in it: large row groups go over as they are where nothing
-//! of theirs changes, and what lies between is merged. So a session that changes years later costs the row group that it
-//! stands in, and not its year.
+//! Builds a session file from its input files. Unchanged large row groups are copied as they are, and the row groups between
+//! them are merged. So a session that changes years later rewrites one row group, not a whole year.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::ops::Range;
@@ -18,10 +17,10 @@ use super::super::table::{
 use super::super::{ArchiveError, FileEntry};
 use super::change::{SessionsChange, without};
 
-/// Times of rows, in microseconds, both ends included.
+/// Times of rows in microseconds, both ends included.
 type Times = (i64, i64);
 
-/// One row group of an input, or all of a small one.
+/// One row group of an input, or all row groups of a small input.
 struct Unit {
     file: usize,
     group: usize,
@@ -29,20 +28,20 @@ struct Unit {
     is_large: bool,
 }
 
-/// What is written in one go.
+/// A part of the file that is written in one piece.
 enum Piece {
-    /// Row groups of an input, which go over as they are.
+    /// Row groups of an input that are copied unchanged.
     Splice { file: usize, groups: Range<usize>, times: Times },
     /// Row groups by their input, and new rows.
     Merge { groups: BTreeMap<usize, Vec<usize>>, batches: Vec<RecordBatch> },
 }
 
-/// A file that goes up in the new one.
+/// An input file.
 struct Input {
     entry: FileEntry,
-    /// Where it is large enough to have row groups that may stay.
+    /// The row groups, if the file is large enough to copy some.
     groups: Option<Groups>,
-    /// Of a file that goes over in part: what of it is merged is digested as it is read, and the rest is what remains.
+    /// For a file that is copied in part: the digest of its merged rows, from which the digest of the copied rows follows.
     merged: Option<Merged>,
 }
 
@@ -72,10 +71,10 @@ impl Input {
 }
 
 impl SessionsChange {
-    /// Writes the rows of the new file, and says which row groups are those of its inputs.
+    /// Writes the rows of the new file, and returns the row groups that come from its inputs.
     ///
     /// # Errors
-    /// When an input cannot be read or is not the one that the ledger names, or the file cannot be written.
+    /// When an input cannot be read or differs from the ledger, or the file cannot be written.
     pub fn write(
         self,
         store: &dyn Store,
@@ -117,7 +116,7 @@ impl SessionsChange {
     }
 }
 
-/// The digest of the rows that were read of a file to be merged.
+/// The digest of the rows that were read from an input for merging.
 #[derive(Clone)]
 struct Merged {
     digest: Arc<Mutex<RowsDigest>>,
@@ -141,8 +140,8 @@ impl Merged {
     }
 }
 
-/// The row groups of the inputs in the order of time, and whether each goes over as it is. `changed`: times of rows that
-/// go or come.
+/// The row groups of the inputs, sorted by time, and whether each can be copied. `changed` are the times of dropped and new
+/// rows.
 fn units(inputs: &[Input], changed: &[i64]) -> Vec<(Unit, bool)> {
     let mut units: Vec<Unit> = Vec::new();
     for (file, Input { entry, groups, .. }) in inputs.iter().enumerate() {
@@ -162,9 +161,9 @@ fn units(inputs: &[Input], changed: &[i64]) -> Vec<(Unit, bool)> {
     units.into_iter().zip(stay).collect()
 }
 
-/// Which row groups, in the order of time, go over as they are.
+/// Which row groups, sorted by time, can be copied.
 fn stay(units: &[Unit], changed: &[i64]) -> Vec<bool> {
-    // What comes between two row groups goes up in the one before: it would be one of few rows.
+    // A row between two row groups goes into the earlier one: alone, it would make a tiny row group.
     let before = |time: i64| units.partition_point(|unit| unit.times.0 <= time).saturating_sub(1);
     let touched: BTreeSet<usize> = changed.iter().map(|time| before(*time)).collect();
     let stays = |(at, unit): (usize, &Unit)| {
@@ -178,7 +177,7 @@ fn stay(units: &[Unit], changed: &[i64]) -> Vec<bool> {
     units.iter().enumerate().map(stays).collect()
 }
 
-/// The pieces in the order of time. `batches`: new rows, sorted; none lies within a row group that goes over as it is.
+/// The parts, sorted by time. `batches` are sorted new rows; none lies within a copied row group.
 fn pieces(units: Vec<(Unit, bool)>, batches: Vec<RecordBatch>) -> Result<Vec<Piece>, ArchiveError> {
     let mut batches = VecDeque::from(batches);
     let mut pieces: Vec<Piece> = Vec::new();
@@ -205,7 +204,7 @@ fn pieces(units: Vec<(Unit, bool)>, batches: Vec<RecordBatch>) -> Result<Vec<Pie
     Ok(pieces)
 }
 
-/// Takes the rows out whose time is before `micros`.
+/// Removes and returns the rows whose time is before `micros`.
 fn rows_before(batches: &mut VecDeque<RecordBatch>, micros: i64) -> Result<Vec<RecordBatch>, ArchiveError> {
     let mut before = Vec::new();
     while let Some(batch) = batches.pop_front() {
@@ -234,7 +233,7 @@ fn bad(detail: String) -> ArchiveError {
 mod tests {
     use super::*;
 
-    /// Of row groups by their files and times, which go over as they are, where rows of these times change.
+    /// Row groups by file and times, and the times of changed rows: which groups are copied.
     #[test]
     fn row_groups_stay_where_nothing_of_theirs_changes() {
         let three = [(0, 10, 19), (0, 20, 29), (0, 30, 39)];

@@ -1,7 +1,8 @@
-//! Where sessions stand: the open ones in one file; the others by the month of their first event, or, once the files of its
-//! months have become one, by its year.
+//! The place of a session: open sessions share one file. Finished sessions are stored by the month of their first event, and by
+//! its year after the files of its months were joined.
 //!
-//! The file of a year stands where the one of its January would. What tells it from that one is what the ledger says of its
+//! A year's file has the same path as its January file would have. The ledger's times distinguish them: the year's file holds
+//! sessions beyond the month in its path.
 //! times: it holds sessions of more than the month that its path names.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,35 +14,35 @@ use super::super::state::TeamState;
 use super::super::table::GROUP_ROWS_MAX;
 use super::super::{Dataset, FileEntry, FileRole};
 
-/// Larger files stay what they are when their month is sealed: a question takes longer to read one than to open it, and
-/// making one of them would encode every session of a backfill twice.
+/// Larger files remain when their month is sealed. Opening one more file costs a query less than reading it, and joining
+/// them would encode every session of a backfill twice.
 pub const LARGE_ROWS: u64 = 8_192;
-/// Smaller files of a month go up in the next one that the month gains.
+/// When a month gains a new file, it also takes in the month's smaller files.
 pub const SMALL_ROWS: u64 = 4096;
-/// Larger files stay what they are when their year is over: their row groups are as large as they get.
+/// Larger files remain when their year ends: their row groups have the maximum size already.
 const JOINED_ROWS_MAX: u64 = GROUP_ROWS_MAX as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     Open,
-    /// By its first instant.
+    /// By the month's first instant.
     Month(Instant),
-    /// By its first instant.
+    /// By the year's first instant.
     Year(Instant),
 }
 
-/// Which years stand together.
+/// The years whose sessions share a file.
 pub struct Places(BTreeSet<Instant>);
 
 impl Places {
-    /// `files`: those of sessions. `joining`: years that come to stand together.
+    /// `files` are session files; `joining` are years that are being joined.
     pub fn of<'a>(files: impl Iterator<Item = &'a FileEntry>, joining: &[Range]) -> Self {
         let places = files.filter(|file| is_of_year(file)).filter_map(|file| DataPath::parse(&file.path));
         let joined = places.map(|data| year_of(data.start).start);
         Self(joined.chain(joining.iter().map(|year| year.start)).collect())
     }
 
-    /// Where a session stands, at rest, whose first event is of `at`.
+    /// The place of a finished session whose first event is at `at`.
     pub fn of_time(&self, at: Instant) -> Place {
         let year = year_of(at).start;
         if self.0.contains(&year) { Place::Year(year) } else { Place::Month(month_of(at).start) }
@@ -55,13 +56,13 @@ impl Places {
     }
 }
 
-/// Whether a file holds sessions of more than the month that its path names.
+/// Whether a file holds sessions beyond the month in its path.
 fn is_of_year(file: &FileEntry) -> bool {
     let ends = DataPath::parse(&file.path).map(|data| month_of(data.start).end);
     file.role != FileRole::Open && ends.zip(file.last).is_some_and(|(ends, last)| last >= ends)
 }
 
-/// Whether a file of sessions goes up in the one of its year.
+/// Whether a session file becomes part of its year's file.
 pub fn is_joined(state: &TeamState, file: &FileEntry) -> bool {
     let is_sealed = |data: DataPath| state.is_month_sealed(Stream::Connections, data.start);
     file.role != FileRole::Open
@@ -70,8 +71,8 @@ pub fn is_joined(state: &TeamState, file: &FileEntry) -> bool {
 }
 
 impl TeamState {
-    /// Calendar years whose sessions are to become one file: their last month is sealed, and of the files that would go up in
-    /// it, several are more than what a sealed month gained.
+    /// Calendar years whose session files should become one: their last month is sealed, and more than one of their files is
+    /// large or holds a whole month.
     pub fn years_to_join(&self) -> Vec<Range> {
         let mut years: BTreeMap<Instant, usize> = BTreeMap::new();
         let joined = self.files_of(Dataset::Sessions).filter(|file| is_joined(self, file));

@@ -1,4 +1,4 @@
-//! What sessions are made of.
+//! Reads sessions and the events that they are made from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::super::store::Store;
 use super::super::table::ConnectionColumns;
 use super::{HeldSession, Lookup};
 
-/// Reads sessions, and the events that they are made of.
+/// Reads sessions, and the events that they are made from.
 pub struct SessionsReader<'a> {
     pub(in super::super) store: &'a dyn Store,
     pub(in super::super) state: &'a TeamState,
     pub(in super::super) lookup: &'a mut Lookup,
 }
 
-/// A [`SessionsReader`] of the archive as it once was.
+/// An owned [`SessionsReader`] on a past state of the archive, for another thread.
 pub struct LentSessions {
     store: Arc<dyn Store>,
     state: TeamState,
@@ -38,7 +38,7 @@ impl LentSessions {
         &self.salts
     }
 
-    /// What the archive held then.
+    /// The state of the archive at the time of its creation.
     pub fn state(&self) -> &TeamState {
         &self.state
     }

@@ -1,4 +1,4 @@
-//! A file opened for reading at any place: bytes in memory, or a file on disk that is never loaded whole.
+//! A file opened for random reads: bytes in memory, or a disk file that is never loaded whole.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::model::Digest;
 
-/// Cheap to clone; reading moves no shared cursor.
+/// Cheap to clone; reads share no cursor.
 #[derive(Debug, Clone)]
 pub enum Blob {
     File { file: Arc<File>, len: u64 },
@@ -26,7 +26,7 @@ impl Blob {
         }
     }
 
-    /// A cursor at `start`.
+    /// A new cursor at `start`.
     pub fn reader(&self, start: u64) -> BlobReader {
         BlobReader { blob: self.clone(), at: start }
     }
@@ -34,7 +34,7 @@ impl Blob {
     /// The whole content; for ledgers and manifests, not for data files.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// Errors of the disk.
     pub fn to_bytes(&self) -> io::Result<Bytes> {
         match self {
             Blob::Bytes(bytes) => Ok(bytes.clone()),
@@ -49,7 +49,7 @@ impl Blob {
     /// The SHA-256 of the whole content, streamed.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// Errors of the disk.
     pub fn digest(&self) -> io::Result<Digest> {
         use sha2::{Digest as _, Sha256};
         let mut hasher = Sha256::new();
@@ -76,7 +76,7 @@ impl Blob {
     }
 }
 
-/// A cursor of its own over a [`Blob`].
+/// A cursor over a [`Blob`].
 #[derive(Debug)]
 pub struct BlobReader {
     blob: Blob,

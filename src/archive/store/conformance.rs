@@ -1,4 +1,4 @@
-//! What every store must do, in one suite for all of them.
+//! The conformance suite, which every store must pass.
 
 use std::io::{Read, Write};
 
@@ -48,7 +48,7 @@ fn a_file_is_replaced_as_a_whole(store: &dyn Store) {
     let before = store.read("t/a").unwrap();
     put(store, "t/a", b"more content");
     assert_eq!(get(store, "t/a"), Some("more content".into()));
-    assert_eq!(before.to_bytes().unwrap(), "content", "who reads the old one goes on with it");
+    assert_eq!(before.to_bytes().unwrap(), "content", "a reader of the old file continues with it");
     let [listed] = store.list("t").unwrap().try_into().unwrap();
     let now = store.now().unwrap();
     let age = now.since(listed.modified).max(listed.modified.since(now));
@@ -84,7 +84,7 @@ fn removing_may_be_repeated(store: &dyn Store) {
     assert_eq!(paths(store, ""), Vec::<String>::new());
 }
 
-/// A line as ledgers have them: some stores read its day.
+/// A line like those of ledgers: some stores parse its day.
 pub(super) fn line(day: u32, text: &str) -> Vec<u8> {
     format!("{{\"at\":\"2026-11-{day}T12:00:00Z\",\"text\":\"{text}\"}}\n").into_bytes()
 }
@@ -112,7 +112,7 @@ fn appending_knows_the_end_it_appends_to(store: &dyn Store) {
     assert!(matches!(missing, StoreError::Conflict { found: 0, expected: 3, .. }), "{missing}");
 }
 
-/// Of stores that can be interrupted in the middle of an append.
+/// For stores whose appends can be interrupted in the middle.
 fn what_an_interrupted_append_left_is_cut_off(store: &dyn Store) {
     let path = "ledger/team=a/2026-11-20.jsonl";
     store.append(path, at(0, 0), b"one\ntwo\n").unwrap();
@@ -142,7 +142,7 @@ fn an_append_is_refused_where_a_later_day_has_begun(store: &dyn Store) {
     assert_eq!((get(store, &day(20)), get(store, &day(21))), (Some(one.into()), Some([two, three].concat().into())));
 }
 
-/// Lists are of this moment, for whoever asks: the ledger's end is found by them. `other` is another process's hand.
+/// A list shows the present to every caller: writers find the ledger's end by it. `other` is the store in another process.
 fn a_list_is_never_behind(store: &dyn Store, other: &dyn Store) {
     let told = |lengths: &[(&str, usize)]| {
         for hand in [store, other] {
@@ -181,7 +181,7 @@ fn a_lock_has_one_holder(store: &dyn Store) {
     drop(other);
 }
 
-/// `make` gives two hands on one new store, as two processes have them.
+/// `make` opens one new store twice, like two processes.
 pub(super) fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
         a_file_has_no_name_before_it_is_finished,
@@ -240,12 +240,12 @@ fn the_disk_says_what_it_could_not_do_and_where() {
         let text = error.to_string();
         assert!(text.starts_with("cannot ") && text.contains("taken/f"), "{text}");
     }
-    // What cannot be listed is not taken for empty; what is not there is.
+    // A directory that cannot be listed is an error; a directory that does not exist is empty.
     assert!(store.list("taken").is_err());
     assert_eq!(store.list("elsewhere").unwrap(), []);
 }
 
-/// The largest file that a disk can hold: an append to it begins and finds no room.
+/// The largest file that a disk can hold: an append to it starts and runs out of space.
 fn largest(file: &std::fs::File) -> u64 {
     let (mut fits, mut too_large) = (0, 1 << 63);
     while too_large - fits > 1 {
@@ -265,7 +265,7 @@ fn an_append_that_finds_no_room_leaves_nothing_of_itself() {
         file.set_len(keep + torn).unwrap();
         let error = store.append("l", Tail { keep, torn }, b"a line\n").unwrap_err();
         assert!(matches!(&error, StoreError::Io { verb: Verb::Append, path, .. } if path == "l"), "{error}");
-        assert_eq!(file.metadata().unwrap().len(), keep, "what was written of it went, and what was torn before");
+        assert_eq!(file.metadata().unwrap().len(), keep, "the append removes its own bytes and the torn ones");
         assert_eq!(error.is_undone(), torn == 0, "{error}");
     }
 }

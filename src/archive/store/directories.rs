@@ -1,4 +1,4 @@
-//! The directories of a store on a local disk: made and synced several at once.
+//! Creates and syncs the directories of a local store, several in parallel.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,13 +6,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread::scope;
 
-/// Directories that are synced at once.
+/// Number of directories that are synced in parallel.
 const SYNCS_AT_ONCE: usize = 4;
 
-/// Directories, each with a path in it that errors name.
+/// Directories, each with one of its paths for error messages.
 pub(super) type Directories<'p> = BTreeMap<PathBuf, &'p str>;
 
-/// Makes those that are missing, and those above them; then each is synced into the one above.
+/// Creates missing directories and their parents, then syncs each into its parent.
 pub(super) fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p str, io::Error)> {
     let mut made: Vec<&Path> = Vec::new();
     let mut gained = Directories::new();
@@ -28,12 +28,12 @@ pub(super) fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p 
             gained.entry(directory.parent().unwrap_or(Path::new("")).to_path_buf()).or_insert(*path);
         }
     }
-    // A directory whose name may not be durable is not left to be found there the next time.
+    // Remove directories whose names may not be durable: the next call must not find them.
     sync_directories(&gained, sync_directory)
         .inspect_err(|_| made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory))))
 }
 
-/// Syncs several at once: file systems write down together what they are asked for together.
+/// Syncs several in parallel: a file system commits concurrent syncs together.
 pub(super) fn sync_directories<'p>(
     directories: &Directories<'p>,
     sync: impl Fn(&Path) -> io::Result<()> + Sync,
@@ -58,7 +58,7 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// What became empty may be gone already.
+/// Ignores a missing directory: another process can have removed it as empty.
 pub(super) fn sync_if_there(directory: &Path) -> io::Result<()> {
     match sync_directory(directory) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
@@ -66,7 +66,7 @@ pub(super) fn sync_if_there(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// A path of the same directory and extension that is later than `path`, if `paths` has one: the last of them.
+/// The last path in `paths` with the same directory and extension that is later than `path`, if any.
 pub fn later_name<'p>(path: &str, paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
     fn kind(path: &str) -> (&str, Option<&str>) {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));

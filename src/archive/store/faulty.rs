@@ -1,4 +1,4 @@
-//! A store that fails on request, for tests: verb number N fails before it is done, or after.
+//! A store for tests that fails on request: operation number N fails before or after its effect.
 
 use std::io;
 use std::io::Write;
@@ -9,37 +9,37 @@ use crate::model::Instant;
 
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
-/// What errors call a file that has no name yet.
+/// The name of a file without a final name in error messages.
 const NAMELESS: &str = "a new file";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The verb fails and changes nothing; whether it did is not known.
+    /// The operation fails without an effect, but the error does not say so.
     Failed,
-    /// The verb fails and changes nothing, and says so.
+    /// The operation fails without an effect, and the error says so.
     FailedUndone,
-    /// The verb is done, and answers that it failed.
+    /// The operation takes effect, but returns an error.
     FailedButDone,
 }
 
-/// Counts the verbs (a file's sync counts as one of its own) and fails from a chosen one on, as a dying disk does.
+/// Counts the operations (a file's sync counts as one) and fails at a chosen one, and optionally at all later ones, as a dying disk does.
 #[derive(Clone)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     counter: Arc<AtomicU64>,
     fail_at: u64,
-    /// False: only the chosen verb fails.
+    /// False: only the chosen operation fails.
     forever: bool,
     fault: Fault,
 }
 
 impl FaultyStore {
-    /// `fail_at` counts from 0; `u64::MAX` never fails, which counts the verbs of a run. `forever`: so do all after it.
+    /// `fail_at` counts from 0; `u64::MAX` never fails, which counts the operations of a run. `forever`: all later operations fail, too.
     pub fn new(inner: Arc<dyn Store>, fail_at: u64, forever: bool, fault: Fault) -> Self {
         Self { inner, counter: Arc::new(AtomicU64::new(0)), fail_at, forever, fault }
     }
 
-    /// Verbs so far.
+    /// Number of operations so far.
     pub fn verbs(&self) -> u64 {
         self.counter.load(Ordering::SeqCst)
     }

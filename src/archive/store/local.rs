@@ -1,4 +1,4 @@
-//! The store on a local disk. Every name that counts is synced with its directory, and those that were made for it.
+//! The store on a local disk. It syncs every final name with its directory, and every new directory with its parent.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -18,10 +18,10 @@ use super::super::path::SCRATCH;
 use super::directories::{Directories, later_name, make_directories, sync_directories, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
-/// Files up to this size are read into memory at once, so that merging many small files does not run out of handles.
+/// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
 const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
 const LOCKS: &str = "locks";
-/// How often a file is placed: `vacuum` may remove its directory as empty just before the file comes.
+/// Number of attempts to place a file: `vacuum` can remove its empty directory just before.
 const PLACED_MAX: usize = 3;
 
 /// An archive in a directory of a local disk.
@@ -31,7 +31,7 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// The store in `root`, which need not be there yet. Nothing is touched.
+    /// The store in `root`, which need not exist yet. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -44,7 +44,7 @@ impl LocalStore {
         self.root.join(path)
     }
 
-    /// Makes a directory and those above it, each synced into the one above.
+    /// Creates a directory and its parents, and syncs each into its parent.
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
         make_directories(&BTreeMap::from([(directory.to_path_buf(), "")])).map_err(|(_, error)| error)
     }
@@ -59,7 +59,7 @@ impl LocalStore {
         found
     }
 
-    /// Takes away directories of one team that became empty. Others may be needed by another team's writer just now.
+    /// Removes empty directories of one team. Another team's writer may need the shared ones at this moment.
     fn prune(&self, path: &str) {
         let mut directory = path;
         while let Some((above, name)) = directory.rsplit_once('/') {
@@ -95,7 +95,7 @@ impl LocalStore {
                 continue;
             }
             let irregular = match name.to_str() {
-                None => Some("its name is not UTF-8".to_owned()),
+                None => Some("its name is not valid UTF-8".to_owned()),
                 Some(_) => irregularity(&meta),
             };
             found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), irregular });
@@ -103,16 +103,16 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Refuses a path with a directory that is a link, which could lead anywhere.
+    /// Refuses a path through a symbolic link, which could lead anywhere.
     fn refuse_links(&self, verb: Verb, path: &str) -> Result<(), StoreError> {
         for (at, _) in path.match_indices('/') {
             match fs::symlink_metadata(self.full(&path[..at])) {
                 Ok(meta) if meta.is_symlink() => {
-                    let what = format!("lies behind {}, which is a symbolic link", &path[..at]);
+                    let what = format!("its parent {} is a symbolic link", &path[..at]);
                     return Err(StoreError::Irregular { path: path.to_owned(), what });
                 }
                 Ok(_) => {}
-                // What is not there is made, or is missed by the verb itself.
+                // The operation creates a missing directory, or reports it.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
                 Err(e) => return Err(StoreError::io(verb, path, e)),
             }
@@ -120,21 +120,21 @@ impl LocalStore {
         Ok(())
     }
 
-    /// A file gets its name by renaming, which works within one file system only.
+    /// A rename gives a file its final name, and works only within one file system.
     fn check_one_device(&self) -> io::Result<()> {
         let own = fs::metadata(&self.root)?.dev();
         for directory in [SCRATCH, "tables", "ledger"] {
             if let Ok(meta) = fs::metadata(self.full(directory))
                 && meta.dev() != own
             {
-                let message = format!("{directory}/ lies on another file system than the archive's root");
+                let message = format!("{directory}/ is on another file system than the archive's root");
                 return Err(io::Error::new(ErrorKind::CrossesDevices, message));
             }
         }
         Ok(())
     }
 
-    /// The last file of the same extension in the directory of `path`, if it is later.
+    /// The last file with the same extension in the directory of `path`, if it is later.
     fn later(&self, path: &str, directory: &Path) -> io::Result<Option<String>> {
         let above = path.rsplit_once('/').map(|(above, _)| format!("{above}/")).unwrap_or_default();
         let names =
@@ -143,7 +143,7 @@ impl LocalStore {
         Ok(later_name(path, names.iter().map(String::as_str)).map(str::to_owned))
     }
 
-    /// Gives a finished file its name. A new name is durable with its directory.
+    /// Gives a finished file its final name. Syncing the directory makes a new name durable.
     fn place(&self, mut file: NamedTempFile, path: &str) -> io::Result<()> {
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
@@ -186,7 +186,7 @@ impl Store for LocalStore {
         self.refuse_links(Verb::Create, &name)?;
         let scratch = self.full(SCRATCH);
         let made = self.make_directory(&scratch).and_then(|()| {
-            // The umask takes away what others may not do.
+            // The umask removes the rights of other users.
             let mode = fs::Permissions::from_mode(0o666);
             tempfile::Builder::new().permissions(mode).tempfile_in(&scratch)
         });
@@ -242,7 +242,7 @@ impl Store for LocalStore {
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         let path = format!("{LOCKS}/{name}.lock");
         let fail = |e: io::Error| StoreError::io(Verb::Lock, &path, e);
-        // A writer that would be refused later, in the middle of a commit, does not begin.
+        // Check all directories now, so that a writer does not start and fail in the middle of a commit.
         [path.as_str(), "scratch/", "tables/", "ledger/"]
             .iter()
             .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
@@ -266,7 +266,7 @@ struct LocalGuard(File);
 impl Guard for LocalGuard {}
 
 impl Drop for LocalGuard {
-    /// Closing alone would leave the lock to a program that is being started just now: it has the file, too, until it runs.
+    /// Unlock explicitly. Closing is not enough: a child process between fork and exec still has the file open.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -296,7 +296,7 @@ impl FileWriter for LocalWriter {
     }
 }
 
-/// When a file was written last.
+/// The time of the last write.
 fn modified(meta: &fs::Metadata) -> Instant {
     Instant::from_seconds(meta.mtime()).plus(Duration::from_nanos(meta.mtime_nsec().unsigned_abs()))
 }
@@ -305,7 +305,7 @@ fn append_failed(verb: Verb, path: &str, source: io::Error, undone: bool) -> Sto
     StoreError::Io { verb, path: path.to_owned(), source, undone }
 }
 
-/// Writes `bytes` at their place in an open file, and syncs it.
+/// Writes `bytes` at their offset in an open file, and syncs it.
 fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
     let fail = |verb: Verb, source: io::Error, undone: bool| append_failed(verb, path, source, undone);
     let len = file.metadata().map_err(|e| fail(Verb::Append, e, true))?.len();
@@ -313,7 +313,7 @@ fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), St
     if len != tail.keep + tail.torn && !is_done {
         return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
     }
-    // What stands there already is synced again, and keeps its time.
+    // The bytes are there already: sync them again, and keep the file's time.
     if is_done {
         return file.sync_all().map_err(|e| fail(Verb::Sync, e, false));
     }
@@ -332,19 +332,20 @@ fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
     file.read_exact_at(&mut found, at).is_ok() && found == bytes
 }
 
-/// An error that says what stands in place of the file.
+/// The error for a path that is no plain file.
 fn irregular(path: &str, error: &io::Error) -> Option<StoreError> {
     let what = Irregular::in_error(error)?.to_string();
     Some(StoreError::Irregular { path: path.to_owned(), what })
 }
 
-/// Why a directory entry cannot be trusted to be the file that was written, if it cannot.
+/// Why a directory entry is not a trustworthy plain file, if so.
 fn irregularity(meta: &fs::Metadata) -> Option<String> {
     match Irregular::of(meta.file_type()) {
         Some(irregular) => Some(irregular.to_string()),
-        None if meta.nlink() > 1 => {
-            Some(format!("a file of {} names (hard links): it can be changed through the others", meta.nlink()))
-        }
+        None if meta.nlink() > 1 => Some(format!(
+            "a file with {} names (hard links): a write through another name would change it",
+            meta.nlink()
+        )),
         None => None,
     }
 }

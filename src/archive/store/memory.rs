@@ -1,4 +1,4 @@
-//! The store in memory, for tests and simulations: what was answered `Ok` is what is there.
+//! The store in memory, for tests and simulations. Every acknowledged operation is durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -48,18 +48,18 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// A store of its own with the same files and no locks: the disk as a crash at this moment leaves it.
+    /// A separate store with the same files and no locks: the disk after a crash at this moment.
     pub fn snapshot(&self) -> Self {
         let inner = Inner { locks: BTreeSet::new(), ..self.inner().clone() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Sets the store's clock, which stands still until it is set again.
+    /// Sets the store's clock, which stands still between two calls.
     pub fn set_now(&self, now: Instant) {
         self.inner().now = now;
     }
 
-    /// Puts a file there behind the archive's back, or takes it away: for tests of damage.
+    /// Replaces or removes a file without the archive's knowledge, for tests of damage.
     pub fn tamper(&self, path: &str, content: Option<Bytes>) {
         let mut inner = self.inner();
         match content {

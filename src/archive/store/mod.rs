@@ -1,4 +1,4 @@
-//! The edge to storage: eight verbs, and the promise of durability that a commit rests on.
+//! The edge to storage: eight operations, and the durability that a commit needs.
 
 mod blob;
 #[cfg(test)]
@@ -27,41 +27,41 @@ pub use memory::MemoryStore;
 pub(crate) use object::s3;
 pub use object::{ObjectStore, Proof, prove_store};
 
-/// Where files are kept. Paths are relative, with `/`, as `super::path` spells them.
+/// The storage of an archive's files. Paths are relative, with `/`, as `super::path` spells them.
 ///
-/// Contract, checked for every implementation by one conformance suite:
-/// - What a verb has answered `Ok` for survives a loss of power.
-/// - What a verb has answered `Ok` for is seen at once by every later verb of every process; `list` is no exception.
-/// - Verbs never follow symbolic links, and name the verb and the path in every error.
-/// - Each verb may be repeated. Doing again what is done already is success, and makes it durable again.
+/// Contract, which one conformance suite checks for every implementation:
+/// - A change that an operation has acknowledged with `Ok` survives a loss of power.
+/// - Every later operation of every process sees it at once, including `list`.
+/// - Operations never follow symbolic links. Every error names the operation and the path.
+/// - Each operation is idempotent: repeating it succeeds, and makes the change durable again.
 pub trait Store: Send + Sync {
-    /// Starts a new file that has no name yet. Nobody sees it before [`FileWriter::finish`].
+    /// Starts a new file without a name. Nobody sees it before [`FileWriter::finish`].
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError>;
 
-    /// Opens a file for reading at any place. Never waits for what is not a file.
+    /// Opens a file for random reads. Never blocks on a pipe or device.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Irregular`] for what is not a plain file, [`StoreError::Io`].
+    /// [`StoreError::NotFound`], [`StoreError::Irregular`] if the path is no plain file, [`StoreError::Io`].
     fn read(&self, path: &str) -> Result<Blob, StoreError>;
 
-    /// Every file under a directory (`""`: the whole archive), at any depth, in the order of paths. A directory that is
-    /// not there is empty. Locks are not listed. A list is never behind: a writer finds the end of its ledger by it, and
-    /// one that was shown an earlier end would fork the ledger.
+    /// Every file under a directory (`""`: the whole archive), at any depth, sorted by path. A missing directory is
+    /// empty. Locks are not listed. A list is never stale: a writer finds the end of its ledger by it, and a stale list would
+    /// let the writer fork the ledger.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError>;
 
-    /// Removes files. A file that is not there is removed already. After an error some may be removed and others not.
+    /// Removes files. A missing file counts as removed. After an error, only some files may be removed.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError>;
 
-    /// As [`Store::remove_all`], of one file.
+    /// Like [`Store::remove_all`], for one file.
     ///
     /// # Errors
     /// As [`Store::remove_all`].
@@ -69,52 +69,52 @@ pub trait Store: Send + Sync {
         self.remove_all(&[path])
     }
 
-    /// Writes `bytes` behind the first `tail.keep` bytes of a file, which is made when `tail` is empty. The file must be
-    /// exactly `tail.keep + tail.torn` bytes long, or hold exactly these bytes behind `tail.keep` already. It must be the
-    /// last file of its extension in its directory: a writer that sleeps through midnight is fenced by the day file of its
-    /// successor. An error whose [`StoreError::is_undone`] is true left the file as it was; after any other error the file
-    /// must be read to find out.
+    /// Writes `bytes` after the first `tail.keep` bytes of a file, and creates the file if `tail` is empty. The file must be
+    /// exactly `tail.keep + tail.torn` bytes long, or already hold exactly these bytes after `tail.keep`. It must be the
+    /// last file of its extension in its directory: this fences a writer that sleeps past midnight, after its successor
+    /// began a new day. If [`StoreError::is_undone`] is true for an error, the file is unchanged. After any other error, the
+    /// caller must read the file.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Takes a lock for as long as the guard lives or this process does. A lock that a dead process left is no lock.
+    /// Takes a lock until the guard is dropped or this process ends. The lock of a dead process is free.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when someone else holds it, [`StoreError::Io`].
+    /// [`StoreError::Locked`] if another process holds it, [`StoreError::Io`].
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
 
-    /// The store's own clock, by which [`Listed::modified`] is told. It may differ from the clock of this machine.
+    /// The store's own clock, which [`Listed::modified`] uses. It can differ from this machine's clock.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn now(&self) -> Result<Instant, StoreError>;
 
-    /// Files that are written once, as ledger lines in a bucket, and that somebody wrote again or deleted: a store that keeps
-    /// older versions tells. Others know nothing.
+    /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. A store that keeps old versions can
+    /// tell; other stores return nothing.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the store does not show its versions.
+    /// [`StoreError::Io`] when the store refuses to show its versions.
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         Ok(Vec::new())
     }
 }
 
-/// A file that is written once, and what was done to it.
+/// A write-once file that was changed, and the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
     pub path: String,
     pub what: String,
 }
 
-/// A file in the making. Dropped without `finish`, it leaves nothing that anybody reads.
+/// An unfinished file. If it is dropped without `finish`, nobody ever reads it.
 pub trait FileWriter: Write + Send {
-    /// Makes the content durable, then places the file under a name, and makes the name durable. A file that stands there
-    /// already is replaced, so that its age is new. Never tried twice: after a failed sync the file is thrown away.
+    /// Makes the content durable, places the file under its name, and makes the name durable. Replaces an existing file, so that
+    /// its age is new. Never retries: after a failed sync the file is discarded.
     ///
     /// # Errors
-    /// [`StoreError::Irregular`] for a path behind a link, [`StoreError::Io`].
+    /// [`StoreError::Irregular`] for a path through a link, [`StoreError::Io`].
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError>;
 }
 
@@ -128,10 +128,10 @@ pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreErr
     file.finish(path)
 }
 
-/// The store at a place. Nothing is asked of it yet.
+/// The store at a location. Sends no request yet.
 ///
 /// # Errors
-/// [`StoreError::Io`] when what the environment says of a bucket cannot be used.
+/// [`StoreError::Io`] when the environment's settings for a bucket are invalid.
 pub fn open_store(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match location {
         Location::Local(path) => Arc::new(LocalStore::new(path)),
@@ -142,12 +142,12 @@ pub fn open_store(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
 /// A held lock.
 pub trait Guard: Send + Sync {}
 
-/// What is known of the end of a file that is appended to.
+/// The known end of a file before an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tail {
-    /// Bytes that stay.
+    /// Number of bytes to keep.
     pub keep: u64,
-    /// Bytes behind them that an interrupted append left, and that go.
+    /// Number of torn bytes after them, which the append removes.
     pub torn: u64,
 }
 
@@ -156,9 +156,9 @@ pub struct Tail {
 pub struct Listed {
     pub path: String,
     pub bytes: u64,
-    /// When the file was written last, by the store's clock.
+    /// The time of the last write, by the store's clock.
     pub modified: Instant,
-    /// Why this is not a file that can be trusted to be read: a link, a pipe, a name that is not UTF-8.
+    /// Why this entry is not a plain file: a link, a pipe, a name that is not UTF-8.
     pub irregular: Option<String>,
 }
 
@@ -200,20 +200,22 @@ pub enum StoreError {
         verb: Verb,
         path: String,
         source: io::Error,
-        /// The verb failed and is known to have changed nothing.
+        /// The operation is known to have changed nothing.
         undone: bool,
     },
     #[error("{path}: not found")]
     NotFound { path: String },
     #[error("{path}: {what}")]
     Irregular { path: String, what: String },
-    #[error("cannot append to {path}: {found} bytes long, expected {expected}: another writer was here")]
+    #[error(
+        "cannot append to {path}: its length is {found} bytes, expected {expected}: another writer has appended to it"
+    )]
     Conflict { path: String, expected: u64, found: u64 },
-    #[error("cannot append to {path}: {later} is there already: another writer was here")]
+    #[error("cannot append to {path}: the later file {later} exists already: another writer has begun it")]
     Later { path: String, later: String },
-    #[error("{location} cannot be trusted with an archive: {what}")]
+    #[error("{location} is unfit for an archive: {what}")]
     Unfit { location: String, what: String },
-    #[error("lock {name}: held by another process")]
+    #[error("lock {name}: another process holds it")]
     Locked { name: String },
 }
 
@@ -222,7 +224,7 @@ impl StoreError {
         StoreError::Io { verb, path: path.to_owned(), source, undone: false }
     }
 
-    /// Whether the failed verb is known to have changed nothing.
+    /// Whether the failed operation is known to have changed nothing.
     pub fn is_undone(&self) -> bool {
         match self {
             StoreError::Io { undone, .. } => *undone,
@@ -230,7 +232,7 @@ impl StoreError {
         }
     }
 
-    /// Whether another writer went on where this one meant to.
+    /// Whether another writer appended first.
     pub fn is_fenced(&self) -> bool {
         matches!(self, StoreError::Conflict { .. } | StoreError::Later { .. })
     }

@@ -1,4 +1,4 @@
-//! Rows to columns.
+//! Converts rows to columns.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::model::{EventRow, Instant, RejectRow, RowRef, Stream};
 use super::super::Dataset;
 use super::schema_of;
 
-/// Bytes of a text, about; `raw` is longer.
+/// Estimated bytes of a text; `raw` is longer.
 const TEXT_BYTES: usize = 16;
 /// The columns that events of every stream have.
 const COMMON_COLUMNS: usize = 9;
 
-/// The columns of `rows`, all of one stream. Short enough slices only: text columns hold at most 2 GiB.
+/// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 ///
 /// # Errors
-/// A sentence naming the event that does not fit the stream's columns, or is not UTF-8.
+/// A sentence that names an event that is not UTF-8 or does not fit the stream's columns.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
     let mut builder = EventBuilder::new(stream, rows.len(), rows.iter().map(|row| row.raw.len()).sum());
     rows.iter().try_for_each(|row| row.with_ref(|row| builder.add(&row)))?;
     builder.finish()
 }
 
-/// Columns of events of one stream, built row by row.
+/// Builds the columns of one stream's events row by row.
 pub struct EventBuilder {
     stream: Stream,
     team: StringBuilder,
@@ -40,12 +40,12 @@ pub struct EventBuilder {
     seen: Vec<i64>,
     redacted: BooleanBuilder,
     raw: StringBuilder,
-    /// The columns that the stream adds.
+    /// The columns that only this stream has.
     texts: Vec<StringBuilder>,
 }
 
 impl EventBuilder {
-    /// With room for so many rows and so much of their text.
+    /// Reserves room for this many rows and bytes of text.
     pub fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
         let text = || StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
         let own = schema_of(stream.into()).fields().len() - COMMON_COLUMNS;
@@ -66,7 +66,7 @@ impl EventBuilder {
     /// Adds a row.
     ///
     /// # Errors
-    /// A sentence naming the event, when it does not fit the columns; nothing is then added.
+    /// A sentence that names the event if it does not fit the columns; then nothing is added.
     pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
         let raw = std::str::from_utf8(row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?;
         if row.texts.len() != self.texts.len() {
@@ -97,10 +97,10 @@ impl EventBuilder {
         self.raw.values_slice().len()
     }
 
-    /// The columns.
+    /// The finished columns.
     ///
     /// # Errors
-    /// A sentence, should they not make a batch.
+    /// A sentence if the columns make no batch.
     pub fn finish(mut self) -> Result<RecordBatch, String> {
         let micros = self.times.iter().map(|nanos| Instant::from_nanos(*nanos).micros());
         let mut columns: Vec<ArrayRef> = vec![
@@ -122,7 +122,7 @@ impl EventBuilder {
 /// The columns of quarantined events of any stream.
 ///
 /// # Errors
-/// A sentence, should the columns not make a batch.
+/// A sentence if the columns make no batch.
 pub fn reject_batch(rows: &[RejectRow]) -> Result<RecordBatch, String> {
     let is_text = |r: &RejectRow| std::str::from_utf8(&r.raw).is_ok();
     let bytes = rows.iter().map(|r| (!is_text(r)).then_some(r.raw.as_ref()));

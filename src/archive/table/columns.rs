@@ -1,5 +1,5 @@
-//! New rows as columns from the start: those of a backfill are so many that a row of strings for each would take more time
-//! than all else.
+//! New rows as columns from the start. A backfill has so many rows that a row of strings for each would take more time than
+//! everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::digest::digest_rows;
 use super::rows::event_rows;
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 
-/// New rows of one stream of a team, in the order of files: by time, then by id. There is at least one.
+/// Sorted new rows of one stream of a team, by time, then by id; at least one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventColumns {
     team: TeamId,
@@ -29,18 +29,18 @@ pub struct EventColumns {
     types: BTreeSet<String>,
 }
 
-/// Columns hold no number that differs from itself.
+/// Columns hold no NaN.
 impl Eq for EventColumns {}
 
-/// One row, as far as it is looked at.
+/// The parts of one row that other code reads.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnsRow<'a> {
     pub time: Instant,
     pub event_id: &'a str,
     pub event_type: &'a str,
-    /// None where the row names none, and in streams that have none.
+    /// `None` if the event names no connection, and in streams without connections.
     pub connection_id: Option<&'a str>,
-    /// As `connection_id`.
+    /// Like `connection_id`.
     pub device_id: Option<&'a str>,
     pub raw: &'a str,
 }
@@ -58,7 +58,7 @@ impl EventColumns {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// The types of the events.
+    /// The event types.
     pub fn types(&self) -> &BTreeSet<String> {
         &self.types
     }
@@ -71,7 +71,7 @@ impl EventColumns {
         })
     }
 
-    /// The times of the first row and of the last.
+    /// The times of the first row and of the last row.
     pub fn times(&self) -> (Instant, Instant) {
         (self.first().time, self.last().time)
     }
@@ -85,7 +85,7 @@ impl EventColumns {
         Looked::of(batch).row(batch.num_rows() - 1)
     }
 
-    /// Puts columns in the order of files. Whether they can be: none stands within the times of another.
+    /// Sorts `some` by time. Returns whether no two of them overlap in time.
     pub fn are_put_in_order(some: &mut [Self]) -> bool {
         some.sort_by_key(Self::times);
         some.windows(2).all(|pair| {
@@ -94,17 +94,17 @@ impl EventColumns {
         })
     }
 
-    /// The same as rows. `first_seen_at` comes back in microseconds.
+    /// Converts the columns to rows. `first_seen_at` loses everything below a microsecond.
     pub fn to_rows(&self) -> Vec<EventRow> {
         let rows = self.batches.iter().map(|batch| event_rows(self.stream, batch));
         rows.flat_map(|rows| rows.expect("BUG: they were built of the stream's columns")).collect()
     }
 
-    /// The digest of the rows with these salts. It is known, unless they were made beside another writer, whose salts no
+    /// The digest of the rows with these salts. It is already known, unless the columns were made with another writer's salts that no
     /// line names.
     ///
     /// # Errors
-    /// A sentence naming the salt that is lost.
+    /// A sentence that names the lost salt.
     pub fn digest(&self, salts: &Salts) -> Result<RowsDigest, String> {
         if salts.gave(&self.salted).map_err(|lost| lost.to_string())? {
             return Ok(self.digest);
@@ -155,13 +155,13 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// Makes [`EventColumns`] row by row.
+/// Builds [`EventColumns`] row by row.
 pub struct ColumnsBuilder {
     team: TeamId,
     stream: Stream,
     batches: Vec<RecordBatch>,
     rows: EventBuilder,
-    /// Rows and text that are still to come, about.
+    /// Estimated number of rows and bytes of text that are still to come.
     rest: (usize, usize),
     hasher: RowsHasher,
     types: BTreeSet<String>,
@@ -169,7 +169,7 @@ pub struct ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// For rows of the salts' team: so many and so much of their text, about.
+    /// For rows of the salts' team, with an estimate of their number and bytes of text.
     pub fn new(salts: &Salts, stream: Stream, rest: (usize, usize)) -> Self {
         Self {
             team: salts.team().clone(),
@@ -183,11 +183,11 @@ impl ColumnsBuilder {
         }
     }
 
-    /// Adds a row, which comes after those before in the order of files.
+    /// Adds a row, which must come after all earlier rows in sort order.
     ///
     /// # Errors
-    /// A sentence naming the row that does not come there, is of another team, or does not fit the stream's columns; or the
-    /// salt that is lost, after which the columns are worth nothing.
+    /// A sentence that names a row in a wrong place, of another team, or unfit for the stream's columns; or the lost salt.
+    /// After a lost salt, discard the builder.
     pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
         if row.team_id != self.team.as_str() {
             return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
@@ -195,7 +195,10 @@ impl ColumnsBuilder {
         if let Some((time, id)) = &self.last
             && (*time, id.as_str()) >= (row.time, row.event_id)
         {
-            return Err(format!("event {} of {} stands behind one of {time}", row.event_id, row.time));
+            return Err(format!(
+                "event {} of {} comes after one of {time}, so the rows are not sorted",
+                row.event_id, row.time
+            ));
         }
         let is_full = self.rows.rows() > 0 && self.rows.raw_bytes() + row.raw.len() > BATCH_BYTES_MAX;
         if is_full || self.rows.rows() >= BATCH_ROWS_MAX {
@@ -221,10 +224,10 @@ impl ColumnsBuilder {
         Ok(())
     }
 
-    /// The columns; `None` where no row was added.
+    /// The columns; `None` if no row was added.
     ///
     /// # Errors
-    /// A sentence, should they not make a batch.
+    /// A sentence if the columns make no batch.
     pub fn finish(mut self) -> Result<Option<EventColumns>, String> {
         if self.rows.rows() > 0 {
             self.batches.push(self.rows.finish()?);
@@ -237,7 +240,7 @@ impl ColumnsBuilder {
 
 fn next_batch(stream: Stream, (rows, bytes): (usize, usize)) -> EventBuilder {
     let now = rows.min(BATCH_ROWS_MAX);
-    // Its share of the text, and a little more: room for all of the rest would be held as long as the rows are.
+    // Reserve this batch's share of the text, and a little more. Room for all the rest would stay allocated with the rows.
     let share = if now < rows { bytes / rows * now + bytes / 16 } else { bytes };
     EventBuilder::new(stream, now, share.min(bytes).min(BATCH_BYTES_MAX))
 }

@@ -1,4 +1,4 @@
-//! Whether a file holds the rows that it should, value by value.
+//! Compares a file with its intended rows, value by value.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
@@ -9,11 +9,11 @@ use super::column::{CONNECTION_ID, EVENT_ID, RAW};
 use super::connections::Repeated;
 use super::{Selection, TableReader, schema_of};
 
-/// Fewer rows are not worth a thread.
+/// For fewer rows, a thread costs more than it saves.
 const ROWS_A_THREAD_MIN: usize = 4_000;
 
-/// Reads row groups of a file again, by their numbers (`None`: all): how many rows they hold; `None` when these are not
-/// those of `meant`, in order.
+/// Reads row groups of a file again, by number (`None`: all). Returns the number of rows, or `None` if the rows differ from
+/// `meant`.
 ///
 /// # Errors
 /// When the file cannot be read, or is no table of the dataset.
@@ -26,7 +26,7 @@ pub fn rows_again(
 ) -> Result<Option<u64>, ArchiveError> {
     let schema = schema_of(dataset);
     let names = schema.fields().iter().map(|field| field.name().as_str());
-    // Texts of which many are the same need not be written out, each once more, to be compared.
+    // Read repeated texts as dictionaries: comparing them needs no copy of each text.
     let texts = schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8);
     let repeated =
         texts.map(|field| field.name().as_str()).filter(|name| ![EVENT_ID, CONNECTION_ID, RAW].contains(name));
@@ -36,7 +36,7 @@ pub fn rows_again(
         let selection = Selection { columns, groups, as_dictionaries, ..Selection::default() };
         same_rows(meant, columns, TableReader::open(store, path, dataset, selection)?)
     };
-    // The text is half of it.
+    // `raw` is about half of the work.
     let (text, others): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == RAW);
     if text.is_empty() || meant.iter().map(RecordBatch::num_rows).sum::<usize>() < ROWS_A_THREAD_MIN {
         return same(&[]);
@@ -46,7 +46,7 @@ pub fn rows_again(
     Ok(text.filter(|_| text == others))
 }
 
-/// `columns` are those that were read; none named: all.
+/// `columns` are the columns that were read; empty means all.
 fn same_rows(meant: &[RecordBatch], columns: &[&str], found: TableReader) -> Result<Option<u64>, ArchiveError> {
     let mut rest = meant.iter().map(|batch| of_columns(batch, columns));
     let mut next = rest.next();

@@ -1,5 +1,5 @@
-//! Connection events as sessions are made of them, straight from their columns: a row of strings for each would take more
-//! time than all else.
+//! Connection events for making sessions, directly from their columns: a row of strings for each event would take more time
+//! than everything else.
 
 use arrow::array::{Array, AsArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
@@ -8,11 +8,11 @@ use crate::model::{ConnectionEvent, Instant, Range, TeamId};
 
 use super::column::{CONNECTION, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, FIRST_SEEN_AT, REVISION};
 
-/// Some archived events of connections, without their text. About 150 bytes of memory an event.
+/// Some archived connection events without their text. An event needs about 150 bytes of memory.
 #[derive(Debug, Clone)]
 pub struct ConnectionColumns {
     team: TeamId,
-    /// The rows that were asked for; the columns may hold more.
+    /// The rows of the range; the columns can hold more.
     rows: Vec<usize>,
     ids: StringArray,
     connections: StringArray,
@@ -20,11 +20,11 @@ pub struct ConnectionColumns {
     revisions: Int32Array,
     seen: TimestampMicrosecondArray,
     types: Repeated,
-    /// What [`CONNECTION`] names after the connection, in that order.
+    /// The columns of [`CONNECTION`] after the connection id, in that order.
     details: [Repeated; 9],
 }
 
-/// A column of texts of which many are the same.
+/// A text column with many equal values.
 #[derive(Debug, Clone)]
 pub struct Repeated {
     keys: Int32Array,
@@ -32,7 +32,7 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// `None` where the column is of another type.
+    /// `None` if the column has another type.
     pub fn of(column: &dyn Array) -> Option<Self> {
         let column = column.as_dictionary_opt::<Int32Type>()?;
         Some(Self { keys: column.keys().clone(), values: column.values().as_string_opt::<i32>()?.clone() })
@@ -50,20 +50,20 @@ impl ConnectionColumns {
         [&[EVENT_ID, EVENT_TIME_NS, REVISION, FIRST_SEEN_AT, EVENT_TYPE], &CONNECTION[..]].concat()
     }
 
-    /// Those of them that come as dictionaries.
+    /// The columns to decode as dictionaries.
     pub fn dictionaries() -> Vec<&'static str> {
         [&[EVENT_TYPE], &CONNECTION[1..]].concat()
     }
 
-    /// The events of a batch whose time lies in `range`.
+    /// The events of a batch whose time is in `range`.
     ///
     /// # Errors
-    /// A sentence naming the column that is missing or of another type, or a revision that is none.
+    /// A sentence that names a missing column, a wrong type, or an invalid revision.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
         let column = |name: &str| {
             batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))
         };
-        let typed = |name: &str| format!("column {name} is of another type");
+        let typed = |name: &str| format!("column {name} has a wrong type");
         let text = |name: &str| column(name)?.as_string_opt::<i32>().cloned().ok_or_else(|| typed(name));
         let times = column(EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or_else(|| typed(EVENT_TIME_NS))?;
         let revisions = column(REVISION)?.as_primitive_opt::<Int32Type>().ok_or_else(|| typed(REVISION))?;
@@ -95,7 +95,7 @@ impl ConnectionColumns {
         self.rows.is_empty()
     }
 
-    /// The connection that the event at `place` names.
+    /// The connection of the event at `place`.
     pub fn connection(&self, place: usize) -> Option<&str> {
         self.named(self.rows[place])
     }

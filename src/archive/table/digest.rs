@@ -1,14 +1,13 @@
-//! The digest of rows, whatever their order and however they are encoded.
+//! The digest of rows, which does not depend on their order and encoding.
 //!
-//! The digest of one row is the SHA-256 of `annals row v1\n`, the 32 bytes of the salt of its month and its values in the
-//! order of columns: a null is
-//! the byte 0; a text or a blob is the byte 1, its length as an unsigned LEB128 and its bytes; an integer or a time is the
-//! byte 2 and its value as 8 bytes (little end first, two's complement); a truth value is the byte 3 and 0 or 1; `raw` is
-//! the byte 4 and the SHA-256 of its bytes, which is known since the event was read. The digest of many rows is the sum of
-//! theirs as 256-bit integers, big end first, modulo 2^256.
+//! The digest of one row is the SHA-256 of `annals row v1\n`, the 32 bytes of the salt of the row's month, and its values in the
+//! order of columns. A null is the byte 0. A text or a blob is the byte 1, its length as an unsigned LEB128, and its bytes. An
+//! integer or a time is the byte 2 and its value as 8 bytes (little-endian, two's complement). A boolean is the byte 3 and
+//! the byte 0 or 1. `raw` is the byte 4 and the SHA-256 of its bytes, which Annals computes when it reads the event. The digest of
+//! many rows is the sum of the row digests as big-endian 256-bit integers, modulo 2^256.
 //!
-//! The month of a row is that of the time by which it is sorted: `event_time_ns`, and of a row without one `first_seen_at`;
-//! `first_event_at` of sessions; `seen_at` of the inventory.
+//! The month of a row is the month of its sort time: `event_time_ns` for events, `first_seen_at` for an event without a time,
+//! `first_event_at` for sessions, `seen_at` for the inventory.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +42,7 @@ impl From<DigestError> for String {
     }
 }
 
-/// Begins the bytes of one row after another, each with the salt of its month.
+/// Writes the first bytes of each row, with the salt of its month.
 struct Salting {
     salts: Salts,
     last: Option<(Range, Salt)>,
@@ -55,7 +54,7 @@ impl Salting {
     }
 
     fn begin(&mut self, time: Instant, row: &mut Vec<u8>) -> Result<(), LostSalt> {
-        // Most rows are of the month of the one before.
+        // Most rows have the same month as the row before.
         let (_, salt) = match self.last.filter(|(month, _)| month.owns(time)) {
             Some(last) => last,
             None => *self.last.insert(self.salts.of(time)?),
@@ -73,13 +72,13 @@ fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
     row.extend_from_slice(value);
 }
 
-/// The text as it came, whose digest may be known.
+/// The text, whose digest may be known already.
 fn put_raw(row: &mut Vec<u8>, raw: &[u8], digest: Option<Digest>) {
     row.push(4);
     row.extend_from_slice(&digest.unwrap_or_else(|| Digest::of(raw)).0);
 }
 
-/// Seven bits a byte, the lowest first; all but the last have the highest bit set.
+/// Seven bits in each byte, the lowest first; all bytes but the last have the highest bit set.
 fn put_leb128(row: &mut Vec<u8>, mut value: usize) {
     while value > 0x7f {
         row.push(0x80 | value.to_le_bytes()[0]);
@@ -107,10 +106,10 @@ impl RowsDigest {
         Self(sum)
     }
 
-    /// The digest of the rows of this that are not of `other`, modulo 2^256.
+    /// The digest of these rows without the rows of `other`, modulo 2^256.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
-        // Two's complement: what is taken away is added with every bit turned, and one.
+        // Two's complement: subtract by adding the inverted bits and one.
         let turned = Self(other.0.map(|word| !word));
         self.plus(turned).plus(Self([0, 0, 0, 1]))
     }
@@ -201,12 +200,12 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
 /// The digest of a batch's rows.
 ///
 /// # Errors
-/// When a column is of a type that no dataset has, or a month's salt is lost.
+/// When a column has a type that no dataset uses, or a month's salt is lost.
 pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
     let schema = batch.schema_ref();
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
         let values = Values::of(column.as_ref());
-        let values = values.ok_or_else(|| format!("a column of type {} has no digest", column.data_type()));
+        let values = values.ok_or_else(|| format!("a column has the type {}, which has no digest", column.data_type()));
         Ok((values.map_err(DigestError::Columns)?, field.name() == RAW))
     });
     let columns = columns.collect::<Result<Vec<_>, DigestError>>()?;
@@ -224,7 +223,7 @@ pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, Dig
     Ok(sum)
 }
 
-/// The time of each row of a batch, whose month's salt goes into its digest.
+/// The sort time of each row of a batch; the salt of its month is part of the row's digest.
 struct RowTimes {
     times: arrow::array::Int64Array,
     seen: Option<arrow::array::TimestampMicrosecondArray>,
@@ -245,7 +244,7 @@ impl RowTimes {
     }
 }
 
-/// The digest of events, as [`digest_rows`] finds it in their columns.
+/// The digest of events, equal to the [`digest_rows`] of their columns.
 ///
 /// # Errors
 /// When a month's salt is lost.
@@ -259,7 +258,7 @@ pub fn digest_events(rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, Los
     Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
 }
 
-/// The digest of events, one added after another.
+/// The digest of events, computed row by row.
 pub struct RowsHasher {
     salting: Salting,
     used: BTreeMap<Instant, Salt>,
@@ -288,13 +287,13 @@ impl RowsHasher {
         Ok(())
     }
 
-    /// The digest, and the salts that went into it.
+    /// The digest, and the salts in it.
     pub fn finish(self) -> (RowsDigest, BTreeMap<Instant, Salt>) {
         (self.sum, self.used)
     }
 }
 
-/// The values of an event in the order of its columns.
+/// Writes the values of an event in the order of its columns.
 fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
     put_bytes(values, row.team_id.as_bytes());
     put_bytes(values, row.event_id.as_bytes());
@@ -330,7 +329,7 @@ mod tests {
         [&[2][..], &value.to_le_bytes()].concat()
     }
 
-    /// The bytes stand in the ledgers of archives: another form of them is another version of the format.
+    /// The ledgers of archives hold these digests: any change of these bytes needs a new format version.
     #[test]
     fn the_bytes_of_a_row_are_those_of_the_format() {
         let (raw, payload) = (br#"{"id":"e"}"#, "x".repeat(300));

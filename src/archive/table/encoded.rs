@@ -1,4 +1,4 @@
-//! A file that was encoded, and read back, before it is known whether and where it is needed.
+//! A file that is encoded and read back early, before its commit knows whether and where it is needed.
 
 use std::io::{self, Read};
 
@@ -11,11 +11,11 @@ use super::super::{ArchiveError, Dataset};
 use super::compare::rows_again;
 use super::{EventColumns, RowsDigest, TableWriter, Tier, Written};
 
-/// What is compared at once.
+/// Number of bytes that are compared at once.
 const PIECE_BYTES: usize = 128 << 10;
 const NAME: &str = "rows encoded ahead";
 
-/// A table file in memory that was found to hold its rows, every value of them.
+/// A table file in memory, whose values were all read back and compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedTable {
     bytes: Bytes,
@@ -25,11 +25,11 @@ pub struct EncodedTable {
 }
 
 impl EncodedTable {
-    /// Encodes the rows of one window of a stream as the file that is written when it settles. `None` where they cannot stand
-    /// in one file as they are, in order.
+    /// Encodes the rows of one window as the file that is written when the window settles. `None` if the columns overlap in time,
+    /// so that one file cannot hold them in order.
     ///
     /// # Errors
-    /// When they cannot be encoded, or do not come back.
+    /// When the rows cannot be encoded, or the file reads back differently.
     pub fn of_window(mut columns: Vec<EventColumns>, salts: &Salts) -> Result<Option<Self>, ArchiveError> {
         let tier = Tier::Recent;
         let Some(stream) = columns.first().map(EventColumns::stream) else { return Ok(None) };
@@ -44,7 +44,7 @@ impl EncodedTable {
         Self::of_rows(dataset, &batches, digest, tier, salts).map(Some)
     }
 
-    /// Encodes rows of a dataset, in the order of files, whose digest is known.
+    /// Encodes sorted rows of a dataset, whose digest is known.
     ///
     /// # Errors
     /// As [`EncodedTable::of_window`].
@@ -68,7 +68,7 @@ impl EncodedTable {
         Ok(Self { bytes, written, digest, tier })
     }
 
-    /// Whether it holds just these rows, encoded for a file that lives so long.
+    /// Whether the file holds exactly these rows, encoded for this tier.
     pub fn is_of(&self, rows: u64, digest: RowsDigest, tier: Tier) -> bool {
         (self.written.rows, self.digest, self.tier) == (rows, digest, tier)
     }
@@ -84,7 +84,7 @@ impl EncodedTable {
     /// Whether a file holds these bytes.
     ///
     /// # Errors
-    /// What the disk answers.
+    /// Errors of the disk.
     pub fn is(&self, file: &Blob) -> io::Result<bool> {
         let (mut reader, mut rest) = (file.reader(0), self.bytes.as_ref());
         let mut buffer = vec![0; PIECE_BYTES];
@@ -99,7 +99,7 @@ impl EncodedTable {
         }
     }
 
-    /// What the ledger says about it.
+    /// The file's description for the ledger.
     pub fn written(&self) -> Written {
         self.written
     }

@@ -1,4 +1,4 @@
-//! Rows of the inventory to columns and back.
+//! Converts inventory rows to columns and back.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{column, schema_of};
 /// The columns of rows of one part.
 ///
 /// # Errors
-/// A sentence about the row that has not the part's keys and columns.
+/// A sentence about a row that lacks the part's keys or columns.
 pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]) -> Result<RecordBatch, String> {
     let (keys, columns) = (part.keys(), part.columns());
     if let Some(row) = rows.iter().find(|row| row.key.len() != keys.len() || row.values.len() != columns.len()) {
@@ -34,13 +34,13 @@ pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]
         let values: Vec<&InventoryValue> = rows.iter().map(|row| &row.values[at]).collect();
         arrays.push(
             array_of(column.kind, &values)
-                .ok_or_else(|| format!("a value of {part}.{} is of another kind", column.name))?,
+                .ok_or_else(|| format!("a value of {part}.{} has a wrong type", column.name))?,
         );
     }
     RecordBatch::try_new(schema_of(Dataset::Inventory(part)), arrays).map_err(|e| e.to_string())
 }
 
-/// `None` where a value is of another kind.
+/// `None` if a value has another kind.
 fn array_of(kind: InventoryKind, values: &[&InventoryValue]) -> Option<ArrayRef> {
     fn all<'a, T>(values: &[&'a InventoryValue], get: fn(&'a InventoryValue) -> Option<T>) -> Option<Vec<Option<T>>> {
         let one = |value: &&'a InventoryValue| match value {
@@ -72,10 +72,10 @@ fn array_of(kind: InventoryKind, values: &[&InventoryValue]) -> Option<ArrayRef>
 /// The rows of a batch that has all columns of the part.
 ///
 /// # Errors
-/// A sentence naming the column that is missing or of another type.
+/// A sentence that names a missing column or a wrong type.
 pub fn inventory_rows(part: InventoryPart, batch: &RecordBatch) -> Result<Vec<InventoryRow>, String> {
     let named = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
-    let typed = |name: &str| format!("column {name} is of another type");
+    let typed = |name: &str| format!("column {name} has a wrong type");
     let text = |name: &str| named(name)?.as_string_opt::<i32>().ok_or_else(|| typed(name));
     let flag = |name: &str| named(name)?.as_boolean_opt().ok_or_else(|| typed(name));
     let keys = part.keys().iter().map(|name| text(name)).collect::<Result<Vec<_>, String>>()?;

@@ -1,4 +1,4 @@
-//! Many sorted files and new rows become one sorted sequence of batches, in bounded memory.
+//! Merges many sorted files and new rows into one sorted sequence of batches, in bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,25 +17,25 @@ use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, eve
 /// One sorted input.
 pub enum MergeInput {
     File(FileEntry),
-    /// What is kept of the batches of a file, or of these of its row groups.
+    /// The kept rows of a file, or of some of its row groups.
     Some(FileEntry, Option<Vec<usize>>, Arc<Keep>),
     /// Sorted by time, event id and revision.
     Rows(Stream, Vec<EventRow>),
-    /// Sorted batches; their digest is the caller's to know.
+    /// Sorted batches. The caller knows their digest.
     Batches(Vec<RecordBatch>),
 }
 
-/// Leaves rows of a batch out.
+/// Filters the rows of a batch.
 pub type Keep = dyn Fn(&RecordBatch) -> Result<RecordBatch, ArchiveError> + Send + Sync;
 
-/// The order of rows in files; the last member tells inputs apart.
+/// The sort order of rows in files; the last member distinguishes inputs.
 type Key = (i64, String, i32, usize);
 
-/// Where merged rows go.
+/// Receives the merged rows.
 pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 
-/// Merges the inputs, and hands on batches in order. A file is opened when its first row's time has come and closed after
-/// its last, so files that follow one another in time are simply read one after another.
+/// Merges the inputs, and passes sorted batches to `emit`. A file is open only from its first row's time to its last, so files
+/// that follow one another in time are read one after another.
 ///
 /// # Errors
 /// When an input cannot be read, or `emit` fails.
@@ -63,7 +63,7 @@ struct Merger<'a> {
     picked: Picked,
 }
 
-/// Rows chosen for the next batch: which loaded batch, which row.
+/// The rows chosen for the next batch, as batch and row numbers.
 #[derive(Default)]
 struct Picked {
     batches: Vec<RecordBatch>,
@@ -84,14 +84,14 @@ enum Source {
     Done,
 }
 
-/// The batch of a cursor that is being read, and the row it stands at.
+/// The current batch of a cursor, and its current row.
 struct Head {
     batch: RecordBatch,
-    /// Where the batch stands among those picked from.
+    /// The index of the batch among the picked batches.
     slot: usize,
     row: usize,
     order: Order,
-    /// The longest text of the rows.
+    /// The longest text column of the rows.
     text: StringArray,
 }
 
@@ -116,7 +116,7 @@ impl Merger<'_> {
         self.heap.extend(self.cursors[at].key(at).map(Reverse));
     }
 
-    /// Picks rows of one cursor for as long as they come first.
+    /// Picks rows of one cursor while they come first.
     fn drain(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         loop {
             if self.hand_on_whole(at, emit)? {
@@ -142,7 +142,7 @@ impl Merger<'_> {
         }
     }
 
-    /// Hands on a batch as it is where all of it comes first: files of windows follow one another in time.
+    /// Passes a whole batch on unchanged if all of it comes first: window files follow one another in time.
     fn hand_on_whole(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<bool, ArchiveError> {
         let Some(head) = &self.cursors[at].head else { return Ok(false) };
         if head.row > 0 || self.heap.peek().is_some_and(|Reverse(next)| head.ends_after(next)) {
@@ -156,7 +156,7 @@ impl Merger<'_> {
         Ok(true)
     }
 
-    /// Loads the next batch of a cursor; none when it is exhausted.
+    /// Loads the next batch of a cursor, if any.
     fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let cursor = &mut self.cursors[at];
         if let Source::Waiting(entry, groups, keep) = &cursor.source {
@@ -179,11 +179,11 @@ impl Merger<'_> {
                 cursor.head = Some(Head::new(batch, slot)?);
             }
         }
-        // What was read out is let go before much of it gathers.
+        // Release used batches before they need much memory.
         if self.picked.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
     }
 
-    /// Hands on what was picked, and lets go of batches that are read out.
+    /// Passes the picked rows on, and releases used batches.
     fn flush(&mut self, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let picked = std::mem::take(&mut self.picked);
         if !picked.rows.is_empty() {
@@ -215,7 +215,7 @@ impl Head {
         Ok(Self { slot, row: 0, order, text, batch })
     }
 
-    /// Whether the row that this head stands at comes after `other`.
+    /// Whether the current row comes after `other`.
     fn is_after(&self, other: &Key) -> bool {
         self.row_is_after(self.row, other)
     }
@@ -235,7 +235,7 @@ fn first_of(file: &FileEntry) -> i64 {
     file.first.map_or(i64::MIN, Instant::nanos)
 }
 
-/// The next batch of which anything is kept.
+/// The next batch that has kept rows.
 fn next_kept(reader: &mut TableReader, keep: Option<&Keep>) -> Result<Option<RecordBatch>, ArchiveError> {
     for batch in reader {
         let batch = batch?;
@@ -250,7 +250,7 @@ fn next_kept(reader: &mut TableReader, keep: Option<&Keep>) -> Result<Option<Rec
     Ok(None)
 }
 
-/// The next few of new rows as a batch.
+/// The next few new rows as a batch.
 fn next_rows(stream: Stream, rows: &mut std::vec::IntoIter<EventRow>) -> Result<Option<RecordBatch>, ArchiveError> {
     let rest = rows.as_slice();
     let count = chunk_rows(rest);
@@ -262,7 +262,7 @@ fn next_rows(stream: Stream, rows: &mut std::vec::IntoIter<EventRow>) -> Result<
     Ok(Some(batch))
 }
 
-/// How many of `rows` make the next batch.
+/// Number of `rows` in the next batch.
 pub fn chunk_rows(rows: &[EventRow]) -> usize {
     let mut bytes = 0;
     let fits = |row: &&EventRow| {
@@ -286,7 +286,7 @@ mod tests {
     use super::super::event_rows;
     use super::*;
 
-    /// Of events whose texts have so many bytes, how many make a batch.
+    /// For events with texts of this size: the number of events in a batch.
     #[test]
     fn a_batch_holds_what_fits_and_one_event_at_least() {
         let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Whatever the inputs: what is handed on is in order, and no batch is larger than what memory is kept for.
+    /// For all inputs: the output is sorted, and no batch is larger than the memory limit.
     #[test]
     fn inputs_that_lie_in_one_another_come_out_in_order_and_in_batches_that_fit() {
         let stream = Stream::Connections;
@@ -339,11 +339,11 @@ mod tests {
             }
             assert!(batches.concat() == *rows, "{inputs} inputs");
         }
-        // Of one event, the earlier revision comes first, whichever input it is in.
+        // The earlier revision of an event comes first, in whichever input it is.
         let revision = |revision| vec![EventRow { revision, ..event("e", now()) }];
         let told = merged(&[&revision(2), &revision(3), &revision(1)]).concat();
         assert_eq!(told.iter().map(|row| row.revision).collect::<Vec<_>>(), [1, 2, 3]);
-        // What follows one another goes through as it came.
+        // Inputs that follow one another pass through unchanged.
         let (before, after) = many.split_at(100);
         assert_eq!(merged(&[after, before]).iter().map(Vec::len).collect::<Vec<_>>(), [100, 4096, 3998]);
         assert_eq!(merged(&[&[], &[]]), Vec::<Vec<EventRow>>::new());

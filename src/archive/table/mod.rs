@@ -1,4 +1,4 @@
-//! Rows in files: the schema, Parquet written and read, row digests, merging.
+//! Rows in files: the schema, reading and writing Parquet, row digests, merging.
 
 mod batch;
 mod columns;
@@ -36,17 +36,17 @@ pub use splice::{Groups, Spliced};
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, GROUP_ROWS_MIN, Tier};
 pub use writer::{TableWriter, Written};
 
-/// What `make` makes of each `length` of `items`, in order; of several on several threads.
+/// Applies `make` to each part of `length` items, in order, on several threads if there are several parts.
 ///
 /// # Errors
-/// What `make` answers.
+/// Errors of `make`.
 pub fn by_parts<T: Sync, R: Send, E: Send>(
     items: &[T],
     length: usize,
     make: impl Fn(&[T]) -> Result<R, E> + Send + Sync,
 ) -> Result<Vec<R>, E> {
     match items.len() <= length {
-        // Handing on so little costs more than it is.
+        // For so few items, threads cost more than they save.
         true => items.chunks(length).map(make).collect(),
         false => items.par_chunks(length).map(make).collect(),
     }
@@ -55,7 +55,7 @@ pub fn by_parts<T: Sync, R: Send, E: Send>(
 /// The version of the files' schema, in their metadata.
 pub const TABLE_VERSION: &str = "1";
 
-/// A file of these events in a store of its own, as it is written for good and with all its filters.
+/// A file of these events in a new store, encoded as a sealed file with all its filters.
 #[cfg(test)]
 fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
     let store = super::MemoryStore::new();

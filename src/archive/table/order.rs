@@ -1,26 +1,26 @@
-//! The order of rows in files: by time, then by id, then by revision.
+//! The sort order of rows in files: by time, then by id, then by revision.
 
 use arrow::array::{AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 
 use super::column;
 
-/// What the rows of a batch are sorted by.
+/// The columns that a batch is sorted by.
 pub struct Order {
-    /// Nanoseconds since the epoch; quarantined events may have none.
+    /// Nanoseconds since the epoch; a quarantined event can have none.
     pub times: Int64Array,
     pub ids: StringArray,
-    /// None where rows have no revision.
+    /// `None` if the rows have no revision.
     pub revisions: Option<Int32Array>,
 }
 
 impl Order {
     /// # Errors
-    /// A sentence naming the column that is missing or of another type.
+    /// A sentence that names a missing column or a wrong type.
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
         let text = |name: &str| {
             let found = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()).cloned();
-            found.ok_or_else(|| format!("no column {name}, or it is not text"))
+            found.ok_or_else(|| format!("column {name} is missing or not text"))
         };
         let times = times_of(batch)?;
         if batch.column_by_name(column::EVENT_ID).is_none() {
@@ -39,13 +39,13 @@ impl Order {
 /// The times of a batch's rows, in nanoseconds since the epoch.
 ///
 /// # Errors
-/// A sentence, when the batch has no column of such times.
+/// A sentence if the batch has no time column.
 pub fn times_of(batch: &RecordBatch) -> Result<Int64Array, String> {
     if let Some(nanos) = batch.column_by_name(column::EVENT_TIME_NS) {
         return nanos.as_primitive_opt::<Int64Type>().cloned().ok_or_else(|| "event_time_ns: its type".to_owned());
     }
     let micros = batch.column_by_name(column::FIRST_EVENT_AT).or_else(|| batch.column_by_name(column::SEEN_AT));
     let micros = micros.and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-    let micros = micros.ok_or("none of event_time_ns, first_event_at and seen_at")?;
+    let micros = micros.ok_or("the batch has none of the columns event_time_ns, first_event_at and seen_at")?;
     Ok(micros.iter().map(|at| at.map(|at| at.saturating_mul(1_000))).collect())
 }

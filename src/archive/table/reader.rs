@@ -1,4 +1,4 @@
-//! One Parquet file, read batch by batch; what is not asked for is not decoded.
+//! Reads one Parquet file batch by batch, and decodes only the selected data.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,18 +24,18 @@ use super::super::{ArchiveError, Dataset};
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 use super::{column, schema_of};
 
-/// What to decode of a file.
+/// The data to decode from a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Selection<'a> {
-    /// These columns; none named: all.
+    /// These columns; empty means all.
     pub columns: &'a [&'a str],
-    /// Row groups that may hold an event time of this range; the rows themselves are not filtered.
+    /// Row groups that can hold event times of this range; rows are not filtered.
     pub range: Option<Range>,
-    /// Rows of these connections alone.
+    /// Only rows of these connections.
     pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
-    /// These row groups, by their numbers; `None`: all.
+    /// These row groups, by number; `None` means all.
     pub groups: Option<&'a [usize]>,
-    /// These columns, of texts, come as dictionaries of each batch's distinct values.
+    /// Text columns to decode as dictionaries of each batch's distinct values.
     pub as_dictionaries: &'a [&'a str],
 }
 
@@ -43,7 +43,7 @@ pub struct Selection<'a> {
 pub struct TableReader {
     path: String,
     reader: ParquetRecordBatchReader,
-    /// After a failure nothing more is read: the decoder may stand anywhere.
+    /// Set after an error: the decoder's state is then undefined, so nothing more is read.
     is_broken: bool,
 }
 
@@ -51,7 +51,7 @@ impl TableReader {
     /// Opens a file of `dataset`.
     ///
     /// # Errors
-    /// When the store fails, or the file is not a table of this dataset and version.
+    /// When the store fails, or the file is no table of this dataset and version.
     pub fn open(
         store: &dyn Store,
         path: &str,
@@ -67,7 +67,7 @@ impl TableReader {
         let (bytes, blob_again) = (blob.size(), blob.clone());
         let builder = ParquetRecordBatchReaderBuilder::try_new(blob).map_err(|e| table(e.to_string()))?;
         if builder.schema().fields() != schema_of(dataset).fields() {
-            return Err(table(format!("its columns are not those of {dataset}")));
+            return Err(table(format!("its columns differ from those of {dataset}")));
         }
         if let Some(problem) = misplaced(builder.metadata().row_groups(), bytes) {
             return Err(table(problem));
@@ -113,7 +113,7 @@ impl Iterator for TableReader {
     }
 }
 
-/// The filters of one file's connection ids, one a row group.
+/// The bloom filters of one file's connection ids, one for each row group.
 pub struct ConnectionFilters(Vec<Option<Sbbf>>);
 
 impl ConnectionFilters {
@@ -133,18 +133,18 @@ impl ConnectionFilters {
         })
     }
 
-    /// Whether the file may have rows of the connection; a wrong yes is rare, a wrong no never happens.
+    /// Whether the file can have rows of the connection. A false yes is rare; a false no never happens.
     pub fn may_hold(&self, id: &ConnectionId) -> bool {
         self.0.iter().any(|filter| filter.as_ref().is_none_or(|filter| filter.check(id.as_str())))
     }
 
-    /// Memory taken.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.0.iter().flatten().map(|filter| filter.num_blocks() * 32).sum()
     }
 }
 
-/// Has some columns of texts decoded to dictionaries: the values that repeat are not copied for each row.
+/// Decodes some text columns to dictionaries, so that repeated values are not copied for each row.
 fn with_dictionaries(
     builder: ParquetRecordBatchReaderBuilder<Blob>,
     blob: Blob,
@@ -164,27 +164,27 @@ fn with_dictionaries(
     Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(blob, metadata))
 }
 
-/// Decodes of each row group the connection ids first, and of the rest only the rows that are wanted.
+/// For each row group, decodes the connection ids first, and then only the wanted rows.
 fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<HashSet<ConnectionId>>) -> RowFilter {
     let mask = ProjectionMask::columns(builder.parquet_schema(), [column::CONNECTION_ID]);
     let is_wanted = move |batch: RecordBatch| {
         let ids = batch.column(0).as_string_opt::<i32>();
-        let ids = ids.ok_or_else(|| ArrowError::SchemaError("connection ids that are not text".to_owned()))?;
+        let ids = ids.ok_or_else(|| ArrowError::SchemaError("the connection ids are not text".to_owned()))?;
         let found = (0..ids.len()).map(|at| Some(ids.is_valid(at) && wanted.contains(ids.value(at))));
         Ok(BooleanArray::from_iter(found))
     };
     RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, is_wanted))])
 }
 
-/// Parquet's decoder panics on some damaged files; to us that is a file that cannot be read.
+/// The Parquet decoder panics on some damaged files: report such a file as unreadable.
 pub(super) fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        let detail = "damaged in a way that its decoder does not expect".to_owned();
+        let detail = "the file is damaged, and its decoder failed on it".to_owned();
         Err(ArchiveError::Table { path: path.to_owned(), detail })
     })
 }
 
-/// Fewer rows at a time where events are large.
+/// A smaller number of rows in each batch if events are large.
 fn batch_rows(groups: &[RowGroupMetaData]) -> usize {
     let average = |group: &RowGroupMetaData| {
         let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
@@ -194,7 +194,7 @@ fn batch_rows(groups: &[RowGroupMetaData]) -> usize {
     (BATCH_BYTES_MAX / largest).clamp(1, BATCH_ROWS_MAX)
 }
 
-/// Columns that a damaged footer places outside the file.
+/// Finds columns that a damaged footer places outside the file.
 fn misplaced(groups: &[RowGroupMetaData], bytes: u64) -> Option<String> {
     let end = i64::try_from(bytes).unwrap_or(i64::MAX);
     let is_inside = |start: i64, length: i64| {
@@ -225,7 +225,7 @@ mod tests {
     use super::super::file_of;
     use super::*;
 
-    /// The row group of a file of three events, at midnight and in the two minutes after it.
+    /// The row group of a file with three events: at midnight and in the two minutes after it.
     fn group() -> RowGroupMetaData {
         let store = file_of(&events("2026-11-01", 0, 3));
         let builder = ParquetRecordBatchReaderBuilder::try_new(store.read("file").unwrap()).unwrap();

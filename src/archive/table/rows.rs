@@ -1,4 +1,4 @@
-//! Columns back to rows.
+//! Converts columns back to rows.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
@@ -8,11 +8,11 @@ use crate::model::{ConnectionTexts, Detail, EventRow, Instant, RejectRow, Stream
 
 use super::column::*;
 
-/// The rows of a batch that has all columns of the stream; where `raw` alone was not read, it is empty. `first_seen_at` comes
-/// back in microseconds.
+/// The rows of a batch that has all columns of the stream. If only `raw` was not read, it is empty. `first_seen_at` loses
+/// everything below a microsecond.
 ///
 /// # Errors
-/// A sentence naming the column that is missing or of another type.
+/// A sentence that names a missing column or a wrong type.
 pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, String> {
     let team = Texts::of(batch, TEAM_ID)?;
     let id = Texts::of(batch, EVENT_ID)?;
@@ -41,7 +41,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
 /// The rows of a quarantine batch.
 ///
 /// # Errors
-/// A sentence naming the column that is missing or of another type.
+/// A sentence that names a missing column or a wrong type.
 pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
     let team = Texts::of(batch, TEAM_ID)?;
     let stream = Texts::of(batch, STREAM)?;

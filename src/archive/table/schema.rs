@@ -1,7 +1,7 @@
-//! The columns of every dataset that is kept in files: explicit, and the same in every file of a version.
+//! The explicit columns of every dataset with files; all files of a version have the same columns.
 //!
-//! The field id of a column is its place, from 1 on, and stays what it is: other engines find columns by it. A new column
-//! goes to the end.
+//! The field id of a column is its position, from 1 on. It never changes, because other engines find columns by it. Append new
+//! columns at the end.
 
 use std::sync::{Arc, LazyLock};
 
@@ -34,7 +34,7 @@ pub mod column {
     pub const CONNECTION_ID: &str = "connection_id";
     pub const DEVICE_ID: &str = "device_id";
     pub const FIRST_EVENT_AT: &str = "first_event_at";
-    /// What `connections` adds, in order.
+    /// The columns that `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [
         CONNECTION_ID,
         DEVICE_ID,
@@ -49,7 +49,7 @@ pub mod column {
     ];
 }
 
-/// The columns of a dataset. Times are microseconds, UTC by definition, without a zone.
+/// The columns of a dataset. Times are microseconds in UTC, without a zone.
 pub fn schema_of(dataset: Dataset) -> SchemaRef {
     static SCHEMAS: LazyLock<[SchemaRef; Dataset::ALL.len()]> = LazyLock::new(|| Dataset::ALL.map(make));
     let at = Dataset::ALL.iter().position(|d| *d == dataset).expect("BUG: every dataset is among all of them");

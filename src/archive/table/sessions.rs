@@ -1,4 +1,4 @@
-//! Sessions as columns, and columns as sessions.
+//! Converts sessions to columns and back.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::super::Dataset;
 use super::column::{CONNECTION_ID, FIRST_EVENT_AT, TEAM_ID};
 use super::schema_of;
 
-/// Few of them are equal.
+/// Columns with few equal values.
 pub const TIMES: [&str; 6] =
     ["requested_at", "established_at", "authenticated_at", "closed_at", FIRST_EVENT_AT, "last_event_at"];
 const DURATION_MS: &str = "duration_ms";
@@ -23,9 +23,8 @@ const FAILURE_REASONS: &str = "failure_reasons";
 const EVENT_COUNT: &str = "event_count";
 const CONFLICTS: &str = "conflicts";
 
-/// As all of [`SESSION_DETAILS`], few values, said again and again: a dictionary, and numbers of few bits that compressing makes little smaller. Questions
-/// group and filter by them, and a monthly file has so few rows that setting up to expand each column took an eighth of a
-/// question over all of 84 files. Not compressed, they make a session 1.4 bytes of 41.8 larger; nor are its times, which are half
+/// Columns with few distinct values, like those of [`SESSION_DETAILS`]: queries group and filter by them. They use dictionaries
+/// without compression: see `docs/decisions/0006-encoding.md`.
 /// a byte more so.
 pub const REPEATED: [&str; 3] = [OUTCOME, FAILED_ATTEMPTS, EVENT_COUNT];
 
@@ -49,7 +48,7 @@ pub fn fields() -> Vec<Field> {
 /// The columns of `rows`.
 ///
 /// # Errors
-/// A sentence, should the columns not make a batch.
+/// A sentence if the columns make no batch.
 pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> Result<RecordBatch, String> {
     let times = |get: fn(&SessionRow) -> Option<Instant>| -> ArrayRef {
         let micros = rows.clone().map(|row| get(row).map(Instant::micros));
@@ -84,10 +83,10 @@ pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> 
     RecordBatch::try_new(schema_of(Dataset::Sessions), columns).map_err(|e| e.to_string())
 }
 
-/// The sessions of a batch that has all columns. Times come back in microseconds.
+/// The sessions of a batch that has all columns. Times lose everything below a microsecond.
 ///
 /// # Errors
-/// A sentence naming the column that is missing or of another type, or an outcome that no rule gives.
+/// A sentence that names a missing column, a wrong type, or an unknown outcome.
 pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
     let text = |name: &str| column(batch, name, |c| c.as_string_opt::<i32>());
     let number = |name: &str| column(batch, name, |c| c.as_primitive_opt::<Int64Type>());
@@ -111,7 +110,7 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
             first_event_at: from_micros(times[4].value(at)),
             last_event_at: from_micros(times[5].value(at)),
             duration_ms: duration.is_valid(at).then(|| duration.value(at)),
-            outcome: named.ok_or_else(|| format!("an unknown outcome {:?}", outcome.value(at)))?,
+            outcome: named.ok_or_else(|| format!("unknown outcome {:?}", outcome.value(at)))?,
             failed_attempts: failed.value(at),
             failure_reasons: owned(reasons, at),
             details: SessionTexts::new(std::array::from_fn(|place| {
@@ -134,5 +133,5 @@ fn column<'a, T>(
     typed: impl Fn(&'a ArrayRef) -> Option<&'a T>,
 ) -> Result<&'a T, String> {
     let found = batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"))?;
-    typed(found).ok_or_else(|| format!("column {name} is of another type"))
+    typed(found).ok_or_else(|| format!("column {name} has a wrong type"))
 }

@@ -1,8 +1,8 @@
-//! Row groups that go from one file into another as they are: neither decoded nor encoded again.
+//! Copies row groups from one file into another unchanged: they are neither decoded nor encoded again.
 //!
-//! What a column chunk decodes to is a function of its bytes and of what the footer says about it. So a row group whose
-//! chunks have, in the new file, the same bytes under the same description holds the same rows, and their digest is the one
-//! that the ledger has of the file that they come from.
+//! A column chunk decodes to rows by its bytes and its description in the footer alone. If a row group has the same bytes and the
+//! same description in the new file, it holds the same rows. So the ledger's digest of the source file still holds for these
+//! rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::RowsDigest;
 use super::reader::guarded;
 use super::tuning::GROUP_ROWS_MIN;
 
-/// Some row groups of a file that follow one another.
+/// Consecutive row groups of a file.
 #[derive(Clone)]
 pub struct Groups {
     path: String,
@@ -31,7 +31,7 @@ pub struct Groups {
     picked: Range<usize>,
 }
 
-/// Row groups of a file that stand in a new one from its row group `at` on.
+/// Row groups of a file that were copied to a new file, from its row group `at` on.
 pub struct Spliced {
     pub at: usize,
     pub groups: Groups,
@@ -40,7 +40,7 @@ pub struct Spliced {
 }
 
 impl Groups {
-    /// Opens a file for all of its row groups; damage of any kind is an error.
+    /// Opens a file for all its row groups; any damage is an error.
     ///
     /// # Errors
     /// When the store fails, or the file is no table.
@@ -55,10 +55,10 @@ impl Groups {
         Ok(Self { path: path.to_owned(), blob, metadata, picked })
     }
 
-    /// Opens a live file whose row groups are large enough to be kept as they are; `None` where they are not.
+    /// Opens a live file whose row groups are large enough to be copied; `None` if they are not.
     ///
     /// # Errors
-    /// As [`Groups::open`], and when the file is not the one that the ledger names.
+    /// As [`Groups::open`], and when the file differs from the ledger.
     pub fn whole(store: &dyn Store, entry: &FileEntry) -> Result<Option<Self>, ArchiveError> {
         let groups = Self::open(store, &entry.path)?;
         if groups.picked.clone().any(|group| groups.rows_of(group) < GROUP_ROWS_MIN) {
@@ -67,10 +67,10 @@ impl Groups {
         groups.checked(entry).map(Some)
     }
 
-    /// The same, when the file's bytes are those that the ledger names.
+    /// Returns these row groups if the file's bytes agree with the ledger.
     ///
     /// # Errors
-    /// When they are not, or cannot be read.
+    /// When they differ, or cannot be read.
     pub fn checked(self, entry: &FileEntry) -> Result<Self, ArchiveError> {
         let found = self.blob.digest().map_err(|e| StoreError::io(Verb::Read, &entry.path, e))?;
         if found != entry.sha256 {
@@ -85,7 +85,7 @@ impl Groups {
         Ok(self)
     }
 
-    /// These row groups alone, by their numbers in the file.
+    /// Some of these row groups, by their numbers in the file.
     pub fn only(&self, picked: Range<usize>) -> Self {
         Self { picked, ..self.clone() }
     }
@@ -98,13 +98,13 @@ impl Groups {
         self.picked.len()
     }
 
-    /// Rows of a row group, by its number in the file.
+    /// Number of rows in a row group, by its number in the file.
     pub fn rows_of(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0)
     }
 
-    /// The least and the greatest time of a row group, in microseconds, where the file says them: `column` holds such times,
-    /// and no null.
+    /// The smallest and largest time of a row group in microseconds, from the file's statistics; `None` if `column` has nulls or
+    /// no statistics.
     pub fn times_of(&self, group: usize, column: &str) -> Option<(i64, i64)> {
         let columns = self.metadata.row_group(group).columns();
         let chunk = columns.iter().find(|chunk| chunk.column_path().string() == column)?;
@@ -118,10 +118,10 @@ impl Groups {
         &self.blob
     }
 
-    /// The chunks of one of them, counted from the first, as a file writer takes them over.
+    /// The chunks of one row group, counted from the first, in the form that a file writer takes.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the chunks cannot be read.
     pub fn chunks(&self, group: usize) -> Result<(u64, Vec<ColumnCloseResult>), ArchiveError> {
         let group = self.picked.start + group;
         let chunks = self.metadata.row_group(group);
@@ -140,7 +140,7 @@ impl Groups {
         Ok((rows, closes.map_err(|e| table(&self.path, &e))?))
     }
 
-    /// Whether the row groups of `self` stand in `other`, one after another from `first` on, as they are here.
+    /// Whether `other` holds the row groups of `self` unchanged and consecutive, from its row group `first` on.
     ///
     /// # Errors
     /// When one of the files cannot be read.
@@ -196,7 +196,7 @@ impl Groups {
     }
 }
 
-/// What a footer says of a chunk, its place in the file aside.
+/// A footer's description of a chunk, without its offset in the file.
 fn describe(chunk: &ColumnChunkMetaData) -> impl PartialEq {
     let data = chunk.data_page_offset() - chunk.dictionary_page_offset().unwrap_or(0);
     (
@@ -205,7 +205,7 @@ fn describe(chunk: &ColumnChunkMetaData) -> impl PartialEq {
     )
 }
 
-/// The pages of a chunk: where they begin in it, their sizes and their first rows.
+/// The pages of a chunk: their offsets in the chunk, their sizes and their first rows.
 fn pages(index: Option<&OffsetIndexMetaData>, chunk: &ColumnChunkMetaData) -> Option<Vec<(i64, i32, i64)>> {
     let (start, _) = chunk.byte_range();
     let start = i64::try_from(start).unwrap_or(i64::MAX);
@@ -232,7 +232,7 @@ mod tests {
         Groups::open(&file_of(&events(date, 0, 50)), "file").unwrap()
     }
 
-    /// The same file under another description.
+    /// The same file with another description.
     fn described(groups: &Groups, change: &dyn Fn(ParquetMetaData) -> ParquetMetaData) -> Groups {
         let metadata = Arc::new(change(groups.metadata.as_ref().clone()));
         Groups { metadata, ..groups.clone() }
@@ -242,7 +242,7 @@ mod tests {
         ParquetMetaDataBuilder::new_from_metadata(metadata).set_row_groups(vec![group]).build()
     }
 
-    /// With another description of a column, which is neither the first nor the last.
+    /// Changes the description of a column that is neither the first nor the last.
     fn with_column(
         metadata: ParquetMetaData,
         name: &str,
@@ -271,8 +271,7 @@ mod tests {
         }
     }
 
-    /// Bytes under another description may decode to other rows: then the digest of the file that they come from says
-    /// nothing of them.
+    /// The same bytes with another description can decode to other rows: then the source file's digest says nothing about them.
     #[test]
     fn the_same_bytes_under_another_description_are_another_row_group() {
         type Change = Box<dyn Fn(ParquetMetaData) -> ParquetMetaData>;

@@ -1,4 +1,4 @@
-//! How files are encoded, and the limits of what is held in memory.
+//! The encoding of files, and the memory limits. `docs/decisions/0006-encoding.md` gives the measurements.
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -15,46 +15,33 @@ use super::column::CONNECTION_ID;
 use super::sessions::{REPEATED, TIMES};
 use super::{TABLE_VERSION, column, schema_of};
 
-/// Rows of one batch in memory.
+/// Maximum rows of one batch in memory.
 pub const BATCH_ROWS_MAX: usize = 4096;
-/// Text of one batch in memory, unless one event alone is larger.
+/// Maximum bytes of text in one batch, unless one event alone is larger.
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
-/// Rows of one row group.
+/// Maximum rows of one row group.
 pub const GROUP_ROWS_MAX: usize = 131_072;
-/// A row group of fewer rows is encoded again with its neighbours when its file goes up in another: smaller ones have no
-/// bloom filters, and dictionaries that are not worth their place.
+/// A row group with fewer rows is encoded again with its neighbours when its file is joined: it has no bloom filters, and its
+/// dictionaries are not worth their bytes.
 pub const GROUP_ROWS_MIN: u64 = 4096;
-/// Text of one row group: what decoding one at a time can need.
+/// Maximum bytes of text in one row group: decoding needs as much memory.
 pub const GROUP_BYTES_MAX: usize = 128 << 20;
 
-/// Chosen by measuring 147,320 connection events of the sandbox (399 bytes of JSON each, ids of 128 random bits), file
-/// bytes an event and thousands of events a second encoded on one core of two:
-/// - dictionaries and plain texts, zstd 1 / 3 / 9 for all: 86.8 B at 638, 90.6 B at 487, 85.6 B at 159;
-/// - lengths apart from bytes in `raw`, `event_id` and `connection_id`, zstd 1: 83.9 B at 668; with 9 for `raw`, 82.5 B
-///   at 180; with 9 for all, 82.1 B at 105; with 12 for `raw`, 81.6 B at 90;
-/// - pages of `raw` of 256 KiB: 85.6 B instead of 83.9; of 4 MiB, the same as of 1 MiB. By now, of 512 KiB: 57.9 B instead of
-///   57.4, and a backfill takes a hundredth less processor time, as what is compressed stays in the cache.
-///
-/// Zstd 2 to 5 make these texts larger than zstd 1 does. Random ids gain nothing from higher levels: at 1, `event_id` takes
-/// 18.6 B (19.1 at 9; plain, 20.6) and `connection_id` 6.8 (7.1 at 9; with a dictionary, 7.5). Times: 3.1 B and 3.7 as deltas,
-/// 5.6 and 7.8 with dictionaries. Bloom filters take 0.6 B.
-///
-/// Sealed files are therefore encoded at 1 too, and take over large row groups of recent ones as they are: sealing a backfill at 9 took a quarter of its time, for two bytes an event.
+/// Pages of this size stay in the processor's cache while they are compressed.
 const RAW_PAGE_BYTES: usize = 512 << 10;
 const PAGE_BYTES: usize = 256 << 10;
-/// Files of fewer rows are not compressed, the less the shorter they live: in the simulation, whose teams are small, setting up
-/// to compress and to expand each column took a quarter of all processor time.
+/// Smaller files are not compressed, because setting up compression for each column costs too much. The limit is higher for files
+/// with a shorter life.
 const BRIEF_COMPRESSED_ROWS_MIN: u64 = 1_000;
 const RECENT_COMPRESSED_ROWS_MIN: u64 = 100;
 const RECENT_LEVEL: i32 = 1;
 const SEALED_LEVEL: i32 = 1;
 const RANDOM_ID_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
-/// Whether a connection has a session already is asked of every file for every new connection: at one in a hundred, each
-/// day's connections would be looked for in vain in every month of an archive.
+/// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other
+/// filters.
 const SESSION_FALSE_POSITIVES: f64 = 0.000_01;
-/// A dictionary and its runs, and differences of times, are little to compress, and setting up to compress and to expand each
-/// column takes time: compressed, these make an event 1.5 bytes of 57 smaller, and a backfill takes up to 4 % longer.
+/// Columns with dictionaries or deltas, which compression makes little smaller: they are not compressed.
 const PLAIN: [&str; 15] = [
     column::TEAM_ID,
     column::REVISION,
@@ -72,23 +59,23 @@ const PLAIN: [&str; 15] = [
     "local_user_name",
     "failure_reason",
 ];
-/// Smaller files are read whole anyway.
+/// Readers read smaller files whole, so these need no filter.
 const BLOOM_ROWS_MIN: u64 = 4096;
-/// The columns in which one value is looked up.
+/// The columns in which queries look up a single value.
 const BLOOM_COLUMNS: [&str; 4] = [CONNECTION_ID, "device_id", "peer_email", "peer_ip"];
 
-/// How long a file is going to live, and so how much work its encoding is worth.
+/// The expected lifetime of a file, which decides how much work its encoding is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// Until its window settles, or the next poll.
     Brief,
     /// Until its month is sealed.
     Recent,
-    /// For good.
+    /// Forever.
     Sealed,
 }
 
-/// The settings for a file of `rows` rows, or a few more. Its own random number makes its hash confirm no guess of its rows.
+/// The settings for a file of about `rows` rows. The random nonce makes the file's hash confirm no guess of its rows.
 pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> WriterProperties {
     let note = |key: &str, value: &str| KeyValue::new(format!("annals.{key}"), value.to_owned());
     let schema = schema_of(dataset);
@@ -143,7 +130,7 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
             .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
             .set_column_statistics_enabled(path, EnabledStatistics::Page);
     }
-    // A third less than with dictionaries, which are too large to be kept, and faster to read.
+    // Deltas need a third less space than dictionaries, which would be too large, and are faster to read.
     for name in TIMES {
         let path = ColumnPath::from(name);
         builder = builder
@@ -174,7 +161,7 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
         builder = builder.set_column_compression(ColumnPath::from(name), ids);
     }
     for name in [column::EVENT_ID, CONNECTION_ID].iter().chain(&SESSION_DETAILS) {
-        // Each file has small and great ones: the least and the greatest tell nothing, and take two comparisons an event.
+        // Each file holds small and large values, so minimum and maximum are useless, and cost two comparisons for each event.
         builder = builder.set_column_statistics_enabled(ColumnPath::from(*name), EnabledStatistics::None);
     }
     builder
@@ -192,7 +179,7 @@ fn with_blooms(mut builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64
     if dataset != Dataset::Connections || rows < BLOOM_ROWS_MIN {
         return builder;
     }
-    // Sized for as many values as rows, then folded by the writer to those that there are.
+    // Size the filter for as many values as rows; the writer then folds it to the real number.
     let distinct = rows.min(GROUP_ROWS_MAX as u64);
     for name in BLOOM_COLUMNS {
         let path = ColumnPath::from(name);

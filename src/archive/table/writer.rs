@@ -1,4 +1,4 @@
-//! One Parquet file, written once and streamed to the store, with everything the ledger says about it.
+//! Writes one Parquet file, streamed to the store, and collects its description for the ledger.
 
 use std::io::{self, Write};
 
@@ -19,10 +19,10 @@ use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
 use super::{Groups, Tier, column, schema_of};
 
-/// Columns of fewer rows are encoded one after another.
+/// Columns of fewer rows are encoded on one thread.
 const ROWS_A_THREAD_MIN: usize = 1_024;
 
-/// What was written, as the ledger records it.
+/// The description of a written file for the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     pub rows: u64,
@@ -32,13 +32,13 @@ pub struct Written {
     pub last: Option<Instant>,
 }
 
-/// A table file in the making.
+/// A table file that is being written.
 pub struct TableWriter {
-    /// What errors call the file, which has no name before it is finished.
+    /// The file's name in errors: it has no final name before it is finished.
     label: String,
     writer: SerializedFileWriter<Sink>,
     columns: ArrowRowGroupWriterFactory,
-    /// The row group that is being encoded.
+    /// The current row group.
     group: Option<Group>,
     rows: u64,
     first: Option<i64>,
@@ -52,7 +52,7 @@ struct Group {
 }
 
 impl TableWriter {
-    /// Starts a file of a dataset; `rows` is how many are expected, and `nonce` stands in its footer.
+    /// Starts a file of a dataset. `rows` is the expected number of rows, and the footer holds `nonce`.
     ///
     /// # Errors
     /// When the store cannot create the file.
@@ -73,10 +73,10 @@ impl TableWriter {
         Ok(Self { label, writer, columns, group: None, rows: 0, first: None, last: None })
     }
 
-    /// Adds rows, which come after those before in time order.
+    /// Adds rows, which must come after all earlier rows in time order.
     ///
     /// # Errors
-    /// When the store fails, or the batch is not one of the dataset.
+    /// When the store fails, or the batch does not belong to the dataset.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ArchiveError> {
         let table = |path: &str, detail: String| ArchiveError::Table { path: path.to_owned(), detail };
         let times = times_of(batch).map_err(|detail| table(&self.label, detail))?;
@@ -96,11 +96,11 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Takes over the row groups of another file, whose rows come after those before in time order. Returns where the
-    /// first of them stands.
+    /// Copies the row groups of another file, whose rows must come after all earlier rows in time order. Returns the number of the
+    /// first copied row group.
     ///
     /// # Errors
-    /// When the store fails, or the file is not one of the dataset.
+    /// When the store fails, or the file does not belong to the dataset.
     pub fn splice(&mut self, from: &Groups, (first, last): (Instant, Instant)) -> Result<usize, ArchiveError> {
         let closed = self.close_group();
         self.named(closed)?;
@@ -156,19 +156,19 @@ impl TableWriter {
         row_group.close().map(drop)
     }
 
-    /// An error of the file, under the store's own name for it where there is one.
+    /// The store's own error if there is one, else the file's error.
     fn named<T>(&mut self, outcome: Result<T, ParquetError>) -> Result<T, ArchiveError> {
         outcome.map_err(|e| named(&self.label, self.writer.inner_mut().failure.take(), &e))
     }
 
-    /// Completes the file, and makes it durable under the name that `name` gives to its hash.
+    /// Completes the file, and makes it durable under the name that `name` derives from its hash.
     ///
     /// # Errors
-    /// When the store fails: the file is then worth nothing.
+    /// When the store fails: then discard the file.
     pub fn finish(mut self, name: impl FnOnce(Digest) -> String) -> Result<Written, ArchiveError> {
         let finished = self.close_group().and_then(|()| self.writer.finish().map(drop));
         self.named(finished)?;
-        // The writer has flushed what it held; taking it apart would finish it a second time.
+        // The writer has flushed all data; consuming it would finish it a second time.
         let sink = self.writer.inner_mut();
         let sha256 = Digest(std::mem::take(&mut sink.hasher).finalize().into());
         let bytes = sink.bytes;
@@ -183,7 +183,7 @@ impl TableWriter {
     }
 }
 
-/// The store's own error where there is one: it says verb, path and cause.
+/// The store's own error if there is one: it names operation, path and cause.
 fn named(path: &str, failure: Option<io::Error>, error: &ParquetError) -> ArchiveError {
     match failure {
         Some(source) => StoreError::io(Verb::Write, path, source).into(),
@@ -191,7 +191,7 @@ fn named(path: &str, failure: Option<io::Error>, error: &ParquetError) -> Archiv
     }
 }
 
-/// Hashes and counts what goes to the store, and keeps its error, which Parquet's would hide.
+/// Hashes and counts the bytes for the store, and keeps the store's error, which the Parquet error would hide.
 struct Sink {
     file: Option<Box<dyn FileWriter>>,
     hasher: Sha256,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::model::{EventRow, Stream};
 
-    /// Decoding one row group at a time needs no more memory than so many rows and so much text take.
+    /// The limits of rows and text bound the memory for decoding one row group.
     #[test]
     fn a_row_group_ends_where_it_has_rows_or_text_enough() {
         let groups = |batch: &RecordBatch, times: usize| {
@@ -252,13 +252,13 @@ mod tests {
         let text = |part: usize| bytes::Bytes::from(vec![b' '; GROUP_BYTES_MAX / part]);
         let large = batch(&[EventRow { raw: text(4), ..event("e", now()) }]);
         assert_eq!(groups(&large, 6), [5, 1]);
-        // Of a part of a batch its own text counts.
+        // For a slice of a batch, only its own text counts.
         let row = |_| EventRow { raw: text(8), ..event("e", now()) };
         let half = batch(&(0..4).map(row).collect::<Vec<_>>()).slice(2, 2);
         assert_eq!(groups(&half, 3), [6]);
     }
 
-    /// A file that takes what it is given, but for these errors first.
+    /// A file writer that returns these errors first, and then accepts everything.
     struct Failing(Vec<io::ErrorKind>);
 
     impl Write for Failing {
@@ -291,7 +291,7 @@ mod tests {
         assert!(interrupted.failure.is_none() && interrupted.bytes == 4);
         let mut full = sink(&[StorageFull]);
         assert_eq!(full.write_all(b"rows").unwrap_err().kind(), StorageFull);
-        // The store's error is told, not what Parquet makes of it.
+        // The store's error is reported, not Parquet's error about it.
         let told = named("file", full.failure.take(), &ParquetError::General("no".to_owned()));
         assert!(
             matches!(&told, ArchiveError::Store(StoreError::Io { source, .. }) if source.kind() == StorageFull),

@@ -1,4 +1,4 @@
-//! What is asked of an archive beyond that it agrees with itself.
+//! The checks that need more than the archive: remembered heads, known keys and the time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::super::path::TeamKey;
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
 
-/// A team that nothing was committed for so long is one that nobody reads, or whose ledger's end is gone.
+/// After this silence, either nobody reads the team, or the end of its ledger was cut off.
 const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
 
-/// What to verify beyond the archive itself.
+/// Options of a verification.
 #[derive(Debug, Clone)]
 pub struct VerifyOptions {
-    /// Heads remembered elsewhere: the archive must still hold every one of them.
+    /// Heads kept elsewhere: the archive must still hold each of them.
     pub heads: Vec<HeadGiven>,
-    /// Public keys known from elsewhere: whatever is signed must be signed by one of them, or by one that follows it.
+    /// Trusted public keys: every signature must come from one of them, or from a key that they handed over to.
     pub keys: Vec<PublicKey>,
-    /// The time of whoever verifies; without it nothing is said of times that lie ahead and of silence.
+    /// The verifier's clock; without it, future times and silence are not reported.
     pub now: Option<Instant>,
-    /// For how long `vacuum` leaves alone what no line names any more.
+    /// The grace for which `vacuum` keeps unnamed files.
     pub grace: Duration,
 }
 
@@ -32,16 +32,16 @@ impl Default for VerifyOptions {
     }
 }
 
-/// A head as it was remembered.
+/// A head kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadGiven {
     /// The hash of a ledger line.
     Hash(Digest),
-    /// All that `annals anchor` says.
+    /// The full output of `annals anchor`.
     Note(Head),
 }
 
-/// The options, and what they ask of single lines.
+/// The options, prepared for checking single lines.
 pub struct Asking {
     pub archive_id: Option<String>,
     pub now: Option<Instant>,
@@ -49,7 +49,7 @@ pub struct Asking {
     pub grace: Duration,
     heads: Vec<HeadGiven>,
     hashes: BTreeSet<Digest>,
-    /// The teams and numbers that heads name.
+    /// The teams and line numbers that heads name.
     places: BTreeSet<(TeamKey, LedgerSeq)>,
 }
 
@@ -68,12 +68,12 @@ impl Asking {
         Self { archive_id, now, keys, grace, heads, hashes, places }
     }
 
-    /// Whether a line is one that a head may name.
+    /// Whether a head can name this line.
     pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
         self.hashes.contains(hash) || (!self.places.is_empty() && self.places.contains(&(team.clone(), seq)))
     }
 
-    /// Holds every given head against the ledgers.
+    /// Checks every given head against the ledgers.
     pub fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
         for head in &self.heads {
             match head {
@@ -87,34 +87,42 @@ impl Asking {
         let object = head.origin();
         if self.archive_id.as_deref().is_some_and(|id| id != head.archive_id) {
             let id = self.archive_id.as_deref().unwrap_or_default();
-            return report.fault(FaultCode::ArchiveId, object, format!("a head of another archive, this is {id}"));
+            return report.fault(
+                FaultCode::ArchiveId,
+                object,
+                format!("the head belongs to another archive, this is archive {id}"),
+            );
         }
         self.check_signatures(head, report);
         let Some(walk) = walks.iter().find(|walk| walk.key == head.team) else {
-            return report.fault(FaultCode::HeadRollback, object, "this archive has no ledger of that team");
+            return report.fault(FaultCode::HeadRollback, object, "the archive has no ledger of that team");
         };
         let last = walk.state.as_ref().map_or(LedgerSeq(0), |state| state.seq);
         match walk.met.get(&head.hash) {
             Some(found) if found.seq == head.seq => anchor(walk, *found, report),
             _ if last < head.seq => {
-                let detail = format!("the head is of seq {}, the ledger ends with {last}: its end is gone", head.seq);
+                let detail = format!(
+                    "the head names seq {}, but the ledger ends with {last}: somebody cut off its end",
+                    head.seq
+                );
                 report.fault(FaultCode::HeadRollback, object, detail);
             }
             _ => {
                 let other = walk.met.iter().find(|(_, found)| found.seq == head.seq).map(|(hash, _)| *hash);
-                let other = other.map_or_else(|| "none that checks".to_owned(), |hash| hash.to_string());
-                let detail = format!("line {} was {} when the head was taken, and is {other}", head.seq, head.hash);
+                let other = other.map_or_else(|| "invalid".to_owned(), |hash| hash.to_string());
+                let detail =
+                    format!("line {} was {} when the head was taken, but now it is {other}", head.seq, head.hash);
                 report.fault(FaultCode::Fork, object, detail);
             }
         }
     }
 
-    /// Whether a head is signed by a key that is known from elsewhere.
+    /// Checks that a trusted key signed the head.
     fn check_signatures(&self, head: &Head, report: &mut VerifyReport) {
         let object = head.origin();
         if self.keys.is_empty() {
             if !head.signatures.is_empty() {
-                let detail = "signed, and no public key was given to check that with (--key)";
+                let detail = "the head is signed, but no public key was given to check it (--key)";
                 report.notice(FaultCode::UnknownKey, object, detail);
             }
             return;
@@ -126,22 +134,24 @@ impl Asking {
             }
             is_signed = true;
             if !key.verifies(&head.text(), signature) {
-                let detail = format!("line {}: not what {} signed", head.seq, key.name());
+                let detail = format!("the signature of line {} by {} is wrong", head.seq, key.name());
                 report.fault(FaultCode::BadSig, &object, detail);
             }
         }
         match (is_signed, head.signatures.first()) {
             (true, _) => {}
-            (false, None) => report.fault(FaultCode::BadSig, object, "not signed, and a public key was given"),
+            (false, None) => {
+                report.fault(FaultCode::BadSig, object, "the head is not signed, but a public key was given")
+            }
             (false, Some(other)) => {
                 let detail =
-                    format!("signed by {} with key {:08x}, which is none of those given", other.name, other.id);
+                    format!("signed by {} with key {:08x}, which is not among the given keys", other.name, other.id);
                 report.fault(FaultCode::UnknownKey, object, detail);
             }
         }
     }
 
-    /// Says of every team whether nothing was committed for long.
+    /// Reports every team whose last commit is long ago.
     pub fn notice_silence(&self, report: &mut VerifyReport) {
         let Some(now) = self.now else { return };
         let stale: Vec<(String, Instant)> = report
@@ -151,8 +161,9 @@ impl Asking {
             .filter(|(_, last)| now > last.plus(STALE_AFTER))
             .collect();
         for (ledger, last) in stale {
-            let detail =
-                format!("nothing was committed since {last}: not read, or its end is gone; a remembered head tells");
+            let detail = format!(
+                "no commit since {last}: nobody reads the team, or somebody cut off the ledger; a head kept elsewhere shows which"
+            );
             report.notice(FaultCode::StaleHead, ledger, detail);
         }
     }
@@ -163,7 +174,11 @@ fn check_hash(hash: &Digest, walks: &[Walk], report: &mut VerifyReport) {
     match found {
         Some((walk, found)) => anchor(walk, found, report),
         None => {
-            report.fault(FaultCode::HeadRollback, hash, "no ledger line has this hash: what followed it is gone too");
+            report.fault(
+                FaultCode::HeadRollback,
+                hash,
+                "no ledger line has this hash: somebody removed the line and all lines after it",
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every live file: there, whole, unaltered, and with the rows that the ledger says.
+//! Checks every live file: it must exist, be complete and unaltered, and have the rows that the ledger names.
 
 use super::super::path::ArchivePath;
 use super::super::salts::{DRAFTS_MONTH, Salts};
@@ -9,18 +9,22 @@ use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
 use crate::model::Digest;
 
-/// A file may be this much larger than twice what it should be, and is still read to say what is wrong with it.
+/// A file can be this much larger than twice its recorded size, and is still read to describe the damage.
 const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;
 
-/// Checks the live files of one team, and its salts.
+/// Checks the live files and the salts of one team.
 pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let Some(state) = &walk.state else { return };
     let salts = Salts::of_verifier(store, state);
     for file in state.files.values() {
         let before = report.faults.len();
         if ArchivePath::parse(&file.path).is_none() {
-            // Such a path may lead anywhere: nothing is looked for there.
-            report.fault(FaultCode::PathMismatch, &file.path, "the ledger names a path that no archive has");
+            // Do not open such a path: it could lead anywhere.
+            report.fault(
+                FaultCode::PathMismatch,
+                &file.path,
+                "the ledger names a path that is not valid in an archive",
+            );
             note_damage(walk, file, report);
             report.teams[walk.at].files.add(0, 1);
             report.teams[walk.at].rows.add(0, file.rows);
@@ -29,7 +33,7 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
         match store.read(&file.path) {
             Ok(blob) => check_content(store, file, &blob, &salts, report),
             Err(e) if e.is_not_found() => {
-                let detail = format!("{} rows of {} are gone", file.rows, file.dataset);
+                let detail = format!("the file is missing, with {} rows of {}", file.rows, file.dataset);
                 report.fault(FaultCode::FileMissing, &file.path, detail);
             }
             Err(e) => report.fault(FaultCode::Unreadable, &file.path, e),
@@ -44,8 +48,8 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     }
     for lost in salts.lost() {
         let then = match lost.month == DRAFTS_MONTH.month() {
-            true => "the digests of drafts cannot be told".to_owned(),
-            false => format!("rows of {} are attested by the hashes of their files alone", lost.month),
+            true => "the digests of drafts cannot be checked".to_owned(),
+            false => format!("only the file hashes attest the rows of {}", lost.month),
         };
         report.fault(FaultCode::Salt, &lost.path, format!("the salt of {}: {}; {then}", lost.month, lost.reason));
     }
@@ -61,10 +65,14 @@ fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
 fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts, report: &mut VerifyReport) {
     let path = file.path.as_str();
     if blob.size() != file.bytes {
-        report.fault(FaultCode::FileSize, path, format!("{} bytes, the ledger says {}", blob.size(), file.bytes));
-        // A hole costs nobody anything to make, and reading it would.
+        report.fault(FaultCode::FileSize, path, format!("{} bytes, but the ledger says {}", blob.size(), file.bytes));
+        // A sparse file is cheap to create but expensive to read.
         if blob.size() > file.bytes.saturating_mul(2).saturating_add(SURPLUS_BYTES_READ_MAX) {
-            return report.fault(FaultCode::FileHash, path, "far too large to be what was committed: not read");
+            return report.fault(
+                FaultCode::FileHash,
+                path,
+                "not read, because it is far larger than the committed file",
+            );
         }
     }
     let found = match blob.digest() {
@@ -74,21 +82,25 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
     let rows = count(store, file, salts);
     if found != file.sha256 {
         let about = match &rows {
-            Ok(rows) if *rows == expected(file) => "rewritten, its rows are intact".to_owned(),
-            Ok((_, None)) => "a salt is lost: its rows cannot be checked".to_owned(),
-            Ok(_) => "its rows are not those that were committed".to_owned(),
+            Ok(rows) if *rows == expected(file) => "somebody rewrote the file, but its rows are intact".to_owned(),
+            Ok((_, None)) => "its rows cannot be checked, because a salt is lost".to_owned(),
+            Ok(_) => "its rows differ from the committed rows".to_owned(),
             Err(e) => format!("cannot be decoded: {e}"),
         };
-        report.fault(FaultCode::FileHash, path, format!("digest {found}, the ledger says {}; {about}", file.sha256));
+        report.fault(
+            FaultCode::FileHash,
+            path,
+            format!("digest {found}, but the ledger says {}; {about}", file.sha256),
+        );
     }
     match rows {
         Ok((rows, digest)) => {
             if rows != file.rows {
-                report.fault(FaultCode::RowCount, path, format!("{rows} rows, the ledger says {}", file.rows));
+                report.fault(FaultCode::RowCount, path, format!("{rows} rows, but the ledger says {}", file.rows));
             }
             if let Some(digest) = digest.filter(|digest| *digest != RowsDigest::from(file.rows_digest)) {
                 let digest = Digest::from(digest);
-                let detail = format!("row digest {digest}, the ledger says {}", file.rows_digest);
+                let detail = format!("row digest {digest}, but the ledger says {}", file.rows_digest);
                 report.fault(FaultCode::RowRoot, path, detail);
             }
         }
@@ -101,7 +113,7 @@ fn expected(file: &FileEntry) -> (u64, Option<RowsDigest>) {
     (file.rows, Some(file.rows_digest.into()))
 }
 
-/// The rows of a file and their digest; no digest where a salt is lost.
+/// The rows of a file and their digest; no digest if a salt is lost.
 fn count(store: &dyn Store, file: &FileEntry, salts: &Salts) -> Result<(u64, Option<RowsDigest>), ArchiveError> {
     let mut found = (0, Some(RowsDigest::default()));
     for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {

@@ -1,4 +1,4 @@
-//! A team's ledger line by line, going on behind every fault.
+//! Walks a team's ledger line by line, and continues after every fault.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use super::asking::Asking;
 use super::signatures::{Days, Signable, Signatures};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 
-/// A day's ledger is never larger; what claims to be is not read.
+/// The maximum size of a day's ledger; larger files are not read.
 pub const DAY_BYTES_MAX: u64 = 1 << 30;
 
-/// Two machines' clocks may differ by this much and nothing is said.
+/// The allowed difference between the clocks of two machines.
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);
 
-/// What a ledger says, as far as it can be followed.
+/// The content of a ledger, as far as it can be followed.
 pub struct Walk {
     pub key: TeamKey,
-    /// The state after the last line; none when no line could be read.
+    /// The state after the last line; `None` if no line could be read.
     pub state: Option<TeamState>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
-    /// The files that lines removed, each with the time when the last of these ledger files was written.
+    /// The removed files, each with the last write time of the ledger file with the removal.
     pub removed: BTreeMap<String, Instant>,
-    /// Of the lines that were asked for by hash or by number, and check by themselves: their hashes.
+    /// Valid lines that a given head names by hash or number, by their hashes.
     pub met: BTreeMap<Digest, Anchored>,
-    /// The archive that the lines name, where they all name the same.
+    /// The archive that all lines name; `None` if they differ.
     pub named_archive: Option<String>,
-    /// The team's place among the report's teams.
+    /// The team's index in the report.
     pub at: usize,
 }
 
@@ -47,15 +47,15 @@ struct Walker<'a> {
     asking: &'a Asking,
     report: &'a mut VerifyReport,
     team: TeamReport,
-    /// The line before did not check: what it was and how it hashed is not known.
+    /// The line before was invalid, so its content and hash are unknown.
     is_lost: bool,
     day: Option<Instant>,
-    /// When the file at hand was written last.
+    /// The last write time of the current file.
     modified: Instant,
     lines: u64,
-    /// The lines of the day at hand.
+    /// The lines of the current day.
     signable: Vec<Signable>,
-    /// What snapshots say, by their paths.
+    /// The snapshots, with their paths.
     snapshots: Vec<(String, TeamState)>,
 }
 
@@ -95,7 +95,7 @@ impl Walk {
         if let Some(state) = &walk.state {
             team.team_id = Some(state.team_id.clone());
             if let Some(damage) = &mut team.damage {
-                // Behind the first line that does not check, nothing is proved.
+                // After the first invalid line, nothing is proved.
                 damage.last_seq = damage.last_seq.max(state.seq);
             }
             notice_gaps(state, &team.ledger, report);
@@ -114,7 +114,7 @@ impl Walker<'_> {
             self.report.fault(FaultCode::Unreadable, &file.path, what);
         }
         if file.bytes > DAY_BYTES_MAX {
-            let reason = format!("{} bytes: the ledger of one day is never larger than {DAY_BYTES_MAX}", file.bytes);
+            let reason = format!("{} bytes: the ledger of one day has at most {DAY_BYTES_MAX}", file.bytes);
             return self.unreadable(&file.path, &reason);
         }
         let blob = match store.read(&file.path) {
@@ -136,7 +136,7 @@ impl Walker<'_> {
                 && ledger::is_zeroed(&line.text, line.offset)
                 && Line::decode(&line.text).is_err()
             {
-                let detail = "a line that a loss of power left; opening for writing drops it";
+                let detail = "a loss of power left a torn line; the next writer drops it";
                 self.report.fault(FaultCode::TornTail, &object, detail);
             } else {
                 self.line(&object, day, &line.text);
@@ -145,26 +145,30 @@ impl Walker<'_> {
         self.day = Some(day);
     }
 
-    /// What stands behind the last newline.
+    /// Checks the bytes after the last newline.
     fn tail(&mut self, object: &str, day: Instant, tail: &[u8], is_last: bool) {
         match ledger::tail_kind(tail) {
             TailKind::Nothing => {}
             TailKind::Unended => {
-                self.report.fault(FaultCode::TornTail, object, "a whole line without its newline");
+                self.report.fault(FaultCode::TornTail, object, "the last line is whole, but its newline is missing");
                 self.line(object, day, tail);
             }
             TailKind::Altered => {
                 self.bad();
-                self.report.fault(FaultCode::ChainBreak, object, "its newline was altered");
+                self.report.fault(FaultCode::ChainBreak, object, "somebody altered its newline");
                 self.line(object, day, &tail[..tail.len() - 1]);
             }
             TailKind::Torn if is_last => {
-                let detail = format!("{} bytes of an unfinished line; opening for writing drops them", tail.len());
+                let detail = format!("{} bytes of a torn line; the next writer drops them", tail.len());
                 self.report.fault(FaultCode::TornTail, object, detail);
             }
             TailKind::Torn => {
                 self.lost();
-                self.report.fault(FaultCode::ChainBreak, object, "ends in the middle of a line, and lines follow");
+                self.report.fault(
+                    FaultCode::ChainBreak,
+                    object,
+                    "the file ends in the middle of a line, but later files exist",
+                );
             }
         }
     }
@@ -192,7 +196,7 @@ impl Walker<'_> {
         self.check_place(object, day, &line);
         self.notice_times(object, state.at, &line);
         if self.is_lost {
-            // One line is missing between what is known and this one; the next fault is its own, not an echo.
+            // Assume one missing line before this one, so that one fault is not reported twice.
             state.seq = LedgerSeq(line.seq.0.saturating_sub(1));
             state.head = line.prev;
         }
@@ -221,33 +225,35 @@ impl Walker<'_> {
         self.walk.state = Some(state);
     }
 
-    /// A snapshot of this line must say what the lines say: readers and writers go on from it. One of another history has
-    /// another head, and nobody does.
+    /// Readers and writers continue from a snapshot, so it must agree with the lines. A snapshot of another history has another
+    /// head, and nobody uses it.
     fn check_snapshots(&mut self, state: &TeamState) {
         for (path, held) in &self.snapshots {
             if (held.seq, held.head) == (state.seq, state.head) && held != state {
                 let detail =
-                    format!("a snapshot that says something else than the lines up to {}: remove it", state.seq);
+                    format!("the snapshot differs from the ledger lines up to {}: remove the snapshot", state.seq);
                 self.report.fault(FaultCode::State, path, detail);
             }
         }
     }
 
-    /// Whether the line stands in the right ledger, in the file of the right day.
+    /// Checks that the line stands in the right ledger, and in the file of the right day.
     fn check_place(&mut self, object: &str, day: Instant, line: &Line) {
         if let Some(id) = self.archive_id
             && line.archive_id != id
         {
-            let detail = format!("a line of archive {}, this is archive {id}", line.archive_id);
+            let detail = format!("the line belongs to archive {}, but this is archive {id}", line.archive_id);
             self.report.fault(FaultCode::ArchiveId, object, detail);
         }
         if TeamKey::of(&line.team_id) != self.walk.key {
-            let detail = format!("a line of team {} in the ledger team={}", line.team_id, self.walk.key);
+            let detail =
+                format!("the line belongs to team {}, but stands in the ledger team={}", line.team_id, self.walk.key);
             self.report.fault(FaultCode::ArchiveId, object, detail);
         }
         let expected = self.day.map_or(day_start(line.at), |held| held.max(day_start(line.at)));
         if day != expected {
-            let detail = format!("written at {}, belongs into the file of {}", line.at, expected.day());
+            let detail =
+                format!("the line was written at {}, so it belongs in the file of {}", line.at, expected.day());
             self.report.fault(FaultCode::PathMismatch, object, detail);
         }
     }
@@ -259,8 +265,8 @@ impl Walker<'_> {
             self.report.fault(FaultCode::SeqGap, object, detail);
         }
         if line.prev != state.head {
-            let what = if is_first { "the beginning of a ledger" } else { "the line before" };
-            let detail = format!("follows {}, {what} is {}", line.prev, state.head);
+            let what = if is_first { "a first line must name" } else { "the line before is" };
+            let detail = format!("the line names {} as the line before it, but {what} {}", line.prev, state.head);
             self.report.fault(FaultCode::ChainBreak, object, detail);
         }
         if let Err(e @ StateError::Kind { .. }) = state.check_link(line) {
@@ -268,23 +274,23 @@ impl Walker<'_> {
         }
     }
 
-    /// The clock that wrote the lines may have been set back, or ahead: what they say of time is then worth less.
+    /// Reports signs that the clock of the writer was wrong: then the times in the lines prove less.
     fn notice_times(&mut self, object: &str, before: Option<Instant>, line: &Line) {
         if let Some(before) = before
             && line.at < before
         {
-            let detail = format!("written at {}, after a line of {before}: the clock was set back", line.at);
+            let detail = format!("written at {}, but the line before at {before}: the clock was set back", line.at);
             self.report.notice(FaultCode::TimeRegression, object, detail);
         }
         if let Some(now) = self.asking.now
             && line.at > now.plus(CLOCK_AHEAD_MAX)
         {
-            let detail = format!("written at {}, it is {now}: the clock was ahead, or is behind", line.at);
+            let detail = format!("written at {}, but it is {now} now: one of the two clocks is wrong", line.at);
             self.report.notice(FaultCode::TimeFuture, object, detail);
         }
     }
 
-    /// A manifest that names another archive than every line does is the one that is wrong.
+    /// If the manifest names another archive than all lines do, the manifest is wrong.
     fn note_archive(&mut self, line: &Line) {
         let is_first = self.lines == 1;
         let named = self.walk.named_archive.take();
@@ -309,7 +315,7 @@ impl Walker<'_> {
     }
 }
 
-/// The ledger says itself where events were, or may have been, lost upstream.
+/// Reports the gaps that the ledger itself records.
 fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
     let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
     for (seq, gap) in gaps {

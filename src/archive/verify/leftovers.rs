@@ -1,4 +1,4 @@
-//! Everything that is there and that no ledger names: files within the grace are counted, the others are faults.
+//! Checks the files that no ledger names: files within the grace are counted, the others are faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::model::{Digest, Instant};
 /// Live files by the digest of their bytes.
 type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;
 
-/// A schedule of `vacuum` that runs once a day removes a file at most so long after its grace.
+/// A daily `vacuum` removes a file at most this long after its grace.
 const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 
-/// Counts every listed file that no ledger names and that is within the grace. Names every other one, and says what it is
-/// where that can be told.
+/// Counts the listed files that no ledger names and that are within the grace. Reports every other one, and describes it if
+/// possible.
 ///
 /// # Errors
-/// When the store does not tell the time.
+/// When the store cannot tell the time.
 pub fn check(
     store: &dyn Store,
     asking: &Asking,
@@ -55,7 +55,7 @@ pub fn check(
         let is_kept = grace.covers(entry.modified) || removed_at.is_some_and(|at| grace.covers(*at));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
-            // Never truth: what a reader makes of a wrong one is a whole replay.
+            // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
@@ -63,7 +63,7 @@ pub fn check(
             }
             Some(ArchivePath::Salt { .. }) if is_kept => report.unnamed += 1,
             None if is_scratch && is_kept => report.unnamed += 1,
-            // A vacuum may have removed it since it was listed.
+            // A vacuum can have removed the file since the listing.
             _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
             _ => name_leftover(store, entry, &contents, report),
         }
@@ -73,26 +73,30 @@ pub fn check(
 
 fn name_leftover(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {
     let path = entry.path.as_str();
-    report.fault(FaultCode::OrphanFile, path, format!("{} bytes that no ledger names", entry.bytes));
+    report.fault(FaultCode::OrphanFile, path, format!("no ledger names this file of {} bytes", entry.bytes));
     if let Some(what) = &entry.irregular {
         return report.fault(FaultCode::Unreadable, path, what);
     }
     for original in originals(store, entry, contents) {
         let is_missing = matches!(store.read(&original.path), Err(e) if e.is_not_found());
         if is_missing {
-            report.fault(FaultCode::PathMismatch, path, format!("holds what belongs at {}", original.path));
+            report.fault(
+                FaultCode::PathMismatch,
+                path,
+                format!("the file has the content of the missing file {}", original.path),
+            );
         } else {
-            report.fault(FaultCode::DupFile, path, format!("a copy of {}", original.path));
+            report.fault(FaultCode::DupFile, path, format!("the file is a copy of {}", original.path));
         }
     }
 }
 
-/// Whether it was copied or moved: a commit that failed leaves no file of the same bytes and role in two places.
+/// Whether somebody copied or moved it: a failed commit never leaves a file with the bytes and the role of a live file.
 fn is_copy(store: &dyn Store, entry: &Listed, place: &DataPath, contents: &Contents<'_>) -> bool {
     originals(store, entry, contents).iter().any(|original| original.role == place.role)
 }
 
-/// The live files that hold the same bytes.
+/// The live files with the same bytes.
 fn originals<'a>(store: &dyn Store, entry: &Listed, contents: &'a Contents<'a>) -> &'a [&'a FileEntry] {
     let is_candidate = contents.values().flatten().any(|file| file.bytes == entry.bytes);
     let digest = is_candidate.then(|| store.read(&entry.path).ok().and_then(|blob| blob.digest().ok())).flatten();

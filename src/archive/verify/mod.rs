@@ -1,4 +1,4 @@
-//! The whole archive against its ledger: read-only, offline, and every fault, not the first.
+//! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
 mod asking;
 mod files;
@@ -22,13 +22,13 @@ use ledgers::Walk;
 pub use report::{Anchored, Asked, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;
 
-/// A writer may append while we read a ledger and its signatures: then both are read again, so many times at most.
+/// A writer can append while verify reads a ledger and its signatures: then both are read again, up to this many times.
 const LOOKS_MAX: usize = 3;
 
-/// Verifies an archive. What is damaged stands in the report; nothing is changed.
+/// Verifies an archive. The report lists all damage; nothing is changed.
 ///
 /// # Errors
-/// When the archive cannot be listed at all.
+/// When the archive cannot be listed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     for _ in 1..LOOKS_MAX {
         let before = store.list(LEDGER)?;
@@ -54,7 +54,7 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
             None
         }
     };
-    // Files first, ledgers second: what a commit adds meanwhile is then live, or was not listed.
+    // List the files before the ledgers are read: then every listed file of a new commit is live.
     let listed = store.list("")?;
     let asking = Asking::new(id, options);
     let walks = walk_ledgers(store, &asking, &listed, &mut report);
@@ -88,7 +88,7 @@ fn walk_ledgers(store: &dyn Store, asking: &Asking, listed: &[Listed], report: &
     ledgers.into_iter().map(|(key, files)| Walk::over(store, asking, key, &files, report)).collect()
 }
 
-/// Ledger objects of a bucket that were written again.
+/// Reports ledger objects of a bucket that somebody overwrote.
 fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
     match store.rewritten() {
         Ok(found) => {
@@ -96,11 +96,11 @@ fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
                 report.fault(FaultCode::Rewritten, path, what);
             }
         }
-        Err(error) => tracing::warn!(%error, "whether ledger objects were written again is not known"),
+        Err(error) => tracing::warn!(%error, "cannot check whether somebody overwrote ledger objects"),
     }
 }
 
-/// Where every line of every ledger names one other archive, it is the manifest that says something else than it did.
+/// If every line of every ledger names the same other archive, the manifest is the changed one.
 fn check_manifest(asking: &Asking, walks: &[Walk], report: &mut VerifyReport) {
     let Some(id) = &asking.archive_id else { return };
     let mut named = walks.iter().map(|walk| walk.named_archive.as_ref());
@@ -108,11 +108,15 @@ fn check_manifest(asking: &Asking, walks: &[Walk], report: &mut VerifyReport) {
         && first != id
         && named.all(|other| other == Some(first))
     {
-        report.fault(FaultCode::Manifest, "archive.json", format!("says archive {id}, every ledger line says {first}"));
+        report.fault(
+            FaultCode::Manifest,
+            "archive.json",
+            format!("names archive {id}, but every ledger line names {first}"),
+        );
     }
 }
 
-/// Live files of all teams by content, to tell copies and moved files from strangers.
+/// Live files of all teams by content, to recognise copies and moved files.
 fn by_content(walks: &[Walk]) -> BTreeMap<Digest, Vec<&FileEntry>> {
     let mut found: BTreeMap<Digest, Vec<&FileEntry>> = BTreeMap::new();
     for file in walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(|state| state.files.values()) {

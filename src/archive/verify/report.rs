@@ -1,4 +1,4 @@
-//! What verifying found, for people and for machines.
+//! The report of a verification, for people and programs.
 
 use std::fmt;
 
@@ -6,59 +6,59 @@ use serde::{Serialize, Serializer};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
-/// What is wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultCode {
-    /// `archive.json` is missing or is not one.
+    /// `archive.json` is missing or invalid.
     Manifest,
-    /// Written by another version: cannot be verified by this program.
+    /// Another version wrote it, and this program cannot verify it.
     Version,
-    /// A ledger line that does not check, or does not follow the one before.
+    /// A ledger line is invalid, or does not follow the line before.
     ChainBreak,
-    /// An object of a ledger that is written once was written again or deleted: the bucket keeps older versions.
+    /// Somebody overwrote or deleted a write-once ledger object: the bucket keeps older versions.
     Rewritten,
-    /// The numbers of ledger lines do not follow one another.
+    /// The numbers of ledger lines are not consecutive.
     SeqGap,
     /// A ledger line of another archive or team.
     ArchiveId,
-    /// A ledger line that checks and says something impossible.
+    /// A valid ledger line with impossible content.
     State,
-    /// The last ledger line is not whole.
+    /// The last ledger line is incomplete.
     TornTail,
-    /// A head remembered elsewhere is not in the ledger.
+    /// A head kept elsewhere is not in the ledger.
     HeadRollback,
-    /// The ledger and a head remembered elsewhere tell two histories.
+    /// The ledger and a head kept elsewhere belong to two histories.
     Fork,
-    /// A file's bytes are not those that were committed.
+    /// A file's bytes differ from the committed bytes.
     FileHash,
     FileMissing,
     FileSize,
-    /// A file or a line stands where it does not belong.
+    /// A file or line is in a wrong place.
     PathMismatch,
-    /// A file that no ledger names.
+    /// No ledger names the file.
     OrphanFile,
     /// A second copy of a live file.
     DupFile,
     RowCount,
-    /// The digest of a file's rows is not the one that was committed: other rows, not only other bytes.
+    /// The digest of a file's rows differs from the committed digest: the rows differ, not only the bytes.
     RowRoot,
-    /// The salt of a month is not there or not the one that a line names: its rows' digests cannot be checked.
+    /// The salt of a month is missing or differs from the named one: its row digests cannot be checked.
     Salt,
-    /// What stands there cannot be read as a file: a link, an error of the disk.
+    /// The path cannot be read as a file: a link, or a disk error.
     Unreadable,
-    /// A line was written before the one that it follows, by the machine's clock. A notice.
+    /// By the machine's clock, a line was written before the line that it follows. A notice.
     TimeRegression,
-    /// A line was written later than now. A notice.
+    /// A line was written in the future. A notice.
     TimeFuture,
-    /// Nothing was committed for long: either nothing was read, or the ledger's end was cut off. A notice.
+    /// The last commit is long ago: nothing was read, or somebody cut off the ledger's end. A notice.
     StaleHead,
-    /// A signature that is not of what stands there, or one that is missing.
+    /// A signature is wrong or missing.
     BadSig,
-    /// Signed by a key that nobody who verifies knows.
+    /// A key signed that no verifier knows.
     UnknownKey,
-    /// The archive is signed by another key than the one that was given.
+    /// Another key than the given one signed the archive.
     KeyMismatch,
-    /// The ledger says of a stretch of time that events were, or may have been, lost upstream. A notice.
+    /// The ledger records a range in which events were, or may have been, lost in the service. A notice.
     CoverageGap,
 }
 
@@ -104,16 +104,16 @@ impl Serialize for FaultCode {
     }
 }
 
-/// One fault: what, where, and how it shows.
+/// One fault: its kind, its place and its description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifyFault {
     pub code: FaultCode,
-    /// A path, with a line number where it is a ledger's.
+    /// A path, with a line number in a ledger.
     pub object: String,
     pub detail: String,
 }
 
-/// How many of those that should be are as they should be.
+/// The number of good items, and the total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     pub good: u64,
@@ -122,7 +122,7 @@ pub struct Counts {
 
 impl Counts {
     pub fn add(&mut self, good: u64, total: u64) {
-        // What a hostile ledger says may be any number.
+        // A hostile ledger can contain any number.
         self.good = self.good.saturating_add(good);
         self.total = self.total.saturating_add(total);
     }
@@ -134,49 +134,49 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What verifying found of one team.
+/// The results for one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TeamReport {
-    /// None when no line of its ledger could be read.
+    /// `None` if no line of its ledger could be read.
     pub team_id: Option<TeamId>,
     pub ledger: String,
     pub commits: Counts,
     pub files: Counts,
     pub rows: Counts,
-    /// The number, hash and time of the last line that checks; the hash is what to remember elsewhere.
+    /// The number, hash and time of the last valid line; keep the hash elsewhere.
     pub last_seq: LedgerSeq,
     pub head: Option<Digest>,
     pub first_at: Option<Instant>,
     pub last_at: Option<Instant>,
-    /// The first line that does not check, counted from 1.
+    /// The first invalid line, counted from 1.
     pub first_bad_line: Option<u64>,
-    /// None when every line checks and every file is as it was committed.
+    /// `None` if every line is valid and every file is unchanged.
     pub damage: Option<Damage>,
-    /// The newest line that a head kept elsewhere vouches for, and with it all lines before.
+    /// The newest line that a head kept elsewhere confirms, and with it all lines before.
     pub anchored: Option<Anchored>,
-    /// None where nothing is signed.
+    /// `None` if nothing is signed.
     pub signed: Option<Signed>,
 }
 
-/// What the signatures beside a ledger say.
+/// The result for a ledger's signatures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signed {
-    /// The last line that is signed.
+    /// The last signed line.
     pub seq: LedgerSeq,
     /// The public key of its signature.
     pub key: String,
-    /// No public key was given that this one is, or follows: it vouches for itself alone.
+    /// No given key is this key or has handed over to it: the key vouches only for itself.
     pub is_self_asserted: bool,
 }
 
-/// How far the damage to a team reaches.
+/// The extent of a team's damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The first commit that is not as it was made.
+    /// The first damaged commit.
     pub first_seq: LedgerSeq,
-    /// The last one: where a line does not check, nothing behind it is proved.
+    /// The last damaged commit: after an invalid line, nothing is proved.
     pub last_seq: LedgerSeq,
-    /// Event times of the first and the last row in files that are not as they were committed.
+    /// Event times of the first and last row in damaged files.
     pub first_event: Option<Instant>,
     pub last_event: Option<Instant>,
 }
@@ -185,12 +185,12 @@ pub struct Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Anchored {
     pub seq: LedgerSeq,
-    /// When the line was written.
+    /// The time of the line.
     pub at: Instant,
 }
 
 impl TeamReport {
-    /// Something is wrong with the commits from `first` to `last`.
+    /// Records that the commits from `first` to `last` are damaged.
     pub(super) fn damaged(&mut self, first: LedgerSeq, last: LedgerSeq) -> &mut Damage {
         let none = Damage { first_seq: first, last_seq: last, first_event: None, last_event: None };
         let damage = self.damage.get_or_insert(none);
@@ -200,17 +200,17 @@ impl TeamReport {
     }
 }
 
-/// From the weakest: a report never says more than it saw.
+/// Verdicts from the weakest: a report never claims more than it checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     Broken,
-    /// This program cannot tell.
+    /// This program cannot decide.
     #[default]
     Unverifiable,
-    /// Everything agrees with everything else; whether the end was cut off, only a head kept elsewhere can tell.
+    /// All parts agree. Only a head kept elsewhere can show whether the end was cut off.
     SelfConsistent,
-    /// The same, and for every team a head kept elsewhere is in it: up to there nothing was taken away or written anew.
+    /// All parts agree, and every team holds a head kept elsewhere: up to that line, nobody removed or rewrote anything.
     Anchored,
 }
 
@@ -225,31 +225,31 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Everything that verifying found.
+/// The full result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
-    /// What was asked for.
+    /// The range that was asked for.
     pub asked: Asked,
-    /// When the first and the last line that check were written: what was found.
+    /// The times of the first and last valid line: the range that was found.
     pub found_from: Option<Instant>,
     pub found_to: Option<Instant>,
     pub heads_asked: usize,
     pub commits: Counts,
     pub files: Counts,
     pub rows: Counts,
-    /// Files within the grace that a line removed, which `vacuum` removes later: no fault.
+    /// Files within the grace that a line removed and `vacuum` will remove: no fault.
     pub retired: u64,
-    /// Files within the grace that no line ever named, which a commit left that failed or is under way: no fault.
+    /// Files within the grace that no line ever named, from failed or running commits: no fault.
     pub unnamed: u64,
     pub teams: Vec<TeamReport>,
     pub faults: Vec<VerifyFault>,
-    /// What is worth knowing and no damage: the archive itself says so, and is as it was written.
+    /// Facts worth knowing that are no damage: the archive records them itself.
     pub notices: Vec<VerifyFault>,
 }
 
-/// Which part of an archive is to be verified.
+/// The verified part of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
@@ -258,7 +258,7 @@ pub enum Asked {
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether there is no fault.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
     }
@@ -276,7 +276,7 @@ impl VerifyReport {
         let mut anchors = self.teams.iter().filter_map(|team| team.anchored);
         match (self.verdict, anchors.next(), anchors.next()) {
             (Verdict::Anchored, Some(one), None) => format!("ANCHORED up to seq {} at {}", one.seq, one.at),
-            (Verdict::Anchored, _, _) => "ANCHORED, each team up to the seq that stands with it".to_owned(),
+            (Verdict::Anchored, _, _) => "ANCHORED, each team up to its own seq".to_owned(),
             (verdict, _, _) => verdict.to_string(),
         }
     }

@@ -1,4 +1,4 @@
-//! The signatures beside a ledger, against its lines.
+//! Checks the signatures of a ledger against its lines.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::ledgers::DAY_BYTES_MAX;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
 
-/// A line of the ledger that checks by itself.
+/// A valid line of the ledger.
 pub struct Signable {
     pub object: String,
     pub seq: LedgerSeq,
@@ -25,13 +25,13 @@ pub struct Signable {
 pub struct Signatures {
     archive_id: String,
     team: TeamKey,
-    /// The keys that signed one after another; each but the first was handed over to.
+    /// The keys that signed, in order; each key but the first came by a handover.
     chain: Vec<PublicKey>,
     first: Option<LedgerSeq>,
     signed_to: Option<LedgerSeq>,
-    /// Signatures of lines that the ledger of their day does not hold.
+    /// Signatures of lines that are missing in the ledger of their day.
     unmatched: Vec<(LedgerSeq, String)>,
-    /// Lines behind the first signed one that nobody signed: runs, each with where its first stands.
+    /// Runs of unsigned lines after the first signed one, each with the place of its first line.
     unsigned: Vec<(LedgerSeq, LedgerSeq, String)>,
 }
 
@@ -79,7 +79,11 @@ impl Signatures {
             report.fault(FaultCode::Unreadable, &file.path, what);
         }
         if file.bytes > DAY_BYTES_MAX {
-            return report.fault(FaultCode::Unreadable, &file.path, "larger than a day's signatures ever are");
+            return report.fault(
+                FaultCode::Unreadable,
+                &file.path,
+                "the file is larger than a day's signatures can be",
+            );
         }
         let blob = match store.read(&file.path) {
             Ok(blob) => blob,
@@ -94,12 +98,12 @@ impl Signatures {
             };
             if !line.has_newline {
                 let code = if is_last { FaultCode::TornTail } else { FaultCode::BadSig };
-                return report.fault(code, object, format!("{} bytes of an unfinished line", line.text.len()));
+                return report.fault(code, object, format!("{} bytes of a torn line", line.text.len()));
             }
             match HeadLine::decode(&line.text) {
                 Ok(line) => self.line(line, &object, (lines, &places), signed, report),
                 Err(_) if is_last && line.is_last && is_zeroed(&line.text, line.offset) => {
-                    report.fault(FaultCode::TornTail, &object, "a line that a loss of power left");
+                    report.fault(FaultCode::TornTail, &object, "a loss of power left a torn line");
                 }
                 Err(reason) => report.fault(FaultCode::BadSig, &object, reason),
             }
@@ -121,13 +125,13 @@ impl Signatures {
             HeadLine::Signed { seq, hash, key, signature } => {
                 if self.chain.last() != Some(&key) {
                     if let Some(before) = self.chain.last() {
-                        let detail = format!("signed by {key}, to which {} has not handed over", before.name());
+                        let detail = format!("signed by {key}, but {} has not handed over to it", before.name());
                         report.fault(FaultCode::UnknownKey, object, detail);
                     }
                     self.chain.push(key.clone());
                 }
                 if !key.verifies(&Head::new(&self.archive_id, &self.team, seq, hash).text(), &signature) {
-                    let detail = format!("not what {} signed of line {seq}", key.name());
+                    let detail = format!("the signature by {} of line {seq} is wrong", key.name());
                     return report.fault(FaultCode::BadSig, object, detail);
                 }
                 self.first = self.first.or(Some(seq));
@@ -137,7 +141,7 @@ impl Signatures {
                     Some(at) if lines[at].hash == hash => signed[at] = true,
                     Some(at) => {
                         signed[at] = true;
-                        let detail = format!("line {seq} is {}, and {hash} was signed", lines[at].hash);
+                        let detail = format!("line {seq} is {}, but the signature is for {hash}", lines[at].hash);
                         report.fault(FaultCode::BadSig, &lines[at].object, detail);
                     }
                 }
@@ -157,29 +161,27 @@ impl Signatures {
         let text = rotation_text(&self.archive_id, &self.team, after, &old, &new);
         let [by_old, by_new] = signatures;
         if self.chain.last() != Some(&old) || self.signed_to != Some(after) {
-            report.fault(FaultCode::BadSig, object, "a change of keys that does not follow what was signed before");
+            report.fault(FaultCode::BadSig, object, "the key rotation does not follow the signatures before it");
         } else if !old.verifies(&text, by_old) || !new.verifies(&text, by_new) {
-            report.fault(FaultCode::BadSig, object, "a change of keys that the two keys have not signed");
+            report.fault(FaultCode::BadSig, object, "the key rotation lacks a valid signature of both keys");
         }
         self.chain.push(new);
     }
 
-    /// Says what the signatures as a whole are worth. `last` is the number of the ledger's last line.
+    /// Draws the conclusions from all signatures. `last` is the number of the ledger's last line.
     pub fn finish(self, last: Option<LedgerSeq>, keys: &[PublicKey], team: &mut TeamReport, report: &mut VerifyReport) {
         for (seq, object) in self.unmatched {
             let (code, detail) = match last {
-                Some(last) if seq <= last => {
-                    (FaultCode::BadSig, format!("line {seq} does not stand in its day's ledger"))
-                }
+                Some(last) if seq <= last => (FaultCode::BadSig, format!("line {seq} is missing in its day's ledger")),
                 last => {
                     let last = last.unwrap_or_default();
-                    (FaultCode::HeadRollback, format!("line {seq} was signed, and the ledger ends with {last}"))
+                    (FaultCode::HeadRollback, format!("line {seq} was signed, but the ledger ends with {last}"))
                 }
             };
             report.fault(code, object, detail);
         }
         for (first, end, object) in self.unsigned {
-            // The last line is signed when it stands.
+            // The last line can be unsigned: a writer signs it after the append.
             let end = if Some(end) == last { LedgerSeq(end.0 - 1) } else { end };
             if first <= end {
                 report.fault(FaultCode::BadSig, object, format!("lines {first} to {end} are not signed"));
@@ -189,14 +191,14 @@ impl Signatures {
         let is_known = self.chain.iter().any(|key| keys.contains(key));
         match (self.chain.last(), last) {
             (None, Some(_)) if !keys.is_empty() => {
-                report.fault(FaultCode::BadSig, &team.ledger, "nothing in it is signed, and a public key was given");
+                report.fault(FaultCode::BadSig, &team.ledger, "no line is signed, but a public key was given");
             }
             (Some(_), Some(last)) if !keys.is_empty() && is_known && self.signed_to < Some(last) => {
-                let detail = format!("line {last}, the last, is not signed: written this moment, or altered");
+                let detail = format!("the last line {last} is not signed: it is brand-new, or somebody altered it");
                 report.notice(FaultCode::BadSig, &team.ledger, detail);
             }
             (Some(key), _) if !keys.is_empty() && !is_known => {
-                let detail = format!("signed by {key}; given was {}", given());
+                let detail = format!("signed by {key}, but the given key is {}", given());
                 report.fault(FaultCode::KeyMismatch, &team.ledger, detail);
             }
             _ => {}
@@ -207,5 +209,5 @@ impl Signatures {
     }
 }
 
-/// The files of a team by day: the ledger's, and that of its signatures.
+/// The files of a team by day: the ledger file, and the signatures file.
 pub type Days<'a> = BTreeMap<Instant, (Option<&'a Listed>, Option<&'a Listed>)>;

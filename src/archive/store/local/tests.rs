@@ -1,4 +1,4 @@
-//! What the store on a disk does with links, pipes, locks and a disk that fails.
+//! Tests of the local store with links, pipes, locks and a failing disk.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn no_verb_follows_a_link_or_waits_for_a_pipe() {
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
-/// Between `fork` and `exec` a child has every open file; so has whoever was handed a copy.
+/// Between `fork` and `exec`, a child has every open file. So does a process that received a copy of the file handle.
 #[test]
 fn a_lock_that_is_given_back_is_free_though_another_has_its_file_open() {
     let directory = tempfile::tempdir().unwrap();

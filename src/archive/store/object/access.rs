@@ -1,4 +1,4 @@
-//! Clients of the three kinds of stores, set up by the environment that their own tools use.
+//! Clients of the three kinds of object stores, configured by the environment variables of their own tools.
 
 use std::io;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::profile::{Settings, with_profile};
 use super::versions::Versions;
 use crate::model::{BucketLocation, Scheme};
 
-/// Above this a request is given up, its body included: 16 MiB take so long at 1.1 Mbit/s.
+/// The deadline of a request with its body: 16 MiB in this time need 1.1 Mbit/s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the environment says to a kind of store; to S3, the user's profile too.
+/// The environment's settings for a kind of store; for S3, with the user's AWS profile.
 ///
 /// # Errors
-/// When the profile cannot be used.
+/// When the profile is invalid.
 pub(super) fn environment(scheme: Scheme) -> io::Result<Settings> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -33,7 +33,7 @@ pub(super) fn environment(scheme: Scheme) -> io::Result<Settings> {
     }
 }
 
-/// How long a store is asked again that says it is busy, or does not answer.
+/// How long requests are retried when a store is busy or does not answer.
 pub(super) fn patient() -> RetryConfig {
     let (init_backoff, max_backoff) = (Duration::from_millis(100), Duration::from_secs(15));
     let backoff = BackoffConfig { init_backoff, max_backoff, base: 2.0 };
@@ -43,7 +43,7 @@ pub(super) fn patient() -> RetryConfig {
 /// A client for the location's bucket.
 ///
 /// # Errors
-/// When a setting is missing or cannot be used.
+/// When a setting is missing or invalid.
 pub(super) fn client(
     location: &BucketLocation,
     settings: &[(String, String)],
@@ -54,7 +54,7 @@ pub(super) fn client(
     let scheme = location.scheme();
     let known = settings.iter().filter(|(name, _)| name.starts_with(scheme.variables()));
     let known = known.map(|(name, value)| (name.to_ascii_lowercase(), value));
-    // A variable that the client does not know is another program's.
+    // Skip a variable that the client does not know: it belongs to another program.
     Ok(match scheme {
         Scheme::S3 => {
             let begin = AmazonS3Builder::new().with_client_options(options.clone());

@@ -1,4 +1,4 @@
-//! The bucket itself: requests that wait for their answers, and what their failures mean.
+//! The requests to a bucket, which block until the answer, and the meaning of their errors.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::model::BucketLocation;
 
 /// Objects up to this size are read into memory.
 const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;
-/// Objects that are fetched at once.
+/// Number of objects that are fetched in parallel.
 const FETCHES_AT_ONCE: usize = 16;
-/// How often a create is tried again whose object is found missing afterwards.
+/// Number of attempts to create an object that is missing after the request.
 const CREATES_MAX: usize = 4;
 
-/// An object as a list tells of it.
+/// An object in a list.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
-    /// Within the archive.
+    /// The path within the archive.
     pub(super) path: String,
     pub(super) bytes: u64,
     pub(super) modified: Instant,
@@ -43,23 +43,23 @@ impl Object {
     }
 }
 
-/// How a conditional create ended.
+/// The outcome of a conditional create.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Created {
     /// The object holds these bytes.
     Ours,
-    /// It holds others.
+    /// The object holds other bytes.
     Taken,
 }
 
 pub(super) struct Bucket {
     client: Arc<dyn Client>,
-    /// Of S3.
+    /// For S3 only.
     versions: Option<Versions>,
     location: BucketLocation,
     clock: Arc<Clock>,
     runtime: Option<Runtime>,
-    /// Bytes of ledgers that are kept in memory, of all teams.
+    /// Bytes of ledgers in memory, of all teams.
     pub(super) kept: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ impl Bucket {
         &self.location
     }
 
-    /// The time of the newest answer.
+    /// The time in the newest answer.
     pub(super) fn newest_time(&self) -> Instant {
         self.clock.newest().unwrap_or(Instant::EARLIEST)
     }
@@ -110,7 +110,7 @@ impl Bucket {
         }
     }
 
-    /// Waits for work that the store's own threads do: the caller may stand within another runtime.
+    /// Runs work on the store's own threads and waits for it: the caller can be inside another runtime.
     pub(super) fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let (send, receive) = sync_channel(1);
         let runtime = self.runtime.as_ref().expect("BUG: the runtime lives as long as the bucket");
@@ -124,7 +124,7 @@ impl Bucket {
         StoreError::io(verb, &format!("{}/{path}", self.location), failure::io_error(error))
     }
 
-    /// What was found, or none where there is no such object.
+    /// The answer, or `None` if the object does not exist.
     fn found<T>(&self, path: &str, answer: Result<T, Error>) -> Result<Option<T>, StoreError> {
         match answer {
             Ok(found) => Ok(Some(found)),
@@ -139,14 +139,14 @@ impl Bucket {
         self.found(path, answer)
     }
 
-    /// The last bytes of an object of `size` bytes, at most `most` of them.
+    /// The last bytes of an object of `size` bytes, at most `most`.
     pub(super) fn get_end(&self, path: &str, size: u64, most: u64) -> Result<Option<Bytes>, StoreError> {
         let (client, key) = (self.client(), self.key(path));
         let answer = self.run(async move { client.get_range(&key, size.saturating_sub(most)..size).await });
         self.found(path, answer)
     }
 
-    /// Several objects at once, in order; none where one is missing.
+    /// Fetches several objects in parallel, in order; `None` if one is missing.
     pub(super) fn get_all(&self, paths: &[String]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let keys: Vec<Path> = paths.iter().map(|path| self.key(path)).collect();
         let client = self.client();
@@ -160,7 +160,7 @@ impl Bucket {
         self.found(paths.first().map_or("", String::as_str), answer)
     }
 
-    /// A small object in memory, a large one in a file of this machine that has no name.
+    /// A small object is read into memory, a large one into a local file without a name.
     pub(super) fn read(&self, path: &str) -> Result<Option<Blob>, StoreError> {
         let (client, key) = (self.client(), self.key(path));
         let answer = self.run(async move {
@@ -191,12 +191,12 @@ impl Bucket {
         answer.map(drop).map_err(|e| self.fail(Verb::Write, path, &e))
     }
 
-    /// One conditional create, and what was answered to it.
+    /// One conditional create, with its plain answer.
     pub(super) async fn try_create(client: Arc<dyn Client>, key: Path, bytes: Bytes) -> Result<(), Error> {
         client.put_opts(&key, bytes.into(), PutMode::Create.into()).await.map(drop)
     }
 
-    /// Creates an object whose name must be free. Whatever else is answered than success is settled by reading.
+    /// Creates an object whose name must be free. After any answer but success, reads the object to learn the outcome.
     pub(super) fn create(&self, path: &str, bytes: &Bytes) -> Result<Created, StoreError> {
         let mut tries = 0;
         loop {
@@ -212,7 +212,7 @@ impl Bucket {
         }
     }
 
-    /// Every object under a directory, in order; only those behind `after`, where that is given.
+    /// Every object under a directory, sorted; only those after `after`, if given.
     pub(super) fn list(&self, directory: &str, after: Option<&str>) -> Result<Vec<Object>, StoreError> {
         let (client, prefix) = (self.client(), self.key(directory));
         let offset = after.map(|after| self.key(after));
@@ -225,11 +225,11 @@ impl Bucket {
         });
         let listed = answer.map_err(|e| self.fail(Verb::List, directory, &e))?;
         let objects = listed.into_iter().filter_map(|meta| self.object(meta));
-        // Not every store begins where it is told to.
+        // Not every store honours the start of a list.
         Ok(objects.filter(|object| after.is_none_or(|after| object.path.as_str() > after)).collect())
     }
 
-    /// The objects that stand in a directory, and the directories in it.
+    /// The objects and directories directly in a directory.
     pub(super) fn list_directory(&self, directory: &str) -> Result<(Vec<Object>, Vec<String>), StoreError> {
         let (client, prefix) = (self.client(), self.key(directory));
         let answer = self.run(async move { client.list_with_delimiter(Some(&prefix)).await });
@@ -251,7 +251,7 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects. What is not there is deleted already.
+    /// Deletes objects. A missing object counts as deleted.
     pub(super) fn delete_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         if paths.is_empty() {
             return Ok(());
@@ -267,7 +267,7 @@ impl Bucket {
         failed.next().map_or(Ok(()), |error| Err(self.fail(Verb::Remove, &which(), &error)))
     }
 
-    /// The store's clock, from a fresh answer to a question for `path`, which need not be there.
+    /// The store's clock, from a fresh answer to a request for `path`, which need not exist.
     pub(super) fn now(&self, path: &str) -> Result<Instant, StoreError> {
         let (client, key) = (self.client(), self.key(path));
         if let Err(error) = self.run(async move { client.head(&key).await })
@@ -275,7 +275,7 @@ impl Bucket {
         {
             return Err(self.fail(Verb::Clock, path, &error));
         }
-        let silent = || std::io::Error::other("the store's answers bear no date");
+        let silent = || std::io::Error::other("the store's answers have no Date header");
         self.clock.newest().ok_or_else(|| StoreError::io(Verb::Clock, &self.location.to_string(), silent()))
     }
 }

@@ -1,4 +1,4 @@
-//! The way to the bucket: an HTTP client that reads the store's clock in every answer.
+//! The HTTP client of a bucket, which reads the store's clock from every answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use object_store::client::{
 
 use crate::model::Instant;
 
-/// The time that the newest answer bears.
+/// The time in the newest answer.
 #[derive(Debug, Default)]
 pub(super) struct Clock(AtomicI64);
 
 impl Clock {
-    /// None before the first answer.
+    /// `None` before the first answer.
     pub(super) fn newest(&self) -> Option<Instant> {
         Some(self.0.load(Ordering::SeqCst)).filter(|seconds| *seconds != 0).map(Instant::from_seconds)
     }
@@ -38,7 +38,7 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        // Only the first call of a process decides; another provider of the program's own would do as well.
+        // Only the first call of a process decides. Another provider, which the program has installed, works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let inner = ReqwestConnector::default().connect(options)?;
         Ok(HttpClient::new(Connection { inner, clock: self.clock.clone() }))

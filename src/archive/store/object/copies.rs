@@ -1,4 +1,4 @@
-//! Copies of a ledger's parts in fewer objects: whole days that are over, and the newest day so far.
+//! Copies of parts of a ledger in fewer objects: whole past days, and the newest day so far.
 
 use bytes::Bytes;
 
@@ -10,10 +10,10 @@ use super::journal::Journal;
 use super::names::{self, Extension};
 use super::stored::Copy;
 
-/// A copy is put when so many lines stand behind the last one, or a quarter of what it held, so that copying stays cheap.
+/// A copy is written after this many new lines, or after a quarter of the copied lines if that is more: so copies remain cheap.
 const COPY_LINES: usize = 100;
 impl Journal {
-    /// The newest copy that goes on where the files end; any other is worth nothing.
+    /// The newest copy that continues where the day files end; other copies are useless.
     pub(super) fn newest_copy(&self, bucket: &Bucket) -> Result<Option<Copy>, StoreError> {
         let place = format!("{}/copy", self.directory);
         let last = self.end.map_or(0, |(_, number)| number);
@@ -31,8 +31,8 @@ impl Journal {
         Ok(Some(Copy { day, number, lines: lines.len(), bytes, modified: object.modified }))
     }
 
-    /// Puts the days that are over, in order, and a copy of the newest one when it is time. The newest append is left out
-    /// of the copy, so that it can be told when it is made again.
+    /// Writes past days in order, and a copy of the newest day when it is due. The copy leaves out the newest append, so that
+    /// a repeated append can be recognised.
     pub(super) fn copy_days(&mut self, bucket: &Bucket, newest: Instant) -> Result<(), StoreError> {
         let first = |journal: &Self| journal.copy.map(|copy| copy.day).or(journal.parts.first().map(|part| part.day));
         while let Some(day) = first(self).filter(|day| *day < newest) {
@@ -42,7 +42,7 @@ impl Journal {
             self.files.insert(day, (bytes, bucket.newest_time()));
             let before = self.parts.len();
             self.parts.retain(|part| part.day != day);
-            // A copy that this writer does not know of is another writer's.
+            // A copy that this writer does not know comes from another writer.
             if self.copy.take().is_some() || before - self.parts.len() > COPY_LINES {
                 self.delete_copies(bucket)?;
             }
@@ -69,7 +69,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the copies of a day that is over. A reader that still looks for one looks again.
+    /// Removes the copies of a past day. A reader that still needs one starts again.
     fn delete_copies(&self, bucket: &Bucket) -> Result<(), StoreError> {
         let copies = bucket.list(&format!("{}/copy", self.directory), None)?;
         let paths: Vec<&str> = copies.iter().map(|object| object.path.as_str()).collect();

@@ -1,23 +1,23 @@
-//! What a store said when it refused, in one line without addresses, which may hold credentials.
+//! A store's error in one line without addresses, because they can contain credentials.
 
 use std::io::{self, ErrorKind};
 
 use object_store::Error;
 
-/// What is known after a request failed.
+/// The meaning of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// There is no such object.
+    /// The object does not exist.
     Missing,
     /// The store refused, and would refuse again.
     Refused,
-    /// It may have been done, and may be tried again.
+    /// The effect is unknown, and a retry is possible.
     Unclear,
 }
 
-/// A bucket that is not there answers with the same status as an object that is not.
+/// A missing bucket gives the same status as a missing object.
 const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist"];
-/// Where instances of a cloud ask for their identity.
+/// The addresses where cloud instances ask for their identity.
 const IDENTITY: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 const TEXT_CHARS_MAX: usize = 300;
 
@@ -45,7 +45,7 @@ pub(super) fn io_error(error: &Error) -> io::Error {
     io::Error::new(kind, said(error))
 }
 
-/// `the store answered 403 AccessDenied: no right to list`, or why it was not reached.
+/// `the store answered 403 AccessDenied: no right to list`, or why no answer came.
 fn said(error: &Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -54,13 +54,14 @@ fn said(error: &Error) -> String {
     let (text, innermost) = (error.to_string(), innermost.to_string());
     let (says, status) = (|what: &str| text.contains(what) || innermost.contains(what), status(&text));
     if IDENTITY.iter().any(|address| says(address)) {
-        return "no credentials are set, and this machine has no identity that the store knows".to_owned();
+        return "no credentials are set, and this machine has no cloud identity: set the credentials of the store"
+            .to_owned();
     }
     if says("URL scheme is not allowed") {
-        return "plain http is used only where AWS_ALLOW_HTTP or AZURE_ALLOW_HTTP is true".to_owned();
+        return "the address is plain http: set AWS_ALLOW_HTTP or AZURE_ALLOW_HTTP to true to allow it".to_owned();
     }
     if says("redirect without LOCATION") || matches!(status, Some(301 | 307)) {
-        return "the bucket is in another region: AWS_REGION must name its own".to_owned();
+        return "the bucket is in another region: set AWS_REGION to the bucket's region".to_owned();
     }
     let Some(status) = status else { return format!("the store gave no answer: {}", plain(&innermost)) };
     let member = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>"));
@@ -78,7 +79,7 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     text.split_once(open)?.1.split_once(close).map(|(inner, _)| inner)
 }
 
-/// One line, without XML's escapes, not too long, and without what follows the `?` of an address.
+/// One line without XML escapes, not too long, and without the query part of an address.
 fn plain(text: &str) -> String {
     let mut text = text.to_owned();
     for (escaped, meant) in [("&apos;", "'"), ("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")] {

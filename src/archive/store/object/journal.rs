@@ -1,9 +1,9 @@
-//! A team's ledger, or its signatures, as a bucket keeps them: each append is an object of its own ([`super::names`]). Here
-//! they are put together to the day files that the rest of the archive reads and appends to.
+//! A team's ledger, or its signatures, in a bucket: each append is an object of its own ([`super::names`]). The journal joins
+//! these objects to the day files that the other code reads and appends to.
 //!
-//! Objects are never changed, so what was read of them stays true; a look costs one list from the last number that is known.
-//! Whole days, and copies of the newest day so far, are put beside the parts so that readers fetch few objects. They are
-//! always a prefix of the truth: they may be missing, and are never needed.
+//! Objects never change, so cached parts remain valid, and a refresh needs one list from the last known number on. Whole days, and
+//! copies of the newest day so far, are stored beside the parts, so that readers fetch few objects. They are always a prefix of
+//! the truth: they can be missing, and no reader depends on them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -17,11 +17,11 @@ use super::bucket::{Bucket, Created, Object};
 use super::names::{self, Extension, LedgerFile};
 use super::stored::{Copy, irregular, last_number, missing};
 
-/// A reader that knows more parts looks for a newer copy.
+/// A reader that has more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;
-/// Bytes of parts that a bucket keeps in memory, of all teams.
+/// A bucket keeps up to this many bytes of parts in memory, for all teams.
 const KEPT_BYTES_MAX: u64 = 32 << 20;
-/// How often a day is put together whose copies were replaced meanwhile.
+/// Number of attempts to join a day whose copies another process replaces meanwhile.
 const READS_MAX: usize = 4;
 
 /// One append.
@@ -39,14 +39,14 @@ pub(super) struct Journal {
     pub(super) directory: String,
     pub(super) extension: Extension,
     is_known: bool,
-    /// Days that are over, each with its size and time.
+    /// Past days, each with its size and time.
     pub(super) files: BTreeMap<Instant, (u64, Instant)>,
     pub(super) copy: Option<Copy>,
-    /// What stands behind the files and the copy.
+    /// The parts after the day files and the copy.
     pub(super) parts: Vec<Part>,
-    /// The day and number of the last append. Lines count across all days, signatures anew each day.
+    /// The day and number of the last append. Lines are numbered across all days, signatures from 1 each day.
     pub(super) end: Option<(Instant, u64)>,
-    /// Bytes that the parts keep in memory.
+    /// Bytes of parts in memory.
     kept: u64,
 }
 
@@ -71,12 +71,12 @@ impl Journal {
         }
     }
 
-    /// What is known is read anew before it is used.
+    /// Marks the cached state as stale: the next use reads it again.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
     }
 
-    /// Whether a directory with these objects and places can hold any of this.
+    /// Whether a directory with these objects and subdirectories can hold parts of this journal.
     pub(super) fn may_exist(&self, objects: &[Object], below: &[String]) -> bool {
         self.has_place(below, self.extension.place()) || objects.iter().any(|object| self.day_of_file(object).is_some())
     }
@@ -113,7 +113,7 @@ impl Journal {
         names::file(&self.directory, self.extension, day)
     }
 
-    /// Every day as a file.
+    /// Every day as a file entry.
     pub(super) fn days(&self) -> Vec<Listed> {
         let mut days: BTreeMap<Instant, Instant> = self.files.iter().map(|(day, (_, at))| (*day, *at)).collect();
         let behind = self.parts.iter().map(|part| (part.day, part.modified));
@@ -126,7 +126,7 @@ impl Journal {
         days.into_iter().map(listed).collect()
     }
 
-    /// Learns what was appended since the last look. `seen` is what a list of the directory has just shown.
+    /// Reads the appends since the last refresh. `seen` is a fresh list of the directory.
     pub(super) fn refresh(&mut self, bucket: &Bucket, seen: Option<(&[Object], &[String])>) -> Result<(), StoreError> {
         if self.parts.len() > PARTS_MAX {
             self.forget();
@@ -150,7 +150,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Finds the whole days and the newest copy, and with them the number behind which the parts are listed.
+    /// Finds the whole days and the newest copy, which give the number after which the parts are listed.
     fn open(&mut self, bucket: &Bucket, objects: &[Object], below: &[String]) -> Result<(), StoreError> {
         let days =
             objects.iter().filter_map(|object| Some((self.day_of_file(object)?, (object.bytes, object.modified))));
@@ -185,7 +185,7 @@ impl Journal {
         let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
         let (mut newest, mut parts) = (self.newest(), Vec::new());
         for ((number, Object { path, modified, .. }), content) in objects.into_iter().zip(contents) {
-            let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "says no day"))?;
+            let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
             let bytes = content.len() as u64;
             parts.push(Part { number, day, bytes, modified, content: Some(content) });
             newest = Some(day);
@@ -210,10 +210,10 @@ impl Journal {
         Ok(parts)
     }
 
-    /// The day's file as it is at this moment.
+    /// The current content of a day's file.
     pub(super) fn read(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
         for _ in 0..READS_MAX {
-            // Nothing is appended any more to a day before the newest.
+            // A day before the newest one gets no more appends.
             if !self.is_known || self.newest().is_none_or(|newest| day >= newest) {
                 self.refresh(bucket, None)?;
             }
@@ -226,10 +226,10 @@ impl Journal {
             }
             self.forget();
         }
-        Err(irregular(&self.file_path(day), "is replaced faster than it can be read"))
+        Err(irregular(&self.file_path(day), "another process replaces it faster than this process reads it"))
     }
 
-    /// None when what was known of is not there any more.
+    /// `None` if an object of the cached state no longer exists.
     fn assemble(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
         let copy = self.copy.filter(|copy| copy.day == day);
         let has_parts = copy.is_some() || self.parts.iter().any(|part| part.day == day);
@@ -256,7 +256,7 @@ impl Journal {
         Ok(Some(Blob::Bytes(whole.into())))
     }
 
-    /// As [`super::super::Store::append`], of a day's file.
+    /// Like [`super::super::Store::append`], for a day's file.
     pub(super) fn append(&mut self, bucket: &Bucket, day: Instant, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let mut is_fresh = !self.is_known;
         if is_fresh {
@@ -272,7 +272,7 @@ impl Journal {
             is_fresh = true;
         }
         if self.extension == Extension::Lines && day_of(bytes, self.newest()) != Some(day) {
-            return Err(irregular(&self.file_path(day), "cannot take a line of another day"));
+            return Err(irregular(&self.file_path(day), "refuses a line of another day"));
         }
         let is_counted = |of: Instant| self.extension == Extension::Lines || of == day;
         let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);
@@ -287,13 +287,13 @@ impl Journal {
         self.parts.push(Part { number, day, bytes, modified, content: Some(content) });
         self.end = Some((day, number));
         if let Err(error) = self.copy_days(bucket, day) {
-            tracing::info!(directory = %self.directory, %error, "a copy of the ledger was not put; it is tried again");
+            tracing::info!(directory = %self.directory, %error, "cannot write a copy of the ledger; the next append tries again");
         }
         self.keep_within_bounds(bucket);
         Ok(())
     }
 
-    /// Whether the append is done already; an error where the day does not end as it should.
+    /// Whether the append is done already; an error if the day has another end than expected.
     fn check(&self, bucket: &Bucket, day: Instant, tail: Tail, bytes: &[u8]) -> Result<bool, StoreError> {
         self.check_order(day)?;
         let length = self.length(day);
@@ -339,7 +339,7 @@ impl Journal {
     }
 }
 
-/// The day of a line: what it says, or the day of the line before where that is later.
+/// The day of a line: its own day, or the day of the line before if that is later.
 fn day_of(line: &[u8], before: Option<Instant>) -> Option<Instant> {
     before.max(names::day_said(line))
 }

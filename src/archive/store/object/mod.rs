@@ -1,9 +1,9 @@
 //! The store in a bucket: S3, Google Cloud Storage, Azure.
 //!
-//! Files are objects under their own names. A ledger cannot be appended to in a bucket, so each line is an object of its own,
-//! created on condition that its number is free ([`journal`]); the day files that the other rooms read are put together here.
-//! Nothing but that one conditional create is relied on. An answer is not the truth: whatever may have been done although
-//! the answer says otherwise, or did not come, is settled by reading.
+//! Files are objects under their own names. A bucket has no append, so each ledger line is an object of its own, created on
+//! condition that its number is free ([`journal`]). This store presents them to other code as day files. It relies on nothing but
+//! that one conditional create. An answer is not the truth: after an error or a missing answer, the store reads the object to
+//! learn whether the request had an effect.
 
 mod access;
 mod bucket;
@@ -42,18 +42,18 @@ use journal::Journal;
 use names::{Extension, LedgerFile, is_hidden};
 use upload::Upload;
 
-/// Teams whose ledgers are listed at once.
+/// Number of teams whose ledgers are listed in parallel.
 const TEAMS_AT_ONCE: usize = 8;
-/// A small object that a question for the time asks for; it need not be there.
+/// The object that clock requests ask for; it need not exist.
 const CLOCK: &str = "scratch/clock";
 
-/// An archive in a bucket. Clones share what they know of the ledgers.
+/// An archive in a bucket. Clones share their cached ledgers.
 #[derive(Clone)]
 pub struct ObjectStore {
     inner: Arc<Inner>,
 }
 
-/// By the team's directory.
+/// Journals by the team's directory.
 type Journals = HashMap<(String, Extension), Arc<Mutex<Journal>>>;
 
 struct Inner {
@@ -69,18 +69,18 @@ impl fmt::Debug for ObjectStore {
 }
 
 impl ObjectStore {
-    /// The archive at `location`, with credentials from the environment. Nothing is asked of the bucket.
+    /// The archive at `location`, with credentials from the environment. Sends no request.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when what the environment says cannot be used.
+    /// [`StoreError::Io`] when the environment's settings are invalid.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location)?))
     }
 
-    /// As [`ObjectStore::open`], with names and values in the environment's place.
+    /// Like [`ObjectStore::open`], with `settings` instead of the environment.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when what they say cannot be used.
+    /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open_with(location, settings, access::patient())?))
     }
@@ -100,7 +100,7 @@ impl ObjectStore {
         held(&self.inner.journals).entry(key).or_insert_with(new).clone()
     }
 
-    /// The files of a team's ledger, its days put together from what there is of them.
+    /// The files of a team's ledger, with its days joined from their parts.
     fn list_team(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let (objects, below) = self.bucket().list_directory(directory)?;
         let mut listed = Vec::new();
@@ -109,7 +109,7 @@ impl ObjectStore {
             let mut journal = held(&journal);
             if journal.may_exist(&objects, &below) {
                 match journal.refresh(self.bucket(), Some((&objects, &below))) {
-                    // A list tells of what is amiss; what reads or appends refuses.
+                    // A list reports irregular objects; reads and appends refuse them.
                     Err(StoreError::Irregular { path, what }) => {
                         let (modified, irregular) = (self.bucket().newest_time(), Some(what));
                         listed.push(Listed { path, bytes: 0, modified, irregular });
@@ -187,7 +187,7 @@ impl Store for ObjectStore {
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         if let Some(path) = paths.iter().find(|path| LedgerFile::parse(path).is_some() || is_hidden(path)) {
-            let what = "the lines of a ledger are never removed from a bucket".to_owned();
+            let what = "a ledger line in a bucket is never removed".to_owned();
             return Err(StoreError::Irregular { path: (*path).to_owned(), what });
         }
         self.bucket().delete_all(paths)
@@ -195,14 +195,14 @@ impl Store for ObjectStore {
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let Some(file) = LedgerFile::parse(path) else {
-            let what = "in a bucket only ledgers are appended to".to_owned();
+            let what = "a bucket supports appends to ledgers only".to_owned();
             return Err(StoreError::Irregular { path: path.to_owned(), what });
         };
         let journal = self.journal(file.directory, file.extension);
         held(&journal).append(self.bucket(), file.day, tail, bytes)
     }
 
-    /// A bucket has no locks: this keeps out writers of the same process. Those of others are fenced by the append.
+    /// A bucket has no locks: this lock excludes writers of the same process. The append fences writers of other processes.
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         if !held(&self.inner.locks).insert(name.to_owned()) {
             return Err(StoreError::Locked { name: name.to_owned() });
@@ -263,7 +263,7 @@ impl std::io::Write for ObjectWriter {
 impl FileWriter for ObjectWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let Self { store, upload } = *self;
-        // No lock keeps two processes apart that begin an archive at once: one manifest stands, and stays.
+        // No lock keeps two processes apart that create an archive at the same time: the first manifest remains.
         let is_once = path == MANIFEST;
         upload.finish(store.bucket(), path, is_once)?;
         if let Some(file) = LedgerFile::parse(path) {

@@ -1,17 +1,17 @@
-//! How the objects behind a ledger are named. They stand in the team's directory, beside the day files:
+//! The names of the objects of a ledger. They are in the team's directory, beside the day files:
 //!
 //! ```text
-//! line/<number, 12 digits>.jsonl     one line; numbers count from 1 across all days, and none is ever free again
+//! line/<number, 12 digits>.jsonl     one line; lines are numbered from 1 across all days, and no number is used twice
 //! copy/<number, 12 digits>.jsonl     the lines of the newest day up to that number, so that readers fetch fewer objects; derived
-//! head/<day>/<number, 6 digits>      what was appended to the day's signatures at once; numbers count from 1 each day
-//! <day>.jsonl, <day>.heads           the whole day, put there when a later one has begun; derived
+//! head/<day>/<number, 6 digits>      one append to the day's signatures; numbered from 1 each day
+//! <day>.jsonl, <day>.heads           the whole day, written when a later day has begun; derived
 //! ```
 
 use crate::model::Instant;
 
 use super::super::super::path::{ArchivePath, LEDGER, day_start};
 
-/// What a ledger's files are.
+/// The kind of a ledger file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Extension {
     Lines,
@@ -28,7 +28,7 @@ impl Extension {
         }
     }
 
-    /// The place of the parts, under the team's directory.
+    /// The directory of the parts, under the team's directory.
     pub(super) const fn place(self) -> &'static str {
         match self {
             Self::Lines => "line",
@@ -37,7 +37,7 @@ impl Extension {
     }
 }
 
-/// A day file as the other rooms spell it.
+/// A day file, as other code spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LedgerFile<'a> {
     pub(super) directory: &'a str,
@@ -74,13 +74,13 @@ pub(super) fn head(directory: &str, day: Instant, number: u64) -> String {
     format!("{directory}/head/{}/{number:06}", day.day())
 }
 
-/// The number of a line or copy; none for what is no such name.
+/// The number of a line or copy; `None` for any other name.
 pub(super) fn line_number(directory: &str, place: &str, path: &str) -> Option<u64> {
     let digits = path.strip_prefix(directory)?.strip_prefix('/')?.strip_prefix(place)?.strip_prefix('/')?;
     number(digits.strip_suffix(".jsonl")?, 12)
 }
 
-/// Whether an object is a line or a part of signatures: these are created once. Copies and whole days are put again.
+/// Whether an object is a line or a part of signatures: these are created once. Copies and whole days can be overwritten.
 pub(super) fn is_written_once(path: &str) -> bool {
     let directory = path.split('/').take(2).collect::<Vec<_>>().join("/");
     line_number(&directory, "line", path).is_some() || head_number(&directory, path).is_some()
@@ -98,13 +98,13 @@ fn number(digits: &str, length: usize) -> Option<u64> {
     digits.parse().ok().filter(|number| is_plain && *number > 0)
 }
 
-/// Below the ledgers' directory: 0 for itself, 1 for a team's, more for what is deeper.
+/// The depth below the ledger directory: 0 for itself, 1 for a team's directory, more for deeper ones.
 pub(super) fn depth_in_ledger(directory: &str) -> Option<usize> {
     let rest = directory.strip_prefix(LEDGER)?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.matches('/').count())
 }
 
-/// Whether a directory holds parts, which no list shows.
+/// Whether a directory holds parts, which lists do not show.
 pub(super) fn is_place_of_parts(directory: &str) -> bool {
     depth_in_ledger(directory) == Some(2) && matches!(directory.rsplit('/').next(), Some("line" | "copy" | "head"))
 }
@@ -115,7 +115,7 @@ pub(super) fn is_hidden(path: &str) -> bool {
     places.any(is_place_of_parts)
 }
 
-/// The day that a line says, in its member `at`.
+/// The day in a line's member `at`.
 pub(super) fn day_said(line: &[u8]) -> Option<Instant> {
     const MEMBER: &[u8] = b"\"at\":\"";
     let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
@@ -123,7 +123,7 @@ pub(super) fn day_said(line: &[u8]) -> Option<Instant> {
     text.parse().ok().map(day_start)
 }
 
-/// The number that a line says, in its member `seq`.
+/// The number in a line's member `seq`.
 pub(super) fn number_said(line: &[u8]) -> Option<u64> {
     const MEMBER: &[u8] = b"\"seq\":";
     let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];

@@ -1,16 +1,16 @@
-//! Keys and region of a profile in the files of the AWS command line, for users who keep their credentials there.
+//! Keys and region from a profile of the AWS command line, for users who keep their credentials there.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, Links};
 
-/// Names and values, as `AWS_REGION` and `eu-central-1`.
+/// Names and values, such as `AWS_REGION` and `eu-central-1`.
 pub(super) type Settings = Vec<(String, String)>;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const DEFAULT: &str = "default";
-/// What a profile says, and the variable of the environment that says the same.
+/// The keys of a profile, and the environment variables with the same meaning.
 const KNOWN: [(&str, &str); 5] = [
     ("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
     ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
@@ -18,20 +18,20 @@ const KNOWN: [(&str, &str); 5] = [
     ("region", "AWS_REGION"),
     ("endpoint_url", "AWS_ENDPOINT_URL"),
 ];
-/// Where one of these is set, the environment says by itself who asks.
+/// If one of these is set, the environment gives the identity, and no default profile is needed.
 const IDENTITIES: [&str; 4] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 ];
-/// What a profile holds that gets its keys from a program or another service.
+/// The keys of a profile that gets its credentials from a program or another service.
 const INDIRECT: [&str; 5] = ["sso_session", "sso_start_url", "credential_process", "role_arn", "login_session"];
 
-/// The settings, with what the user's profile adds. A variable of the environment goes before the profile.
+/// The settings, completed by the user's profile. Environment variables override the profile.
 ///
 /// # Errors
-/// When `AWS_PROFILE` names a profile that is not there, or one that holds no keys; when a file cannot be read.
+/// When `AWS_PROFILE` names a missing profile or one without keys; when a file cannot be read.
 pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::Result<Settings> {
     let get = |name: &str| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let asked = get("AWS_PROFILE").or_else(|| get("AWS_DEFAULT_PROFILE"));
@@ -48,7 +48,8 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
     let has = |key: &str| said.iter().any(|(known, _)| known == key);
     if asked.is_some() && !has("aws_access_key_id") {
         let indirect = INDIRECT.into_iter().find(|key| has(key));
-        let why = indirect.map_or("holds no keys".to_owned(), |key| format!("gets its keys by {key}"));
+        let why = indirect
+            .map_or("holds no keys".to_owned(), |key| format!("gets its keys by {key}, which Annals does not support"));
         return Err(io::Error::other(format!(
             "the AWS profile {profile} {why}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, as \
              `aws configure export-credentials --profile {profile} --format env` prints them"
@@ -62,7 +63,7 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
     Ok(settings)
 }
 
-/// A file that is not there says nothing.
+/// A missing file has no content.
 fn read(path: Option<PathBuf>) -> io::Result<String> {
     let Some(path) = path else { return Ok(String::new()) };
     match files::read_text(&path, Links::Follow, FILE_BYTES_MAX) {
@@ -77,7 +78,7 @@ fn values(text: &str, section: &str) -> Vec<(String, String)> {
     let mut is_inside = false;
     let mut found = Vec::new();
     for line in text.lines() {
-        // What is indented belongs to the value above.
+        // An indented line belongs to the value above.
         if line.starts_with([' ', '\t', '#', ';']) {
             continue;
         }
@@ -154,7 +155,7 @@ sso_session = ours
         ];
         assert_eq!(with(&[("AWS_PROFILE", "work"), ("AWS_REGION", "elsewhere")]), settings(&work));
         let own = [("AWS_ACCESS_KEY_ID", "AKIAOWN"), ("AWS_SECRET_ACCESS_KEY", "x")];
-        assert_eq!(with(&own), settings(&own), "nothing of the default profile beside keys of the environment");
+        assert_eq!(with(&own), settings(&own), "keys in the environment turn the default profile off");
         assert_eq!(with_profile(Vec::new(), None).unwrap(), Vec::new(), "no home");
     }
 

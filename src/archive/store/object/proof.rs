@@ -1,4 +1,4 @@
-//! The proof that a bucket can be trusted with an archive, made on the bucket itself.
+//! The test that a bucket is fit for an archive, run on the bucket itself.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use super::super::StoreError;
 use super::ObjectStore;
 use super::bucket::Bucket;
 
-/// Creates of one key at the same time.
+/// Number of concurrent creates of one key.
 const CREATES: usize = 24;
-/// Clocks that are further apart are said to be.
+/// A larger clock difference is reported.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(3600);
 
-/// What was found of a bucket that can be trusted.
+/// The result of a passed test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Proof {
-    /// Creates of one key at the same time, of which one won.
+    /// Number of concurrent creates of one key; exactly one won.
     pub creates: usize,
-    /// How far the store's clock stands from ours, either way.
+    /// The difference between the store's clock and this machine's clock.
     pub clocks_apart: Duration,
 }
 
 impl Proof {
-    /// Whether the clocks are so far apart that it must be said.
+    /// Whether the clock difference must be reported.
     pub fn are_clocks_apart(&self) -> bool {
         self.clocks_apart > CLOCKS_APART_MAX
     }
@@ -37,11 +37,15 @@ impl Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { creates, clocks_apart } = self;
-        write!(f, "of {creates} creates of one key at the same time one won, clocks {} s apart", clocks_apart.as_secs())
+        write!(
+            f,
+            "of {creates} concurrent creates of one key, exactly one won; the clocks are {} s apart",
+            clocks_apart.as_secs()
+        )
     }
 }
 
-/// As [`prove`], of the bucket at a place.
+/// Like [`prove`], for the bucket at a location.
 ///
 /// # Errors
 /// As [`ObjectStore::open`] and [`prove`].
@@ -49,12 +53,12 @@ pub fn prove_store(location: &BucketLocation, number: u64, now: Instant) -> Resu
     prove(&ObjectStore::open(location)?, number, now)
 }
 
-/// Proves that of 24 creates of one key at the same time exactly one wins, that a list shows what was just written and that a
-/// read shows who won, and compares the clocks. `number` makes the key a fresh one; `now` is this machine's time.
+/// Tests that exactly one of 24 concurrent creates of one key wins, that a list shows a new object at once, and that a
+/// read shows the winner; compares the clocks. `number` makes a fresh key; `now` is this machine's time.
 ///
 /// # Errors
-/// [`StoreError::Unfit`] with what was seen, for a store that lets none or several win, or whose lists are behind;
-/// [`StoreError::Io`] when it cannot be asked.
+/// [`StoreError::Unfit`] with the observation, if none or several creates win or a list is stale; [`StoreError::Io`] when a
+/// request fails.
 pub fn prove(store: &ObjectStore, number: u64, now: Instant) -> Result<Proof, StoreError> {
     let bucket = store.bucket();
     let key = format!("scratch/proof-{number:016x}");
@@ -72,10 +76,10 @@ pub fn prove(store: &ObjectStore, number: u64, now: Instant) -> Result<Proof, St
     match (winners, failed) {
         (1, _) => {}
         (0, Some(error)) if found.is_none() => return Err(bucket.fail(super::Verb::Create, &key, error)),
-        _ => return unfit(format!("of {CREATES} creates of {key} at the same time {winners} won, where one may")),
+        _ => return unfit(format!("of {CREATES} concurrent creates of {key}, {winners} won, but only one may win")),
     }
     if !listed {
-        return unfit(format!("its list does not show {key}, which was just written"));
+        return unfit(format!("its list does not show {key}, which Annals has just written"));
     }
     Ok(Proof { creates: CREATES, clocks_apart: their_time.since(now).max(now.since(their_time)) })
 }

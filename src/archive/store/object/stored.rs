@@ -1,4 +1,4 @@
-//! What stored objects say of the ledger that they hold.
+//! Reads the end of stored ledger objects.
 
 use crate::model::Instant;
 
@@ -6,21 +6,21 @@ use super::super::StoreError;
 use super::bucket::Bucket;
 use super::names::{self, Extension};
 
-/// Where the last line of a file is looked for first.
+/// The first read of a file's last line takes this many bytes.
 const END_BYTES: u64 = 64 << 10;
 
 /// The first lines of the newest day in one object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Copy {
     pub(super) day: Instant,
-    /// Of its last line.
+    /// The number of its last line.
     pub(super) number: u64,
     pub(super) lines: usize,
     pub(super) bytes: u64,
     pub(super) modified: Instant,
 }
 
-/// The number of the last append that a day's file holds: what its last line says; of signatures, how many lines it has.
+/// The number of the last append in a day's file: the last line's own number; for signatures, the number of lines.
 pub(super) fn last_number(bucket: &Bucket, extension: Extension, path: &str, size: u64) -> Result<u64, StoreError> {
     if extension == Extension::Heads {
         let content = bucket.get(path)?.ok_or_else(|| missing(path, "the list"))?;
@@ -33,9 +33,9 @@ pub(super) fn last_number(bucket: &Bucket, extension: Extension, path: &str, siz
         };
         let begin = memchr::memrchr(b'\n', lines).map(|at| at + 1);
         let Some(begin) = begin.or((end.len() as u64 == size).then_some(0)) else { continue };
-        return names::number_said(&lines[begin..]).ok_or_else(|| irregular(path, "says no number of its last line"));
+        return names::number_said(&lines[begin..]).ok_or_else(|| irregular(path, "its last line has no number"));
     }
-    Err(irregular(path, "does not hold a whole line"))
+    Err(irregular(path, "holds no whole line"))
 }
 
 pub(super) fn irregular(path: &str, what: &str) -> StoreError {
@@ -43,5 +43,5 @@ pub(super) fn irregular(path: &str, what: &str) -> StoreError {
 }
 
 pub(super) fn missing(path: &str, seen: &str) -> StoreError {
-    irregular(path, &format!("is not there, though {seen} is"))
+    irregular(path, &format!("is missing, but {seen} exists"))
 }

@@ -1,4 +1,4 @@
-//! A file on its way up: written to a scratch file of this machine first, so that its size is known and it can be sent again.
+//! Uploads a file. It goes to a local scratch file first, so that its size is known and it can be sent again.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ use object_store::{Error, MultipartUpload, ObjectStore as Client, ObjectStoreExt
 use super::super::{StoreError, Verb};
 use super::bucket::{Bucket, Created};
 
-/// What is larger goes up in parts of this size.
+/// Larger files are uploaded in parts of this size.
 const PART_BYTES: u64 = 16 << 20;
 const PARTS_AT_ONCE: usize = 4;
 
@@ -35,7 +35,7 @@ impl Upload {
         self.scratch.flush()
     }
 
-    /// Puts the file under its name, over what stands there; with `is_once` only where nothing else stands.
+    /// Uploads the file under its name and replaces an existing object; with `is_once`, only if no other object has the name.
     pub(super) fn finish(self, bucket: &Bucket, path: &str, is_once: bool) -> Result<(), StoreError> {
         let fail = |e: io::Error| StoreError::io(Verb::Write, path, e);
         let file = self.scratch.into_inner().map_err(|e| fail(e.into_error()))?;
@@ -68,12 +68,12 @@ fn read_at(file: &File, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
 async fn in_parts(client: Arc<dyn Client>, key: Path, file: Arc<File>, size: u64) -> Result<(), Error> {
     let mut upload = client.put_multipart(&key).await?;
     let Err(error) = send(upload.as_mut(), &file, size).await else { return Ok(()) };
-    // The upload may be complete though the answer was lost.
+    // The upload can be complete although the answer was lost.
     if is_there(client, &key, &file, size).await.unwrap_or(false) {
         return Ok(());
     }
     if let Err(left) = upload.abort().await {
-        tracing::info!(%key, "parts of an upload that failed are left in the bucket: {left}");
+        tracing::info!(%key, "a failed upload left parts in the bucket: {left}");
     }
     Err(error)
 }
@@ -94,7 +94,7 @@ async fn send(upload: &mut dyn MultipartUpload, file: &File, size: u64) -> Resul
     upload.complete().await.map(drop)
 }
 
-/// Whether the object holds what the file does.
+/// Whether the object has the file's content.
 async fn is_there(client: Arc<dyn Client>, key: &Path, file: &File, size: u64) -> Result<bool, Error> {
     let object = client.get(key).await?;
     if object.meta.size != size {

@@ -1,8 +1,8 @@
-//! Older versions of ledger objects, where a bucket of S3 keeps versions.
+//! Older versions of ledger objects, in S3 buckets that keep versions.
 //!
-//! A ledger line and a signature are created once and never removed. So a second version of one, or a marker of its deletion, is
-//! tampering, also where its last version looks right. The client library does not list versions: the request is signed by it, and
-//! read here.
+//! A ledger line and a signature are created once and never removed. So a second version or a deletion marker is tampering,
+//! even if the last version looks right. The client library cannot list versions: it signs the request, and this
+//! module parses the answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
 use serde::Deserialize;
 
-/// A signed request may be used for so long.
+/// Lifetime of a signed request.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
-/// A list of so many pages holds ten billion versions.
+/// This many pages hold ten billion versions.
 const PAGES_MAX: usize = 10_000_000;
 const NOT_IMPLEMENTED: u16 = 501;
 
@@ -46,7 +46,7 @@ struct Version {
     last_modified: String,
 }
 
-/// What a bucket keeps of one object.
+/// The kept versions of one object.
 #[derive(Debug, Default)]
 struct Kept {
     versions: Vec<String>,
@@ -54,7 +54,7 @@ struct Kept {
 }
 
 impl Versions {
-    /// None where the store keeps no versions at all.
+    /// `None` if the store does not support versions.
     async fn page(&self, prefix: &str, after: Option<(String, String)>) -> Result<Option<Page>, String> {
         let mut query = vec![("versions".to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
         if let Some((key, version)) = after {
@@ -64,22 +64,22 @@ impl Versions {
         let (whole, get) = (Path::default(), "GET".parse().expect("BUG: a method"));
         let url = self.signer.signed_url_opts(get, &whole, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
         let mut request = HttpRequest::new(HttpRequestBody::empty());
-        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket cannot be used".to_owned())?;
-        // The address holds the signature: an error must not show it.
-        let answer = self.client.execute(request).await.map_err(|_| "no answer".to_owned())?;
+        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket is invalid".to_owned())?;
+        // The address contains the signature, so no error may show it.
+        let answer = self.client.execute(request).await.map_err(|_| "the store gave no answer".to_owned())?;
         let status = answer.status().as_u16();
         let body = answer.into_body().bytes().await.map_err(|_| "the answer broke off".to_owned())?;
         match status {
             200 => {
                 let text = String::from_utf8_lossy(&body);
-                quick_xml::de::from_str(&text).map(Some).map_err(|e| format!("an answer that is no list: {e}"))
+                quick_xml::de::from_str(&text).map(Some).map_err(|e| format!("the answer is not a list: {e}"))
             }
             NOT_IMPLEMENTED => Ok(None),
             other => Err(format!("the store answered {other}")),
         }
     }
 
-    /// The objects whose keys begin with `prefix` that were written more than once or deleted, each with what was done to it.
+    /// The objects under `prefix` that were overwritten or deleted, each with a description of the change.
     ///
     /// # Errors
     /// Why the store does not show its versions.
@@ -100,14 +100,14 @@ impl Versions {
 }
 
 impl Kept {
-    /// What was done to an object that is written once, where it was done more than that.
+    /// The forbidden change of a write-once object, if there was one.
     fn fault(&self) -> Option<String> {
         match (self.versions.as_slice(), self.deletions.iter().max()) {
             (_, Some(at)) => Some(format!("was deleted at {at}: a ledger object is never deleted")),
             ([_, _, ..], None) => {
                 let (first, last) = (self.versions.iter().min()?, self.versions.iter().max()?);
                 Some(format!(
-                    "has {} versions, of {first} to {last}: a ledger object is written once, and the first version is the truth",
+                    "has {} versions, from {first} to {last}: a ledger object is written once, and its first version is the truth",
                     self.versions.len()
                 ))
             }

@@ -1,4 +1,4 @@
-//! What things cost in requests.
+//! The number of requests of each operation.
 
 use object_server::Kind;
 
@@ -17,7 +17,7 @@ fn an_append_is_one_put_and_a_second_look_reads_new_lines_alone() {
         let mut end = End::default();
         fill(&store, &mut end, 20, 1);
         assert_eq!(asked(&server, || fill(&store, &mut end, 20, 10)), [(Kind::Put, 10)]);
-        // A writer is opened by one list, of the directory and of the lines.
+        // Opening a writer needs one list of the directory and one of the lines.
         assert_eq!(asked(&server, || drop(store.list(TEAM).unwrap())), [(Kind::List, 2)]);
         let first = asked(&server, || assert_eq!(numbers(&reader, 20).len(), 11));
         assert_eq!(first, [(Kind::Get, 11), (Kind::List, 2)]);
@@ -25,7 +25,7 @@ fn an_append_is_one_put_and_a_second_look_reads_new_lines_alone() {
         fill(&store, &mut end, 20, 2);
         let second = asked(&server, || assert_eq!(numbers(&reader, 20).len(), 13));
         assert_eq!(second, [(Kind::Get, 2), (Kind::List, 1)]);
-        // The first line of a day puts the day before; a reader of that asks for one object.
+        // The first line of a day also writes the day before; its reader then fetches one object.
         assert_eq!(asked(&server, || fill(&store, &mut end, 21, 1)), [(Kind::Put, 2)]);
         let over = open(&server);
         drop(over.list(TEAM).unwrap());

@@ -1,4 +1,4 @@
-//! Lines are presented as day files.
+//! The store presents lines as day files.
 
 use std::collections::BTreeSet;
 use std::thread::scope;
@@ -13,7 +13,7 @@ fn lines_are_objects_and_days_are_files() {
         fill(&store, &mut end, 20, 3);
         fill(&store, &mut end, 22, 2);
         let parts: Vec<String> = (1..=5).map(|n| key(&format!("{TEAM}/line/{n:012}.jsonl"))).collect();
-        assert_eq!(server.keys(), [vec![key(&day(20))], parts].concat(), "a day that is over is put as a whole");
+        assert_eq!(server.keys(), [vec![key(&day(20))], parts].concat(), "a past day is written as a whole");
         for store in [store, open(&server)] {
             assert_eq!((numbers(&store, 20), numbers(&store, 22)), (vec![1, 2, 3], vec![4, 5]));
             let listed = store.list("ledger").unwrap();
@@ -53,19 +53,19 @@ fn copies_are_put_removed_and_never_needed() {
         server.forget_requests();
         assert_eq!(read(&open(&server), &day(21)), whole);
         assert!(server.count(object_server::Kind::Get) < 40, "{:?}", server.counts());
-        // Without any copy the lines say the same.
+        // Without any copy, the lines give the same content.
         let derived: Vec<String> = server.keys().into_iter().filter(|key| !key.contains("/line/")).collect();
         let kept: Vec<(String, Bytes)> = derived.iter().map(|key| (key.clone(), server.object(key).unwrap())).collect();
         derived.iter().for_each(|key| server.tamper(key, None));
         let bare = open(&server);
         assert_eq!((read(&bare, &day(21)), numbers(&bare, 20)), (whole.clone(), vec![1, 2]));
-        assert_eq!(read(&store, &day(21)), whole, "who knew of the copies reads on");
-        // A copy that does not go on where the files end is worth nothing.
+        assert_eq!(read(&store, &day(21)), whole, "a reader that used the copies continues");
+        // A copy that does not continue where the files end is useless.
         kept.iter()
             .filter(|(key, _)| key.contains("/copy/"))
             .for_each(|(key, copy)| server.tamper(key, Some(copy.clone())));
         assert_eq!(read(&open(&server), &day(21)), whole);
-        // The next day's first line puts what is missing.
+        // The next day's first line writes the missing objects.
         end.append(&bare, 22, "first").unwrap();
         assert_eq!(copies(), 0);
         assert_eq!((read(&open(&server), &day(21)), numbers(&open(&server), 22)), (whole, vec![233]));
@@ -122,7 +122,7 @@ fn of_two_that_append_at_once_one_wins_each_number() {
         let hands = [open(&server), open(&server)];
         let mut end = End::default();
         for round in 0..20 {
-            // At every fifth number a day begins, which one of the two knows earlier.
+            // Every fifth number begins a day, and one of the two writers learns it earlier.
             let of = 10 + round / 5;
             let tries = scope(|threads| {
                 let tries = ["one", "two"].into_iter().zip(&hands).map(|(writer, hand)| {
@@ -169,7 +169,7 @@ fn a_line_that_is_gone_is_refused_and_not_filled() {
     assert_eq!((&listed.path, listed.irregular.is_some()), (&gone, true));
     for refused in [store.read(&day(20)).unwrap_err(), end.append(&store, 20, "x").unwrap_err()] {
         let text = refused.to_string();
-        assert!(text.contains(&gone) && text.contains("is not there"), "{text}");
+        assert!(text.contains(&gone) && text.contains("is missing"), "{text}");
     }
     let all: BTreeSet<String> = server.keys().into_iter().collect();
     assert_eq!(all.len(), 4);

@@ -1,4 +1,4 @@
-//! Every fault that a store can have on the way of a write, and what the writer learns.
+//! Every fault of a store during a write, and the result for the writer.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use object_server::{Effect, Kind, Rule};
 use super::super::super::put;
 use super::*;
 
-/// One line in a fresh ledger, under a rule that strikes its creates.
+/// Appends one line to a new ledger, under a rule that hits its creates.
 fn under(effect: &Effect, first: u64, check: impl Fn(&ObjectServer, &ObjectStore, Result<End, StoreError>)) {
     for (server, open) in both() {
         let store = open(&server);
@@ -75,7 +75,7 @@ fn a_store_that_never_lets_it_through_is_named_and_the_writer_goes_on_later() {
 
 #[test]
 fn a_write_that_lands_late_is_the_line_or_nothing() {
-    // It lands before anyone went on: who tries the same again finds it done, and who brings another line is refused.
+    // The write lands before another writer appends: repeating it succeeds, and another line is refused.
     under(&Effect::Late, 1000, |server, store, appended| {
         assert!(!appended.err().expect("no answer came").is_undone());
         server.heal();
@@ -89,7 +89,7 @@ fn a_write_that_lands_late_is_the_line_or_nothing() {
         fill(store, &mut end, 20, 1);
         assert_eq!(numbers(&s3(server), 20), [1, 2, 3]);
     });
-    // It lands after another went on: nothing.
+    // The write lands after another writer has appended: it has no effect.
     under(&Effect::Late, 1000, |server, store, appended| {
         assert!(appended.is_err());
         server.heal();
@@ -195,7 +195,7 @@ fn chaos_loses_and_doubles_nothing() {
         let mut end = End::default();
         for n in 0..150 {
             let store = open(&server);
-            // A writer that was left in doubt opens the ledger again, and finds its line or writes it.
+            // A writer with an unclear outcome opens the ledger again, and finds its line or writes it.
             while let Err(error) = end.append(&store, 20 + n / 50, "first") {
                 assert!(!error.is_fenced(), "{error}");
             }

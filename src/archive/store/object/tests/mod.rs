@@ -1,4 +1,4 @@
-//! The store in a bucket, against a server of our own with every fault, and against servers that nobody here wrote.
+//! The store in a bucket, against our own server with every fault, and against third-party servers.
 
 mod costs;
 mod days;
@@ -21,7 +21,7 @@ use crate::model::Location;
 
 const TEAM: &str = "ledger/team=a";
 
-/// Asks again at once, and not often.
+/// Retries at once, and few times.
 fn impatient() -> RetryConfig {
     let (init_backoff, max_backoff) = (Duration::from_millis(1), Duration::from_millis(4));
     let backoff = BackoffConfig { init_backoff, max_backoff, base: 2.0 };
@@ -48,7 +48,7 @@ fn open(location: &str, settings: &Settings) -> Result<ObjectStore, StoreError> 
     Ok(ObjectStore::over(Bucket::open_with(&location, settings, impatient())?))
 }
 
-/// A hand of its own on the archive in the server's bucket.
+/// A new client for the archive in the server's bucket.
 pub(crate) fn s3(server: &ObjectServer) -> ObjectStore {
     open(&format!("s3://{BUCKET}/an/archive"), &settings(server)).unwrap()
 }
@@ -57,10 +57,10 @@ fn gcs(server: &ObjectServer) -> ObjectStore {
     open(&format!("gs://{BUCKET}/an/archive"), &settings(server)).unwrap()
 }
 
-/// A hand on the archive in a server's bucket.
+/// Opens a client for the archive in a server's bucket.
 type Open = fn(&ObjectServer) -> ObjectStore;
 
-/// A server of its own for each kind of client.
+/// A new server for each kind of client.
 fn both() -> [(ObjectServer, Open); 2] {
     [(ObjectServer::start(), s3), (ObjectServer::start(), gcs)]
 }
@@ -74,7 +74,7 @@ fn line(number: u64, day: u32, writer: &str) -> Bytes {
     format!("{{\"v\":1,\"seq\":{number},\"at\":\"{at}\",\"writer\":\"{writer}\"}}\n").into()
 }
 
-/// The writer's belief of where the ledger ends.
+/// The end of the ledger that a writer expects.
 #[derive(Clone, Copy, Default)]
 struct End {
     number: u64,
@@ -83,7 +83,7 @@ struct End {
 }
 
 impl End {
-    /// Appends the next line, of a day.
+    /// Appends the next line, of the given day.
     fn append(&mut self, store: &ObjectStore, of: u32, writer: &str) -> Result<(), StoreError> {
         let next = line(self.number + 1, of, writer);
         let keep = if of == self.day { self.length } else { 0 };
@@ -122,7 +122,7 @@ fn the_store_in_a_bucket_conforms() {
             let hand = || open(&format!("{scheme}://{BUCKET}/archive-{}", archives.get()), &settings(&server)).unwrap();
             [Box::new(hand()), Box::new(hand())]
         });
-        // The whole bucket may be the archive.
+        // The archive can be the whole bucket.
         let server = ObjectServer::start();
         let store = open(&format!("{scheme}://{BUCKET}"), &settings(&server)).unwrap();
         End::default().append(&store, 20, "first").unwrap();

@@ -1,5 +1,5 @@
-//! Servers that nobody here wrote: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` gets them; without
-//! one its test says that it was skipped.
+//! Third-party servers: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` installs them. Without a
+//! server, its test prints that it is skipped.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -20,15 +20,15 @@ use crate::clock::wall_clock;
 const NOT_HERE: i32 = 3;
 const STARTING: Duration = Duration::from_millis(250);
 const STARTS_MAX: u32 = 240;
-/// The key and its secret of every user of these servers.
+/// Every user of these servers has this key and secret.
 const REAL_KEY: &str = "test";
 const REAL_REGION: &str = "us-east-1";
 const REAL_BUCKET: &str = "annals";
-/// The account that every Azurite knows, and its key, which is public.
+/// The account and public key of every Azurite.
 const ACCOUNT: &str = "devstoreaccount1";
 const ACCOUNT_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// A server of its own process.
+/// A server in a process of its own.
 struct Server {
     process: Child,
     port: u16,
@@ -47,7 +47,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server; none, and a loud word, where it is not here.
+/// Starts a server. If the server is not installed, prints so loudly and returns `None`.
 fn start(name: &str) -> Option<Server> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -74,7 +74,7 @@ fn wait() {
     std::thread::sleep(STARTING);
 }
 
-/// What every server must bear: the suite, the proof, races, large files, days and signatures.
+/// The tests that every server must pass: the suite, the proof, races, large files, days and signatures.
 fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
     let archives = std::cell::Cell::new(0);
     conforms(|| {
@@ -164,7 +164,7 @@ fn ceph_holds_an_archive() {
     }
 }
 
-/// A signed request that makes a bucket.
+/// A signed request that creates a bucket.
 fn make_bucket(server: &Server) {
     let mut request = put_request(&server.endpoint(REAL_BUCKET));
     let (key_id, secret_key) = (REAL_KEY.to_owned(), REAL_KEY.to_owned());
@@ -204,7 +204,7 @@ fn azurite_holds_an_archive() {
     holds(|archive| open(&format!("az://annals/archive-{archive}"), &settings).unwrap());
 }
 
-/// A signed request that makes the container.
+/// A signed request that creates the container.
 fn make_container(server: &Server) {
     let mut request = put_request(&format!("{}/annals?restype=container", server.endpoint(ACCOUNT)));
     let credential = AzureCredential::AccessKey(AzureAccessKey::try_new(ACCOUNT_KEY).unwrap());

@@ -1,4 +1,4 @@
-//! What a bucket is refused for, and what is said.
+//! The reasons for which a bucket is refused, and their messages.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn a_store_that_keeps_its_word_is_proved() {
             assert!(proof.creates == 24 && !proof.are_clocks_apart());
         }
         assert!(server.keys().is_empty(), "the proof leaves nothing");
-        // Answers that are lost on the way prove nothing against it.
+        // Lost answers do not fail the proof.
         server.fail(Rule::new(Effect::AnswerLost).on(Kind::Put).chance(30, 5));
         let _ = prove(&store, 9, wall_clock()).unwrap();
         server.set_clock_ahead(2 * 3600);
@@ -38,8 +38,8 @@ fn a_store_that_lies_is_refused_with_the_proof() {
             error.to_string()
         };
         let two = refused(Rule::new(Effect::ConditionIgnored).on(Kind::Put).nth(2));
-        assert!(two.contains("cannot be trusted with an archive: of 24 creates"), "{two}");
-        assert!(two.contains("2 won, where one may"), "{two}");
+        assert!(two.contains("is unfit for an archive: of 24 concurrent creates"), "{two}");
+        assert!(two.contains("2 won, but only one may win"), "{two}");
         assert!(refused(Rule::new(Effect::ConditionIgnored).on(Kind::Put)).contains("24 won"));
         let behind = refused(Rule::new(Effect::Behind(1)).on(Kind::List));
         assert!(behind.contains("its list does not show scratch/proof-0000000000000007"), "{behind}");
@@ -66,7 +66,7 @@ fn what_cannot_be_asked_is_one_clear_line_without_credentials() {
             "plain http",
             "s3://bucket/x",
             with("AWS_ALLOW_HTTP", "false"),
-            "plain http is used only where AWS_ALLOW_HTTP",
+            "the address is plain http: set AWS_ALLOW_HTTP",
         ),
     ] {
         let store = open(location, &settings).unwrap();
@@ -92,7 +92,7 @@ fn a_bucket_in_another_region_is_told_of() {
     let server = ObjectServer::start();
     server.fail(Rule::new(Effect::Refused(301, None)));
     let text = s3(&server).list("").unwrap_err().to_string();
-    assert!(text.ends_with("the bucket is in another region: AWS_REGION must name its own"), "{text}");
+    assert!(text.ends_with("the bucket is in another region: set AWS_REGION to the bucket's region"), "{text}");
 }
 
 #[test]

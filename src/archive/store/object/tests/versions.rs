@@ -1,4 +1,4 @@
-//! What a bucket that keeps versions tells of a ledger that was written again.
+//! The report of a versioned bucket about overwritten ledger objects.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_line_that_was_written_again_or_deleted_is_told() {
     server.keep_versions();
     let store = s3(&server);
     let mut end = End::default();
-    // More than a page of versions; copies of days are put again and again, as they may be.
+    // More than one page of versions. Copies of days may be overwritten any number of times.
     fill(&store, &mut end, 20, 1_100);
     fill(&store, &mut end, 21, 2);
     assert_eq!(told(&store), []);
@@ -24,7 +24,7 @@ fn a_line_that_was_written_again_or_deleted_is_told() {
     let [(deleted, of_deletion), (again, of_versions)] = &found[..] else { panic!("{found:?}") };
     assert!(deleted.ends_with("line/000000000007.jsonl") && of_deletion.contains("was deleted at"), "{found:?}");
     assert!(again.ends_with("line/000000001050.jsonl") && of_versions.contains("has 2 versions"), "{found:?}");
-    // It was put back: still somebody deleted it.
+    // The object was restored, but the deletion remains a fact.
     server.tamper(&key(7), Some("{}".into()));
     assert!(told(&store)[0].1.contains("was deleted at"));
 }
@@ -40,7 +40,7 @@ fn a_bucket_without_versions_tells_nothing_and_one_that_refuses_says_so() {
     server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));
     let refused = store.rewritten().unwrap_err().to_string();
     assert!(refused.contains("versions: the store answered 403") && !refused.contains("Signature"), "{refused}");
-    // One that knows no versions.
+    // A store without versions.
     server.heal();
     server.fail(object_server::Rule::new(object_server::Effect::Refused(501, None)).on(object_server::Kind::List));
     assert_eq!(told(&store), []);

@@ -69,7 +69,7 @@ impl<'a> Fleet<'a> {
         let (shard, daemon) = self.daemons.swap_remove(at);
         let run = daemon.kill_after(Duration::ZERO);
         assert!(run.code.is_none() && !run.stderr.contains("BUG"), "shard {shard}: {run:?}");
-        self.conflicts += run.stderr.matches("comes after another writer's").count();
+        self.conflicts += run.stderr.matches("another writer committed line").count();
         self.kills += 1;
         shard
     }
@@ -226,7 +226,7 @@ fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
     scene.service.set_clock(clock + 60);
     wait_for("a commit of the daemon", || (scene.ledger_lines().len() > lines).then_some(()));
     let run = daemon.kill_after(Duration::ZERO);
-    assert!(run.stderr.contains("comes after another writer's"), "{run:?}");
+    assert!(run.stderr.contains("another writer committed line"), "{run:?}");
     scene.sync().ended(0);
     scene.holds_and_rests();
 }

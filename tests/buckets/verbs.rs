@@ -27,7 +27,7 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     scene.run(&["quarantine", "list"]).ended(0);
     scene.run(&["anchor"]).ended(0).says(&["annals/"]);
     scene.run(&["vacuum"]).ended(0).says(&["team-one"]);
-    scene.run(&["doctor"]).says(&["of 24 creates of one key at the same time one won"]);
+    scene.run(&["doctor"]).says(&["of 24 concurrent creates of one key, exactly one won"]);
     scene.run(&["sql", "select count(*) from ledger"]).ended(0);
     scene.run(&[&["plan"], &SINCE[..]].concat()).ended(0).says(&["team-one"]);
     let pack = scene.program.home().join("pack.zip");
@@ -168,7 +168,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     running.kill_after(Duration::from_millis(150));
     scene.program.run(&arguments).ended(0).says(&["SELF-CONSISTENT"]);
     let again = scene.program.run(&arguments).ended(0);
-    assert!(again.stderr.contains("0 files of 0 bytes and 0 ledger lines are copied"), "{again:?}");
+    assert!(again.stderr.contains("copied 0 files of 0 bytes and 0 ledger lines"), "{again:?}");
     let back = scene.program.home().join("back");
     scene.program.run(&["copy", &scene.location, back.to_str().unwrap()]).ended(0).says(&["SELF-CONSISTENT"]);
     let (here, there) = (contents(&scene.program.archive()), contents(&back));
@@ -190,7 +190,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     scene.program.run(&["copy", local, &format!("s3://{BUCKET}/another")]).ended(0);
     // Another history is refused.
     sync_local();
-    scene.program.run(&arguments).ended(1).says(&["is no beginning of the one to be copied"]);
+    scene.program.run(&arguments).ended(1).says(&["the target's ledger differs from the source's"]);
 }
 
 #[test]
@@ -210,6 +210,6 @@ fn what_is_wrong_with_a_bucket_is_said_in_a_line() {
     // A bucket that lets two writers win is refused before anything is written.
     scene.server.fail(Rule::new(Effect::ConditionIgnored).on(object_server::Kind::Put));
     let run = scene.sync().ended(1);
-    assert!(run.stderr.contains("where one may"), "{run:?}");
+    assert!(run.stderr.contains("but only one may win"), "{run:?}");
     assert_eq!(scene.server.keys(), Vec::<String>::new());
 }

@@ -195,7 +195,9 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
     // Another shard needs another process.
     scene.configure(&format!("{POLLS}[fleet]\nshard = \"1/3\"\n"));
     daemons[1].signal("HUP");
-    daemons[1].log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: a running daemon")));
+    daemons[1]
+        .log
+        .wait(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: a running daemon")));
     daemons.into_iter().for_each(Running::stop);
     scene.holds_the_truth();
     status_names_the_owners(&scene, &second);

@@ -255,7 +255,7 @@ fn a_scratch_place_on_another_disk_is_refused_at_the_start() {
     service.world().connection(NOON - HOUR, 1);
     service.set_clock(NOON + HOUR);
     let Some(disk) = SmallDisk::at(&program.archive().join("scratch"), "size=1m") else { return };
-    program.sync(&SINCE).ended(1).says(&["scratch/ lies on another file system than the archive's root"]);
+    program.sync(&SINCE).ended(1).says(&["scratch/ is on another file system than the archive's root"]);
     drop(disk);
     is_made_good(&service, &program);
 }

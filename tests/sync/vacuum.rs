@@ -99,7 +99,7 @@ fn beside_a_writer_it_waits_for_another_time() {
     let asked = service.requests_count();
     let writer = program.start_sync(&SINCE);
     service.wait_for_requests(asked + 2);
-    program.run(&["vacuum"]).ended(1).says(&["(team-one): not vacuumed", "lock"]);
+    program.run(&["vacuum"]).ended(1).says(&["(team-one): cannot vacuum", "lock"]);
     let shown = rows(&program, &["--dry-run"]);
     assert!(shown[0]["files_removed"].as_u64() > Some(0), "{shown:?}");
     writer.wait().ended(0);

@@ -147,12 +147,12 @@ fn columns_belong_to_their_window_their_team_and_their_stream_and_no_row_stands_
     let mut activity = one(from_ref(&inside));
     activity.rows[0].stream = Stream::Activity;
     for (draft, reason) in [
-        (one(&[inside.clone(), after.clone()]), "event f of 2026-11-04T00:00:00Z is not owned by window connections"),
-        (one(&[after]), "event f of 2026-11-04T00:00:00Z is not owned"),
-        (one(&[stranger]), "events of connections of team other in window connections[2026-11-03"),
-        (activity, "events of connections of team"),
-        (mixed(date, vec![inside.clone()], &[from_ref(&inside)], false), "event e revision 1 stands twice"),
-        (mixed(date, Vec::new(), &[from_ref(&inside), from_ref(&inside)], false), "event e revision 1 stands twice"),
+        (one(&[inside.clone(), after.clone()]), "event f of 2026-11-04T00:00:00Z lies outside window connections"),
+        (one(&[after]), "event f of 2026-11-04T00:00:00Z lies outside"),
+        (one(&[stranger]), "holds events of connections of team other"),
+        (activity, "holds events of connections of team"),
+        (mixed(date, vec![inside.clone()], &[from_ref(&inside)], false), "event e revision 1 is in the draft twice"),
+        (mixed(date, Vec::new(), &[from_ref(&inside), from_ref(&inside)], false), "event e revision 1 is in the draft twice"),
     ] {
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");
@@ -170,9 +170,9 @@ fn a_row_that_does_not_fit_is_not_added() {
     let billing = EventRow { detail: Detail::Billing { payload: None }, ..second.clone() };
     for (row, reason) in [
         (EventRow { team_id: "other".into(), ..second.clone() }, "event c belongs to team other"),
-        (first.clone(), "event b of 2026-11-20T12:00:00Z stands behind one of 2026-11-20T12:00:00Z"),
-        (event("a", now()), "event a of 2026-11-20T12:00:00Z stands behind"),
-        (event("c", Instant::from_nanos(now().nanos() - 1)), "event c of 2026-11-20T11:59:59.999999999Z stands behind"),
+        (first.clone(), "event b of 2026-11-20T12:00:00Z comes after one of 2026-11-20T12:00:00Z"),
+        (event("a", now()), "event a of 2026-11-20T12:00:00Z comes after"),
+        (event("c", Instant::from_nanos(now().nanos() - 1)), "event c of 2026-11-20T11:59:59.999999999Z comes after"),
         (EventRow { raw: Bytes::from_static(b"\xff"), ..second.clone() }, "event c: not UTF-8"),
         (EventRow { revision: u32::MAX, ..second.clone() }, "event c: revision 4294967295 is too large"),
         (billing, "event c: not an event of connections"),

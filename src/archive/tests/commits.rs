@@ -194,7 +194,7 @@ fn another_version_and_a_missing_manifest_are_refused() {
         store.tamper("archive.json", Some(text.into()));
         let error = Archive::open(Arc::clone(&shared)).err().unwrap().to_string();
         assert!(
-            error.starts_with(&format!("archive.json: format version {other}, this program knows version 3: ")),
+            error.starts_with(&format!("archive.json: format version {other}, but this program knows version 3: ")),
             "{error}"
         );
     }

@@ -276,7 +276,7 @@ fn rewritten_rows_are_told_from_lost_ones() {
     rewrite_month(&disk, |rows| rows[0].redacted = true);
     let report = check(&disk);
     let hash = report.faults.iter().find(|f| f.code == FaultCode::FileHash).unwrap();
-    assert!(hash.detail.ends_with("its rows are not those that were committed"), "{}", hash.detail);
+    assert!(hash.detail.ends_with("its rows differ from the committed rows"), "{}", hash.detail);
 }
 
 #[test]
@@ -328,9 +328,9 @@ fn a_file_that_was_written_anew_is_told_apart_by_its_rows() {
         fault.unwrap_or_else(|| panic!("{faults:#?}")).detail.clone()
     };
     let same = told(|_| {});
-    assert!(same.ends_with("rewritten, its rows are intact"), "{same}");
+    assert!(same.ends_with("somebody rewrote the file, but its rows are intact"), "{same}");
     for other in [told(|rows| rows[0].raw = "{}".into()), told(|rows| rows.truncate(rows.len() - 1))] {
-        assert!(other.ends_with("its rows are not those that were committed"), "{other}");
+        assert!(other.ends_with("its rows differ from the committed rows"), "{other}");
     }
 }
 

@@ -223,6 +223,6 @@ fn a_sealed_day_holds_nothing_outside_data() {
     let window = before.files_of(Dataset::Connections).find(|file| file.first.unwrap().day() == "2026-11-02").unwrap();
     let put = super::super::Body { adds: vec![window.clone()], ..Default::default() };
     let refused = after.try_advance(put).unwrap_err();
-    let said = "stays unsealed in connections[2026-11-02T00:00:00Z..2026-11-03T00:00:00Z), which is sealed";
+    let said = "is not a sealed file, but connections[2026-11-02T00:00:00Z..2026-11-03T00:00:00Z) is sealed";
     assert!(refused.to_string().ends_with(said), "{refused}");
 }

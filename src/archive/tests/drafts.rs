@@ -31,14 +31,14 @@ fn rows_belong_to_their_window_and_their_team() {
     let again = EventRow { revision: 2, ..events(date, 0, 1).remove(0) };
     let foreign = RejectRow { team_id: "other".into(), ..reject("r", b"{}") };
     for (draft, reason) in [
-        (one(window.end), "event e of 2026-11-04T00:00:00Z is not owned by window connections[2026-11-03"),
-        (one(Instant::from_nanos(window.start.nanos() - 1)), "event e of 2026-11-02T23:59:59.999999999Z is not owned"),
+        (one(window.end), "event e of 2026-11-04T00:00:00Z lies outside window connections[2026-11-03"),
+        (one(Instant::from_nanos(window.start.nanos() - 1)), "event e of 2026-11-02T23:59:59.999999999Z lies outside"),
         (of_rows(vec![rows(date, vec![stranger], false)]), "event e belongs to team other"),
         (of_rows(vec![rows(date, events(date, 0, 1), false), other_end]), "in one draft"),
-        (of_rows(vec![rows(date, twice.concat(), false)]), "event 2026-11-03-0000 revision 1 stands twice"),
+        (of_rows(vec![rows(date, twice.concat(), false)]), "event 2026-11-03-0000 revision 1 is in the draft twice"),
         (
             of_rows(twice.map(|twice| rows(date, twice, false)).to_vec()),
-            "event 2026-11-03-0000 revision 1 stands twice",
+            "event 2026-11-03-0000 revision 1 is in the draft twice",
         ),
         (Draft { rejects: vec![foreign], ..Draft::default() }, "event r belongs to team other"),
     ] {
@@ -80,11 +80,11 @@ fn what_leaves_quarantine_is_all_that_its_file_holds() {
     };
     let before = writer.state().clone();
     for (draft, reason) in [
-        (release("tables/none.parquet", &all[..1], &all[1..]), "tables/none.parquet: no live file of quarantine"),
-        (release(&data, &all[..1], &all[1..]), "no live file of quarantine"),
-        (release(&path, &[], &all), "0 rows leave quarantine and 2 stay, of 2"),
-        (release(&path, &all[..1], &[]), "1 rows leave quarantine and 0 stay, of 2"),
-        (release(&path, &all, &all[..1]), "2 rows leave quarantine and 1 stay, of 2"),
+        (release("tables/none.parquet", &all[..1], &all[1..]), "tables/none.parquet: not a live file of quarantine"),
+        (release(&data, &all[..1], &all[1..]), "not a live file of quarantine"),
+        (release(&path, &[], &all), "0 released and 2 kept rows do not make the file's 2 rows"),
+        (release(&path, &all[..1], &[]), "1 released and 0 kept rows do not make the file's 2 rows"),
+        (release(&path, &all, &all[..1]), "2 released and 1 kept rows do not make the file's 2 rows"),
     ] {
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");

@@ -64,13 +64,13 @@ fn left() -> Vec<Case> {
             "the last line is zeros",
             (NEXT, |lines| zero(&mut lines[1])),
             "ledger/team=acme/2026-11-21.jsonl:2",
-            &[(TornTail, "a line that a loss of power left")],
+            &[(TornTail, "a loss of power left a torn line")],
         ),
         case(
             "the last file ends within a line",
             (NEXT, |lines| lines.push(b"{\"v\":1".to_vec())),
             "ledger/team=acme/2026-11-21.jsonl:3",
-            &[(TornTail, "6 bytes of an unfinished line")],
+            &[(TornTail, "6 bytes of a torn line")],
         ),
     ]
 }
@@ -101,13 +101,13 @@ fn damages() -> Vec<Case> {
             "an earlier file ends within a line",
             (LEDGER, |lines| lines.push(b"{\"v\":1".to_vec())),
             "ledger/team=acme/2026-11-20.jsonl:4",
-            &[(ChainBreak, "ends in the middle of a line, and lines follow")],
+            &[(ChainBreak, "the file ends in the middle of a line, but later files exist")],
         ),
         case(
             "the last newline was altered",
             (NEXT, |lines| *lines[1].last_mut().unwrap() = 0x0b),
             "ledger/team=acme/2026-11-21.jsonl:2",
-            &[(ChainBreak, "its newline was altered")],
+            &[(ChainBreak, "somebody altered its newline")],
         ),
         case(
             "the last line has no newline and follows another one",
@@ -116,13 +116,13 @@ fn damages() -> Vec<Case> {
                 lines[1].pop();
             }),
             "ledger/team=acme/2026-11-21.jsonl:2",
-            &[(TornTail, "a whole line without its newline"), (ChainBreak, "the line before is")],
+            &[(TornTail, "the last line is whole, but its newline is missing"), (ChainBreak, "the line before is")],
         ),
         case(
             "the first line follows another one",
             (LEDGER, |lines| lines[0] = unlink(&lines[0])),
             "ledger/team=acme/2026-11-20.jsonl:1",
-            &[(ChainBreak, "the beginning of a ledger is")],
+            &[(ChainBreak, "a first line must name")],
         ),
         case(
             "the second line follows another one",

@@ -150,7 +150,7 @@ fn a_last_line_without_a_signature_is_noticed_where_its_key_is_given() {
         assert_eq!(faults(&report).is_empty(), is_known, "keys {keys:?}");
     }
     let none = signed_without(0..6);
-    let told = "nothing in it is signed, and a public key was given";
+    let told = "no line is signed, but a public key was given";
     assert_eq!(faults(&check(&none, &[1])), [(FaultCode::BadSig, told)]);
     assert_eq!(faults(&check(&none, &[])), []);
 }
@@ -160,7 +160,7 @@ fn a_signature_of_a_line_that_is_not_there_is_named() {
     let disk = signed();
     let [first, second] = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path));
     put(&disk, FIRST_DAY, &[first.as_slice(), &second[1..2]].concat());
-    let elsewhere = "line 5 does not stand in its day's ledger";
+    let elsewhere = "line 5 is missing in its day's ledger";
     assert_eq!(faults(&check(&disk, &[1])), [(FaultCode::BadSig, elsewhere)]);
     put(&disk, FIRST_DAY, &first);
     let ledger = SECOND_DAY.replace("heads", "jsonl");
@@ -171,7 +171,7 @@ fn a_signature_of_a_line_that_is_not_there_is_named() {
     let report = check(&disk, &[1]);
     let cut: Vec<&str> =
         report.faults.iter().filter(|f| f.code == FaultCode::HeadRollback).map(|f| f.detail.as_str()).collect();
-    assert_eq!(cut, [4, 5, 6].map(|line| format!("line {line} was signed, and the ledger ends with 3")));
+    assert_eq!(cut, [4, 5, 6].map(|line| format!("line {line} was signed, but the ledger ends with 3")));
 }
 
 /// A key takes over by a line that both have signed, right behind the last line that the old one signed.
@@ -193,8 +193,8 @@ fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
         }
     };
     let (early, not_signed) = (
-        "a change of keys that does not follow what was signed before",
-        "a change of keys that the two keys have not signed",
+        "the key rotation does not follow the signatures before it",
+        "the key rotation lacks a valid signature of both keys",
     );
     let other_place = match change(2, 1, 1, 2) {
         HeadLine::Rotation { old, new, signatures, .. } => {
@@ -216,7 +216,7 @@ fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
         put(&disk, FIRST_DAY, &[lines(&disk, FIRST_DAY), vec![line.encode().into_bytes()]].concat());
         let report = check(&disk, &[]);
         let told: Vec<_> =
-            faults(&report).into_iter().filter(|(_, detail)| detail.starts_with("a change of keys")).collect();
+            faults(&report).into_iter().filter(|(_, detail)| detail.starts_with("the key rotation")).collect();
         assert_eq!(told, expected, "{line:?}");
     }
 }
@@ -231,7 +231,7 @@ fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
         Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer))).writer(&team())
     };
     let refused = open(&disk, signer(1)).err().unwrap().to_string();
-    assert!(refused.contains("the signed line 6 is not the one that the ledger holds"), "{refused}");
+    assert!(refused.contains("the signed line 6 differs from the ledger's line"), "{refused}");
     assert!(open(&signed(), signer(1)).is_ok());
     let other = MemoryStore::new();
     let archive = super::open(&(Arc::new(other.clone()) as Arc<dyn Store>));
@@ -260,7 +260,7 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
             "of another archive",
             Head { archive_id: "a2".to_owned(), ..held(6) },
             FaultCode::ArchiveId,
-            "a head of another archive",
+            "the head belongs to another archive",
         ),
         (
             "of another team",
@@ -268,7 +268,7 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
             FaultCode::HeadRollback,
             "no ledger of that team",
         ),
-        ("of a line to come", head(7, other), FaultCode::HeadRollback, "the head is of seq 7, the ledger ends with 6"),
+        ("of a line to come", head(7, other), FaultCode::HeadRollback, "the head names seq 7, but the ledger ends with 6"),
         ("of another last line", head(6, other), FaultCode::Fork, lines[5].sha256.to_string().leak() as &str),
         ("of another line", head(2, other), FaultCode::Fork, lines[1].sha256.to_string().leak()),
         ("of a line under another number", head(2, lines[2].sha256), FaultCode::Fork, "line 2 was "),

@@ -74,7 +74,7 @@ fn a_file_that_was_moved_is_known_again() {
     };
     assert_eq!(told(FaultCode::DupFile), format!("a copy of {held}"));
     disk.take(&held);
-    assert_eq!(told(FaultCode::PathMismatch), format!("holds what belongs at {held}"));
+    assert_eq!(told(FaultCode::PathMismatch), format!("the file has the content of the missing file {held}"));
 }
 
 #[test]

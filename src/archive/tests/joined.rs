@@ -73,9 +73,9 @@ fn only_live_files_of_settled_windows_of_one_month_are_joined() {
     let gone = held[0].replace("20261031", "20261030");
     let twice = vec![held[1].clone(), held[1].clone()];
     for (what, paths, said) in [
-        ("of two months", held.clone(), "not of the month"),
-        ("not there", vec![gone, held[0].clone()], "no live file"),
-        ("none", Vec::new(), "no file is to be joined"),
+        ("of two months", held.clone(), "not in the month"),
+        ("not there", vec![gone, held[0].clone()], "not a live file"),
+        ("none", Vec::new(), "the list of files to join is empty"),
     ] {
         let refused = commit(&mut writer, join(paths)).unwrap_err();
         assert!(matches!(&refused, ArchiveError::Draft { reason, .. } if reason.contains(said)), "{what}: {refused}");

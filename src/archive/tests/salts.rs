@@ -132,7 +132,7 @@ fn a_salt_that_is_missing_or_another_is_named_once_and_files_are_attested_by_the
         hurt(&disk, &path);
         assert_eq!(faults(&disk), [(FaultCode::Salt, path.clone())], "{what}");
         let report = report(&disk);
-        assert!(report.faults[0].detail.contains("attested by the hashes of their files alone"), "{report:?}");
+        assert!(report.faults[0].detail.contains("only the file hashes attest the rows"), "{report:?}");
         assert_eq!((report.files.good, report.rows.good), (report.files.total, report.rows.total), "{what}");
         // The file's hash still tells that it is another.
         flip(&disk, &file_with(&disk, "connections/team=acme/month=2026-11/20261101t000000z-month-"), |len| len / 3);

@@ -232,7 +232,7 @@ fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
     let again = SessionRow { event_count: 2, ..first.clone() };
     let draft = |resting| sessions(SessionsDraft { resting, ..change("2026-11-03T12:00:00Z") });
     let refused = commit(&mut writer, draft(vec![first.clone(), third.clone(), again])).unwrap_err();
-    assert!(refused.to_string().contains("session c-b stands twice"), "{refused}");
+    assert!(refused.to_string().contains("session c-b occurs twice"), "{refused}");
     let _ = commit(&mut writer, draft(vec![third.clone(), first.clone(), earliest.clone(), second.clone()])).unwrap();
     let ids: Vec<ConnectionId> = ["c-a", "c-b", "c-c", "c-d"].map(ConnectionId::from).into_iter().collect();
     let held = writer.sessions().resting(&ids.iter().collect::<Vec<_>>()).unwrap();
@@ -308,12 +308,12 @@ fn sessions_made_columns_before_become_the_same_files() {
 fn a_session_that_stands_twice_is_refused_as_columns_too() {
     let many = [resting("2026-11-03", 0, 5_000), resting("2026-11-03", 0, 1)].concat();
     let error = SessionColumns::take_many(&mut many.clone(), &salts()).unwrap_err().to_string();
-    assert!(error.contains("2026-11-03-0 stands twice"), "{error}");
+    assert!(error.contains("2026-11-03-0 occurs twice"), "{error}");
     // Once as a row, once in columns.
     let mut columns = with_columns(SessionsDraft { resting: many[..5_000].to_vec(), ..change("2026-11-05T00:00:00Z") });
     columns.resting.push(many[7].clone());
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let error = commit(&mut writer, sessions(columns)).unwrap_err().to_string();
-    assert!(error.contains("2026-11-03-7 stands twice"), "{error}");
+    assert!(error.contains("2026-11-03-7 occurs twice"), "{error}");
 }

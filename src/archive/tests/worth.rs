@@ -57,7 +57,7 @@ fn a_manifest_that_every_line_contradicts_is_named() {
         check(disk).faults.iter().filter(|fault| fault.code == FaultCode::Manifest).map(|f| f.detail.clone()).collect()
     };
     let told: Vec<String> = lies(&disk.snapshot());
-    assert_eq!(told, ["says archive archive-9, every ledger line says archive-1"]);
+    assert_eq!(told, ["names archive archive-9, but every ledger line names archive-1"]);
     // The lines of two teams that name two archives tell nothing of the manifest.
     let (strange, _) = self::disk();
     let second = Archive::open_or_create(Arc::new(strange.clone()), || "archive-2".to_owned()).unwrap();

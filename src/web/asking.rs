@@ -1,5 +1,5 @@
-//! Questions to the archive while it grows: a few at a time, off the threads that answer requests, each in one consistent
-//! look, stopped when it takes too long or nobody waits for it any more.
+//! Queries to the growing archive: a few at a time, on other threads than the requests, each on one consistent snapshot. A query
+//! is stopped when it takes too long or its client is gone.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,27 +18,27 @@ use super::callings::Callings;
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
 
-/// Questions that are answered at once.
+/// Number of parallel queries.
 const AT_ONCE: usize = 2;
-/// Looks at the archive that are kept, and engines of each that nobody uses now.
+/// Maximum number of cached snapshots, and of idle engines for each.
 const LOOKS_KEPT_MAX: usize = 4;
 const IDLE_MAX: usize = 4;
-/// After so long it is seen whether a look is still one, whatever the daemon knows: `review sign` and the daemons of other
-/// shards commit beside it.
+/// After this time, a cached snapshot is compared with the ledgers again: `review sign` and the daemons of other shards commit
+/// without this daemon's knowledge.
 const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
-/// A stop that falls between two statements of a question is lost: it is repeated.
+/// A stop between two statements of a query has no effect, so it is repeated.
 const STOP_EVERY: Duration = Duration::from_millis(100);
-/// More teams than this are not asked together.
+/// Maximum number of teams in one query.
 pub const TEAMS_TOGETHER_MAX: usize = 16;
 
-/// What the engine may use, as configured.
+/// The configured limits of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineLimits {
     pub limits: Limits,
     pub spill_parent: PathBuf,
 }
 
-/// The archive, for whoever asks.
+/// Runs queries on the archive.
 pub struct Asking {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
@@ -52,26 +52,25 @@ struct Shared {
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
     callings: Callings,
-    /// Held while ledgers are read: whoever wants the same look waits for it, and two processors are not kept busy by many.
+    /// Held while ledgers are read: a request for the same snapshot waits for it instead of reading again.
     reading: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Kept {
-    /// The teams of the archive, and when they were listed. Others come to it through the daemon alone, or those of other
-    /// shards.
+    /// The teams of the archive, and the time of their listing. Only this daemon and those of other shards add teams.
     teams: Option<(Duration, Vec<TeamId>)>,
     looks: Vec<Look>,
 }
 
-/// One look at some teams, with engines that nobody uses now.
+/// One snapshot of some teams, with its idle engines.
 struct Look {
     teams: Vec<TeamId>,
     at: Duration,
     data: Arc<ViewData>,
-    /// How far the ledgers reached; `None` where a look must be taken anew when it is old.
+    /// The ends of the ledgers; `None` if an old snapshot must be taken again.
     extents: Extents,
-    /// Each over a part of the look.
+    /// Each engine covers a part of the snapshot.
     idle: Vec<(Needs, Engine)>,
 }
 
@@ -82,18 +81,18 @@ impl Asking {
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
-    /// From now on engines may use something else.
+    /// Sets new limits for engines.
     pub fn limit(&self, engine: EngineLimits) {
         *lock(&self.shared.engine) = engine;
         lock(&self.shared.kept).looks.clear();
     }
 
-    /// What engines may use from now on.
+    /// The current limits for engines.
     pub fn limits(&self) -> EngineLimits {
         lock(&self.shared.engine).clone()
     }
 
-    /// The archive's directory, absolute.
+    /// The archive's location; a directory is absolute.
     pub fn location(&self) -> &Location {
         self.shared.place.location()
     }
@@ -102,7 +101,7 @@ impl Asking {
         self.shared.place.archive_id()
     }
 
-    /// The teams that the archive holds.
+    /// The teams of the archive.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -112,7 +111,7 @@ impl Asking {
         Ok(found.map_err(|_| broken())??)
     }
 
-    /// What the teams of the archive are called.
+    /// The names of the archive's teams.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -125,17 +124,17 @@ impl Asking {
         Ok(found.await.map_err(|_| broken())??)
     }
 
-    /// What the archive holds of `teams` now.
+    /// The current snapshot of `teams`.
     ///
     /// # Errors
-    /// When it cannot be read, or too many teams are asked together.
+    /// When the archive cannot be read, or there are too many teams.
     pub async fn look(&self, teams: Vec<TeamId>) -> Result<Arc<ViewData>, Problem> {
         check_together(&teams)?;
         let shared = self.shared.clone();
         Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
     }
 
-    /// What the archive holds of some teams, with the files that `sql` may need on this machine.
+    /// A snapshot of some teams, with local copies of the files that `sql` may need.
     ///
     /// # Errors
     /// As [`Asking::look`], and when files of a bucket cannot be fetched.
@@ -144,10 +143,10 @@ impl Asking {
         Ok(tokio::task::spawn_blocking(move || BorrowedLook::of(look, &sql)).await.map_err(|_| broken())??)
     }
 
-    /// Answers `question`, which needs no more than `needs`, over `teams` within `time`.
+    /// Runs `question` over `teams` within `time`. The question uses no more than `needs`.
     ///
     /// # Errors
-    /// When too many ask at once, when it takes too long, and those of the question.
+    /// When too many queries run, when it takes too long; the errors of the question.
     pub async fn ask<T: Send + 'static>(
         &self,
         teams: Vec<TeamId>,
@@ -171,18 +170,20 @@ impl Asking {
 }
 
 /// # Errors
-/// When these are more teams than are asked together.
+/// When there are more teams than one query may cover.
 pub fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
     let (held, max) = (teams.len(), TEAMS_TOGETHER_MAX);
     if held > max {
-        return Err(Problem::bad(format!("{held} teams are more than the {max} that are asked together: name a team")));
+        return Err(Problem::bad(format!(
+            "the archive has {held} teams, but one query covers at most {max}: name a team"
+        )));
     }
     Ok(())
 }
 
 fn broken() -> Problem {
-    tracing::error!("BUG: a question broke");
-    Problem::failed("the question broke: the log says more")
+    tracing::error!("BUG: the task of a query panicked");
+    Problem::failed("the query failed: the log has the cause")
 }
 
 impl Shared {
@@ -221,7 +222,7 @@ impl Shared {
         Ok(answer)
     }
 
-    /// A look that is not older than what the daemon has committed.
+    /// A snapshot that includes all commits of this daemon.
     fn look(&self, teams: &[TeamId]) -> Result<Arc<ViewData>, ReportError> {
         if let Some(data) = self.kept_look(teams)? {
             return Ok(data);
@@ -242,7 +243,7 @@ impl Shared {
         Ok(data)
     }
 
-    /// The look that is kept, if it still is one. An old one is, as long as its ledgers have not grown.
+    /// The cached snapshot, if it is still current. An old one is current while its ledgers have not grown.
     fn kept_look(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
         let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
         let held = {
@@ -286,7 +287,7 @@ impl Shared {
 }
 
 impl Look {
-    /// Whether the daemon knows of no later commit.
+    /// Whether the daemon knows no later commit.
     fn holds(&self, seqs: &BTreeMap<TeamId, LedgerSeq>) -> bool {
         self.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
     }
@@ -298,7 +299,7 @@ impl Kept {
     }
 }
 
-/// Tells a question to end.
+/// Asks a query to stop.
 #[derive(Default)]
 struct Stop {
     asked: AtomicBool,
@@ -316,7 +317,7 @@ impl Stop {
     }
 }
 
-/// However a question ends, it has ended, and another may begin.
+/// Frees the place of a query when it ends in any way.
 struct Ending<'a> {
     stop: &'a Stop,
     _turn: Turn,
@@ -328,7 +329,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Whoever asked has gone, or has waited long enough.
+/// Stops the query when its client is gone or its time is over.
 struct StopOnDrop {
     stop: Arc<Stop>,
     clock: Arc<dyn Clock>,

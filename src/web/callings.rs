@@ -1,4 +1,4 @@
-//! What the teams of the archive are called, kept in memory: a page names many, and each name stands in a file of its own.
+//! A cache of team names: a page shows many, and each name is in a file of its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::TeamId;
 use crate::report::{Place, TeamNames};
 
-/// The names, and the file that each was read from.
+/// The names, and the file of each name.
 #[derive(Default)]
 pub struct Callings {
     held: Mutex<Held>,
@@ -19,8 +19,8 @@ struct Held {
 }
 
 impl Callings {
-    /// The names of `teams`. `files` are those that hold the names, as far as the daemon knows them. A name that cannot be read
-    /// is left out: its team is called by its id.
+    /// The names of `teams`. `files` are the files with the names, as far as the daemon knows them. A name that cannot be read is
+    /// left out: the page then shows the team's id.
     pub fn of(&self, place: &Place, teams: &[TeamId], files: &BTreeMap<TeamId, Option<String>>) -> Arc<TeamNames> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed: Option<TeamNames> = None;

@@ -1,8 +1,8 @@
-//! The connections of the port: how many there are, how long each may wait, and which of them give way.
+//! The connections of the port: their number, their time limits, and which connection is closed first.
 //!
 //! A connection waits while it sends a request's header or sends nothing, and works while a request is answered. When there
-//! are too many connections, the one that has waited longest is closed for the next one. Requests other than probes need a
-//! turn, and there are fewer turns than connections: a probe always finds a place.
+//! are too many connections, the longest waiting one is closed for the next one. Requests other than probes need a turn,
+//! and there are fewer turns than connections: so a probe always finds a place.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Connections at once, however many descriptors there are, and however few.
+/// Maximum and minimum number of connections, whatever the descriptor limit is.
 const HELD_MAX: usize = 512;
 const HELD_MIN: usize = 8;
-/// The port takes one of so many descriptors of the process; files and the service have the others.
+/// The port uses one in this many file descriptors; the archive and the service use the others.
 const DESCRIPTORS_FOR_ONE: u64 = 4;
-/// A ticket of a connection that does not wait.
+/// The ticket of a connection that does not wait.
 const NONE: u64 = 0;
 
-/// How many connections there may be, and how many requests that are no probes.
+/// Limits of connections, and of requests that are not probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     held: usize,
@@ -26,7 +26,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For a process that may have so many descriptors (RLIMIT_NOFILE); `None` for any number.
+    /// For a process with this descriptor limit (RLIMIT_NOFILE); `None` for no limit.
     pub fn of(descriptors: Option<u64>) -> Self {
         let share =
             descriptors.map_or(usize::MAX, |count| usize::try_from(count / DESCRIPTORS_FOR_ONE).unwrap_or(usize::MAX));
@@ -35,12 +35,12 @@ impl Bounds {
     }
 }
 
-/// The connections that are open.
+/// The open connections.
 pub struct Connections {
     bounds: Bounds,
     turns: Arc<Semaphore>,
     held: Mutex<Held>,
-    /// One has left, or waits.
+    /// Signals that a connection was closed or waits.
     has_changed: Notify,
 }
 
@@ -48,7 +48,7 @@ pub struct Connections {
 struct Held {
     count: usize,
     tickets: u64,
-    /// The connections that wait, the longest first.
+    /// The waiting connections, the longest waiting first.
     waiting: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -58,7 +58,7 @@ impl Connections {
         Arc::new(Self { bounds, turns, held: Mutex::default(), has_changed: Notify::new() })
     }
 
-    /// A place for one more connection. Where there is none, the connection that has waited longest is closed.
+    /// Waits for a place for one more connection. If there is none, closes the longest waiting connection.
     pub async fn enter(self: &Arc<Self>) -> Arc<Connection> {
         let mut is_asked = false;
         loop {
@@ -95,17 +95,17 @@ pub struct Connection {
     all: Arc<Connections>,
     closing: Arc<Notify>,
     ticket: AtomicU64,
-    /// Parts of the answer under way that were taken to be sent; 0 where there is none.
+    /// Number of frames of the current answer that the client has taken; 0 without an answer.
     frames: AtomicU64,
 }
 
 impl Connection {
-    /// Comes when this connection has to give way.
+    /// Completes when this connection must close.
     pub async fn closing(&self) {
         self.closing.notified().await;
     }
 
-    /// A request has come. `None` where it is no probe and no turn is left.
+    /// Starts a request. `None` if it is no probe and no turn is left.
     pub fn begin(self: &Arc<Self>, is_probe: bool) -> Option<Work> {
         let turn = match is_probe {
             true => None,
@@ -115,7 +115,7 @@ impl Connection {
         Some(Work { connection: self.clone(), _turn: turn })
     }
 
-    /// Parts of the answer under way that were taken to be sent; 0 where there is none.
+    /// Number of frames of the current answer that the client has taken; 0 without an answer.
     pub fn frames(&self) -> u64 {
         self.frames.load(Ordering::Acquire)
     }
@@ -141,14 +141,14 @@ impl Drop for Connection {
     }
 }
 
-/// A request that is answered, until all of its answer was taken to be sent.
+/// A request that is being answered, until the client has taken the whole answer.
 pub struct Work {
     connection: Arc<Connection>,
     _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Work {
-    /// A part of the answer is taken to be sent.
+    /// The client takes a part of the answer.
     pub fn advance(&self) {
         self.connection.frames.fetch_add(1, Ordering::AcqRel);
     }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(told, [false, true, false]);
         drop(open.remove(1));
         open.push(all.enter().now_or_never().unwrap());
-        // Whoever has been answered has waited least.
+        // A connection whose answer has just ended has waited least.
         drop(work);
         assert!(all.enter().now_or_never().is_none());
         let told: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();

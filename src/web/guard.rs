@@ -1,4 +1,4 @@
-//! Who may look: everybody on a loopback address, and whoever knows the token elsewhere.
+//! Access to the port: everybody on a loopback address; elsewhere, everybody who knows the token.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,38 +18,38 @@ use super::Shown;
 use super::input::query;
 use super::problem::Problem;
 
-/// Shorter tokens can be guessed.
+/// A shorter token can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
-/// Of the token's file.
+/// The maximum size of the token's file.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
-/// Holds the secret of a browser's sign-in.
+/// The cookie that holds the secret of a browser's sign-in.
 pub const SESSION_COOKIE: &str = "annals_session";
-/// A browser is asked for the token again after so long.
+/// A browser must sign in again after this time.
 pub const SESSION_SECONDS: u64 = 12 * 3_600;
 
-/// Why the port stays closed.
+/// Why the port cannot open.
 #[derive(Debug, Error)]
 pub enum GuardError {
     #[error(
-        "http.listen {address} can be reached from other machines: set http.token_file to a file that holds a token, or listen on 127.0.0.1"
+        "other machines can reach http.listen {address}: set http.token_file to a file that holds a token, or listen on 127.0.0.1"
     )]
     Open { address: SocketAddr },
-    #[error("http.token_file {} cannot be read: {source}", path.display())]
+    #[error("http.token_file {}: cannot read the token: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("http.token_file {}: the token must have at least {TOKEN_CHARS_MIN} characters, and no spaces", path.display())]
     Weak { path: PathBuf },
 }
 
-/// What a request must show.
+/// The token that requests must show.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
-    /// A digest, so that comparing takes the same time for every wrong token, and nothing here can be printed.
+    /// A digest, so that each comparison takes the same time, and no message can show the token.
     token: Option<Digest>,
 }
 
 impl Guard {
     /// # Errors
-    /// When the address is open to others and no token guards it, or the token cannot be used.
+    /// When other machines can reach the address and no token guards it; when the token is invalid.
     pub fn new(http: &Http) -> Result<Self, GuardError> {
         match &http.token_file {
             Some(path) => Ok(Self { token: Some(read(path)?) }),
@@ -58,7 +58,7 @@ impl Guard {
         }
     }
 
-    /// Whether the token must be shown at all.
+    /// Whether requests must show the token.
     pub fn is_closed(&self) -> bool {
         self.token.is_some()
     }
@@ -68,8 +68,8 @@ impl Guard {
         self.token
     }
 
-    /// Whether the headers show the token. Without a token, whether they ask for this machine by one of its own names: a
-    /// page of a stranger that had its name point here asks by that name.
+    /// Whether the headers show the token. Without a token: whether they address this machine by one of its local names. Another
+    /// site whose name resolves to this machine uses its own name.
     pub fn admits(&self, headers: &HeaderMap) -> bool {
         if !self.is_closed() {
             return is_local(headers);
@@ -100,7 +100,7 @@ fn is_local(headers: &HeaderMap) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The name in a `Host` header: `name`, `name:port`, `[address]` or `[address]:port`; `None` where it is anything else.
+/// The name in a `Host` header: `name`, `name:port`, `[address]` or `[address]:port`; `None` for anything else.
 fn host_name(host: &str) -> Option<&str> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
@@ -118,7 +118,7 @@ fn host_name(host: &str) -> Option<&str> {
     (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// Whether a request says once and plainly which host it is for. Only HTTP/1.0 may leave it out.
+/// Whether a request names exactly one host. Only HTTP/1.0 may omit it.
 fn has_one_host(request: &Request) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).into_iter();
     let (host, second) = (hosts.next(), hosts.next());
@@ -135,7 +135,7 @@ pub async fn check_host(request: Request, next: Next) -> Response {
     refusal(request.uri(), Problem::bad("the request must have one Host header, of the form name or name:port"))
 }
 
-/// Whether a form was sent by a page of ours, as far as the browser tells; programs that are none tell nothing.
+/// Whether one of our pages sent a form, as far as the browser tells; other programs tell nothing.
 pub fn is_own_form(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match (text("sec-fetch-site"), text("origin"), text("host")) {
@@ -158,7 +158,7 @@ fn digest(token: &str) -> Digest {
     Digest::with_domain("annals port token\n", &[token.as_bytes()])
 }
 
-/// Lets a request through, or says what is missing.
+/// Lets a request through, or names the missing token.
 pub async fn demand(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     if shown.admits(request.headers()) {
         return next.run(request).await;
@@ -173,13 +173,20 @@ pub async fn demand(State(shown): State<Arc<Shown>>, request: Request, next: Nex
         return Redirect::to(&format!("/sign-in{}", query([("back", back)]))).into_response();
     }
     let demanded = [(header::WWW_AUTHENTICATE, "Bearer realm=\"annals\"")];
-    (demanded, refusal(request.uri(), Problem::unauthorized("this port demands a bearer token"))).into_response()
+    (
+        demanded,
+        refusal(
+            request.uri(),
+            Problem::unauthorized("this port needs a bearer token: send it in the Authorization header"),
+        ),
+    )
+        .into_response()
 }
 
 const WRONG_HOST: &str = "this port has no token and so is for this machine alone: ask for it as 127.0.0.1 or localhost, \
     or set http.token_file";
 
-/// For programs as JSON, where they ask for that.
+/// A refusal: JSON for API requests, else a page.
 pub fn refusal(uri: &Uri, problem: Problem) -> Response {
     match uri.path().starts_with("/api/") {
         true => problem.as_json(),

@@ -1,4 +1,4 @@
-//! Whether the daemon lives, and whether it does what it is there for.
+//! Probes: whether the daemon runs, and whether all streams are current.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 
 use super::Shown;
 
-/// The daemon's loop comes round every second; when it has not for so long, it is stuck.
+/// The daemon's loop runs every second; after this time without a run, it is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
-/// 200 as long as the daemon's loop comes round.
+/// 200 while the daemon's loop runs.
 pub async fn healthz(State(shown): State<Arc<Shown>>) -> Response {
     let beat = shown.live.last_beat();
     let is_alive = beat.is_none_or(|beat| shown.clock.monotonic().saturating_sub(beat) < STUCK_AFTER);
     match is_alive {
         true => (StatusCode::OK, "alive\n").into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop stands still\n").into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop is stuck\n").into_response(),
     }
 }
 
-/// 200 when every stream of every team is within its lag; else 503 and which are not.
+/// 200 if every stream of every team is within its lag; else 503 with the late streams.
 pub async fn readyz(State(shown): State<Arc<Shown>>, headers: HeaderMap) -> Response {
     let late = shown.live.late(shown.clock.now());
     let is_ready = late.as_ref().is_some_and(Vec::is_empty);

@@ -1,11 +1,11 @@
-//! Times, spans and amounts as people read them.
+//! Formats times, durations and amounts for people.
 
 use std::time::Duration;
 
 use crate::model::Instant;
 use crate::report::{Zone, counted, local_time_text, printable};
 
-/// `3 minutes`, `2 hours`, `89 days`: the largest unit that says enough.
+/// `3 minutes`, `2 hours`, `89 days`: in the largest useful unit.
 pub fn span(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..90 => (seconds, "second"),
@@ -21,7 +21,7 @@ pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", counted(count), if count == 1 { "" } else { "s" })
 }
 
-/// How long a session was: `1:02:03` hours, or `0.214 s`.
+/// The length of a session: `1:02:03` hours, or `0.214 s`.
 pub fn length(milliseconds: i64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
@@ -55,7 +55,7 @@ pub fn ago(at: Instant, now: Instant) -> String {
     }
 }
 
-/// A moment as a page shows it: by the clocks of the zone, and exact in UTC for whoever points at it.
+/// A moment on a page: in the chosen time zone, and exact in UTC as a tooltip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Time {
     /// `2026-11-20 09:00:12`
@@ -68,7 +68,7 @@ pub fn time(at: Instant, zone: &Zone) -> Time {
     Time { text: local_time_text(at.floor_second(), zone), utc: at.to_string() }
 }
 
-/// The same to the second, also where that is nought: in a list and of an event, moments must be told apart.
+/// The same, but always with seconds, so that a list can tell events apart.
 pub fn exact(at: Instant, zone: &Zone) -> Time {
     const TO_THE_MINUTE: usize = "2026-11-20 09:00".len();
     let mut shown = time(at, zone);
@@ -78,8 +78,8 @@ pub fn exact(at: Instant, zone: &Zone) -> Time {
     shown
 }
 
-/// JSON text with a line and an indentation for each member; its tokens stay as they were served, byte for byte. What
-/// could steer the reader's eye (control characters, marks that turn the direction) is left out.
+/// JSON text with one indented line for each member; the tokens remain byte for byte. Control characters and marks that change the
+/// text direction are removed, because they could mislead the reader.
 pub fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
@@ -124,7 +124,7 @@ pub fn pretty(json: &str) -> String {
     out
 }
 
-/// Deeper JSON is not indented further.
+/// The maximum depth of indentation.
 const DEPTH_MAX: usize = 24;
 
 fn push_clean(out: &mut String, c: char) {

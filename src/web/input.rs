@@ -1,4 +1,4 @@
-//! What a request asks for, checked: the parameters of its address, or the fields of its form.
+//! The checked parameters of a request, from its address or its form.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,22 +13,22 @@ use crate::report::printable;
 
 use super::problem::Problem;
 
-/// Parameters that are looked at, and characters of each.
+/// Maximum number of parameters, and of characters in each.
 const PAIRS_MAX: usize = 64;
 const VALUE_CHARS_MAX: usize = 1_000;
 
-/// Names and values, decoded. An empty value is none.
+/// Decoded names and values. An empty value counts as missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Input(Vec<(String, String)>);
 
 impl Input {
     /// # Errors
-    /// When there is more than anybody has to ask for.
+    /// When there are too many parameters, or one is too long.
     pub fn of(text: Option<&str>) -> Result<Self, Problem> {
         let mut pairs = Vec::new();
         for (name, value) in form_urlencoded::parse(text.unwrap_or_default().as_bytes()) {
             if pairs.len() >= PAIRS_MAX {
-                return Err(Problem::bad(format!("more than {PAIRS_MAX} parameters are given")));
+                return Err(Problem::bad(format!("the request has more than {PAIRS_MAX} parameters")));
             }
             if value.chars().count() > VALUE_CHARS_MAX {
                 let name = printable(&name);
@@ -42,29 +42,29 @@ impl Input {
         Ok(Self(pairs))
     }
 
-    /// The first value of that name.
+    /// The first value of the name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a field that is shown again; empty where there is none.
+    /// The value of a field for the form; empty if missing.
     pub fn shown(&self, name: &str) -> String {
         printable(self.get(name).unwrap_or_default())
     }
 
-    /// The value, as its type.
+    /// The value, parsed.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the value is invalid.
     pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let wrong = |error: T::Err| Problem::bad(printable(&format!("{name}: {error}")));
         self.get(name).map(str::parse).transpose().map_err(wrong)
     }
 
-    /// A whole number that is not negative; of one beyond what can be counted, the largest.
+    /// A whole number that is not negative; larger ones than `u64` become the maximum.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the value is no such number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -73,43 +73,43 @@ impl Input {
         Ok(Some(text.parse().unwrap_or(u64::MAX)))
     }
 
-    /// A whole number from 1 to `max`, or what it is when nobody says.
+    /// A whole number from 1 to `max`; `otherwise` if missing.
     ///
     /// # Errors
-    /// When it is not one.
+    /// When the value is no such number.
     pub fn limit(&self, otherwise: usize, max: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(otherwise) };
         let number = text.parse().ok().filter(|number| (1..=max).contains(number));
-        number.ok_or_else(|| Problem::bad(format!("limit: {:?} is not in 1 to {max}", printable(text))))
+        number.ok_or_else(|| Problem::bad(format!("limit: {:?} is not a number from 1 to {max}", printable(text))))
     }
 
-    /// Only these names are known: a misspelled filter must not be taken for none.
+    /// Refuses unknown names, so that a misspelled filter is an error.
     ///
     /// # Errors
-    /// The first other one.
+    /// The first unknown name.
     pub fn only(&self, known: &[&str]) -> Result<(), Problem> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some((name, _)) => {
                 let name = printable(name);
                 let known = if known.is_empty() {
-                    "there is none here".to_owned()
+                    "this page takes none".to_owned()
                 } else {
-                    format!("it may be {}", known.join(", "))
+                    format!("expected one of {}", known.join(", "))
                 };
                 Err(Problem::bad(format!("unknown parameter {name:?}: {known}")))
             }
         }
     }
 
-    /// All whose name begins with `prefix`, without it.
+    /// All parameters whose names begin with `prefix`, without the prefix.
     pub fn under(&self, prefix: &str) -> Vec<(String, String)> {
         let pairs = self.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value)));
         pairs.map(|(name, value)| (name.to_owned(), value.clone())).collect()
     }
 
-    /// The same parameters with some of them set anew, or taken away where the value is empty, as the end of an address:
-    /// `?a=1&b=2`, or nothing.
+    /// The same parameters with `changes`, as the query part of an address: `?a=1&b=2`, or nothing. An empty value removes a
+    /// parameter.
     pub fn with(&self, changes: &[(&str, &str)]) -> String {
         let kept = self.0.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
         let kept = kept.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -123,26 +123,28 @@ impl From<Vec<(String, String)>> for Input {
     }
 }
 
-/// Names and values as the end of an address, without those that are empty.
+/// Names and values as the query part of an address, without empty values.
 pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     if text.is_empty() { text } else { format!("?{text}") }
 }
 
-/// Where a page goes on: opaque to whoever hands it back.
+/// The position in a list, as opaque text for the client.
 pub fn cursor(place: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("BUG: a place in a list is plain data"))
 }
 
-/// What [`cursor`] made.
+/// Parses the text of [`cursor`].
 ///
 /// # Errors
-/// When it is anything else.
+/// When the text is anything else.
 pub fn place<T: DeserializeOwned>(input: &Input) -> Result<Option<T>, Problem> {
     let Some(text) = input.get("after") else { return Ok(None) };
     let decoded = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    decoded.map(Some).ok_or_else(|| Problem::bad("after: this is no place in this list: begin without it"))
+    decoded.map(Some).ok_or_else(|| {
+        Problem::bad("after: the position is not valid in this list: leave the parameter out to start at the beginning")
+    })
 }
 
 #[cfg(test)]

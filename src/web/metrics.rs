@@ -16,15 +16,15 @@ use super::Settings;
 use super::names::{self, Kind, Name};
 use teams::Measure;
 
-/// Upper bounds of the histogram of commits, in seconds.
+/// Upper bounds of the commit histogram, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// Everything measured in this process.
+/// All metrics of this process.
 pub struct Metrics {
-    /// What is measured as it happens. All else is known from elsewhere, and told anew at each scrape: so nothing is told of
-    /// a team that is not read any more.
+    /// Values that are measured as they happen. All other values are read at each scrape, so a team that is no longer read has no
+    /// values.
     commits: PrometheusRecorder,
-    /// One scrape at a time.
+    /// Allows one scrape at a time.
     scraping: Mutex<()>,
 }
 
@@ -85,7 +85,7 @@ impl Progress for Metrics {
         with_local_recorder(&self.commits, || {
             metrics::histogram!(names::COMMIT_SECONDS.name).record(took.as_secs_f64());
         });
-        // What was recorded is summed up at a scrape; without one it would pile up.
+        // Recorded values are summed up at a scrape; without scrapes they would fill the memory.
         self.commits.handle().run_upkeep();
     }
 }

@@ -1,12 +1,11 @@
-//! The daemon's port: whether it lives, whether every stream is within its lag, its metrics, the page for people, and the
-//! read-only API for programs.
+//! The daemon's port: health probes, metrics, the page for people, and the read-only API for programs.
 //!
-//! On a loopback address the port is open to whoever is on the machine. Elsewhere it demands a bearer token, which a browser
-//! gives once by a form; without one, `/healthz` and `/readyz` answer their status and nothing else, so that probes need no
+//! On a loopback address, everybody on the machine can use the port. Elsewhere it needs a bearer token, which a browser
+//! user enters once in a form. Without the token, `/healthz` and `/readyz` answer only their status, so that probes need no
 //! secret.
 //!
-//! `answer` finds what there is to show, `page` shows it to people and `api` to programs. What the daemon knows by itself is
-//! answered from that; what is asked of the archive goes through [`Asking`].
+//! `answer` finds the data, `page` shows it to people, and `api` to programs. The daemon answers from its memory what it knows
+//! itself; queries on the archive go through [`Asking`].
 
 mod answer;
 mod api;
@@ -58,10 +57,10 @@ pub use metrics::Metrics;
 pub use sign_ins::SignIns;
 pub use visitors::Visitors;
 
-/// Bytes of a form that is sent to the port.
+/// The maximum size of a form.
 const FORM_BYTES_MAX: usize = 256 << 10;
 
-/// What the port shows.
+/// The shared state of the port.
 pub struct Shown {
     pub live: Arc<Live>,
     pub clock: Arc<dyn Clock>,
@@ -69,26 +68,26 @@ pub struct Shown {
     pub guard: RwLock<Guard>,
     pub asking: Asking,
     pub settings: RwLock<Settings>,
-    /// Who has a query of their own running.
+    /// Visitors with a running query.
     pub visitors: Visitors,
-    /// Which browsers are signed in, and who tries to.
+    /// The browsers that are signed in, and the sign-in attempts.
     pub sign_ins: SignIns,
 }
 
-/// What of the configuration the page and the metrics need.
+/// The settings of the page and the metrics.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A folder of the user's own reports.
+    /// The folder of the user's own reports.
     pub queries: Option<PathBuf>,
-    /// Whether visitors may ask in SQL.
+    /// Whether visitors may use SQL.
     pub sql: bool,
-    /// and how long an answer may take.
+    /// The deadline of an SQL query.
     pub sql_time: Duration,
-    /// Where files are made that are taken away.
+    /// The directory for downloads while they are made.
     pub spill_parent: PathBuf,
-    /// Whether each team has series of its own in the metrics.
+    /// Whether each team has its own metric series.
     pub team_metrics: TeamMetrics,
-    /// With less left until a loss a stream is short of time.
+    /// With less time than this left until a loss, a stream is short of time.
     pub time_left: Duration,
 }
 
@@ -116,7 +115,7 @@ impl Shown {
     }
 }
 
-/// A port that answers until it is dropped.
+/// A port that serves until it is dropped.
 pub struct Port {
     pub address: SocketAddr,
     shown: Arc<Shown>,
@@ -124,10 +123,10 @@ pub struct Port {
 }
 
 impl Port {
-    /// Binds `address` and answers on it.
+    /// Binds `address` and serves on it.
     ///
     /// # Errors
-    /// When the address is taken or not ours.
+    /// When the address is in use or does not belong to this machine.
     pub async fn open(address: SocketAddr, shown: Arc<Shown>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -137,7 +136,7 @@ impl Port {
         Ok(Self { address, shown, _stop: stop })
     }
 
-    /// From now on requests must pass another guard, and are answered by other settings.
+    /// Replaces the guard and the settings for all later requests.
     pub fn regard(&self, guard: Guard, settings: Settings, limits: EngineLimits) {
         *self.shown.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
         *self.shown.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;

@@ -1,4 +1,4 @@
-//! Why a request has no answer: the same words for people and for programs.
+//! The reason why a request has no answer, with the same words for people and programs.
 
 use std::io::ErrorKind;
 
@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::report::{CatalogError, ReportError, printable};
 
-/// A request that was not answered.
+/// A request without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub status: StatusCode,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: &'static str,
-    /// What was wrong, and what to do.
+    /// The mistake, and what to do.
     pub message: String,
 }
 
@@ -24,42 +24,42 @@ impl Problem {
         Self { status, code, message: message.into() }
     }
 
-    /// What was asked makes no sense.
+    /// The request is invalid.
     pub fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
-    /// There is no such thing.
+    /// The thing does not exist.
     pub fn missing(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// Who asks is not known.
+    /// The client has not shown the token.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// It is not asked so.
+    /// The method is not supported.
     pub fn method(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
 
-    /// It is not allowed here.
+    /// The configuration forbids the request.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// Too much is asked at once.
+    /// Too many queries run at once.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", message)
     }
 
-    /// More is asked at once than the port answers.
+    /// Too many requests run at once.
     pub fn overloaded(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     }
 
-    /// The request came too slowly.
+    /// The client sent the request too slowly.
     pub fn slow(message: impl Into<String>) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
     }
@@ -72,11 +72,11 @@ impl Problem {
     /// The answer took too long.
     pub fn too_long(seconds: u64) -> Self {
         let message =
-            format!("the answer took longer than {seconds} seconds and was stopped: ask for a shorter period");
+            format!("the query took longer than {seconds} seconds, so Annals stopped it: choose a shorter period");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message)
     }
 
-    /// The answer took more than it may.
+    /// The answer exceeds a limit.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", message)
     }
@@ -87,7 +87,7 @@ impl Problem {
         (*status, Json(json!({"error": {"code": code, "message": message}}))).into_response()
     }
 
-    /// It did not work, and the request is not at fault.
+    /// The server failed; the request is valid.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
     }
@@ -99,13 +99,13 @@ impl From<ReportError> for Problem {
         match error {
             ReportError::Interrupted => Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_long", message),
             error if error.is_short_of_memory() => Self::too_large(
-                "the answer needs more memory than the page may use ([sql] memory): ask for a shorter period, or on the \
+                "the query needs more memory than the page may use ([sql] memory): choose a shorter period, or query on the \
                  command line",
             ),
             ReportError::Output(error) if error.kind() == ErrorKind::FileTooLarge => Self::too_large(error.to_string()),
             error if error.is_wrong_use() => Self::bad(message),
             _ => {
-                tracing::warn!(error = message, "a question was not answered");
+                tracing::warn!(error = message, "cannot answer a query");
                 Self::failed(message)
             }
         }

@@ -1,4 +1,4 @@
-//! Whose turn it is: a few at a time, and others in a line of bounded length.
+//! A queue of limited length, with a limited number of parallel turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,9 +10,9 @@ use crate::clock::Clock;
 
 use super::problem::Problem;
 
-/// How many wait for their turn.
+/// Maximum number of waiting requests.
 const WAITING_MAX: usize = 32;
-/// Whoever gets a turn has at least this left of the time.
+/// The minimum time that a request must have left when it gets its turn.
 const LEFT_MIN: Duration = Duration::from_secs(1);
 
 pub struct Queue {
@@ -28,14 +28,14 @@ impl Queue {
         Self { permits: Arc::new(Semaphore::new(at_once)), waiting: AtomicUsize::new(0) }
     }
 
-    /// A turn, and what is then left of `time`.
+    /// Waits for a turn. Returns it with the rest of `time`.
     ///
     /// # Errors
-    /// When too many wait, or the time passes in waiting.
+    /// When too many wait, or the time is over.
     pub async fn turn(&self, clock: &dyn Clock, time: Duration) -> Result<(Turn, Duration), Problem> {
         let _line = Line::enter(&self.waiting)?;
         let asked = clock.monotonic();
-        let busy = || Problem::busy("others are asking: try again in a moment");
+        let busy = || Problem::busy("other queries are running: try again in a moment");
         let turn = tokio::select! {
             turn = self.permits.clone().acquire_owned() => turn.map_err(|_| busy())?,
             () = clock.sleep(time) => return Err(busy()),
@@ -45,14 +45,14 @@ impl Queue {
     }
 }
 
-/// A place in the line of those who wait.
+/// A place in the queue.
 struct Line<'a>(&'a AtomicUsize);
 
 impl<'a> Line<'a> {
     fn enter(waiting: &'a AtomicUsize) -> Result<Self, Problem> {
         let line = Self(waiting);
         if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Problem::busy("too many ask at once: try again in a moment"));
+            return Err(Problem::busy("too many queries wait: try again in a moment"));
         }
         Ok(line)
     }

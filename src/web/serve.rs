@@ -1,4 +1,4 @@
-//! Answers on the port's connections, each within a bounded time.
+//! Serves the port's connections, with a time limit for every step.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -29,20 +29,20 @@ use super::guard::refusal;
 use super::problem::Problem;
 use super::{FORM_BYTES_MAX, Shown, page};
 
-/// A connection may wait so long for the whole header of its next request.
+/// Time limit for the whole header of the next request.
 const HEADER_TIME: Duration = Duration::from_secs(15);
-/// and then for the whole body.
+/// Time limit for the whole body.
 const BODY_TIME: Duration = Duration::from_secs(15);
-/// Whoever takes nothing of an answer for so long is not waited for.
+/// A client that takes no byte of an answer for this long is disconnected.
 const STALL_TIME: Duration = Duration::from_secs(30);
-/// Bytes of a header, and of an answer that waits to be sent.
+/// Maximum size of a header, and of buffered answer data.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// After a connection could not be taken (no descriptor is left), the next is tried after so long.
+/// Pause after a failed accept (no descriptor is left).
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// These are answered whatever else is asked.
+/// Requests that are always answered.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Answers with `router` until `stopped`; what is under way then comes to its end.
+/// Serves with `router` until `stopped`; running requests then finish.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -69,7 +69,7 @@ async fn accept(listener: &TcpListener, clock: &dyn Clock) -> (TcpStream, Socket
             Err(error) => match error.kind() {
                 ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => {}
                 _ => {
-                    tracing::warn!(%error, "the port cannot take a connection");
+                    tracing::warn!(%error, "the port cannot accept a connection");
                     clock.sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -106,7 +106,7 @@ async fn answer(
     let (mut stopped, mut is_stopping, mut frames) = (stopped, false, 0);
     loop {
         tokio::select! {
-            // An error is the peer's: it went, or was too slow.
+            // The peer caused this error: it is gone, or was too slow.
             _ = served.as_mut() => return,
             () = connection.closing() => return,
             () = &mut stopped, if !is_stopping => {
@@ -124,11 +124,11 @@ async fn answer(
 }
 
 fn busy(request: &Request<Incoming>) -> Response {
-    let problem = Problem::overloaded("too many requests are in work: try again in a moment");
+    let problem = Problem::overloaded("too many requests are running: try again in a moment");
     page::hardened(refusal(request.uri(), problem))
 }
 
-/// The body of an answer, which is in work as long as there is more of it.
+/// The body of an answer; the request counts as running until the client has taken all of it.
 struct Counted {
     body: Body,
     work: Work,
@@ -152,20 +152,21 @@ impl HttpBody for Counted {
     }
 }
 
-/// The whole body of a request is read before it is looked at, within a bounded time.
+/// Reads the whole body of a request, within a time limit, before the request is handled.
 pub async fn read_body(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let whole = tokio::select! {
         whole = axum::body::to_bytes(body, FORM_BYTES_MAX) => whole,
         () = shown.clock.sleep(BODY_TIME) => {
-            return refusal(&head.uri, Problem::slow("the request's body did not come in time"));
+            return refusal(&head.uri, Problem::slow("the request's body did not arrive in time"));
         }
     };
     match whole {
         Ok(whole) => next.run(Request::from_parts(head, Body::from(whole))).await,
         Err(_) => {
-            let problem =
-                Problem::large(format!("the request's body has more than {FORM_BYTES_MAX} bytes, or broke off"));
+            let problem = Problem::large(format!(
+                "the request's body has more than {FORM_BYTES_MAX} bytes, or the connection broke"
+            ));
             refusal(&head.uri, problem)
         }
     }

@@ -1,4 +1,4 @@
-//! Which browsers are signed in, and how often somebody may try to.
+//! The browsers that are signed in, and the limit of sign-in attempts.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,21 +9,21 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::model::{Digest, Instant};
 
-/// More browsers are not signed in at once: the sign-in that would end first ends.
+/// Maximum number of signed-in browsers: a further sign-in ends the one that would expire first.
 const SIGN_INS_MAX: usize = 1_000;
-/// Wrong tokens of one machine, and of all, in one span of time.
+/// Maximum number of wrong tokens from one machine, and from all machines, in one span of time.
 const FAILURES_MAX: u32 = 10;
 const FAILURES_OF_ALL_MAX: u32 = 200;
 const SPAN: Duration = Duration::from_secs(5 * 60);
 
-/// Sign-ins live in memory: after a restart, browsers sign in again.
+/// Sign-ins are kept in memory: after a restart, browsers sign in again.
 #[derive(Default)]
 pub struct SignIns {
     open: Mutex<BTreeMap<Digest, SignIn>>,
     tries: Mutex<Tries>,
 }
 
-/// One browser's. The token that it was opened with must still be in force.
+/// One browser's sign-in. It is valid only while its token is in use.
 #[derive(Clone, Copy)]
 struct SignIn {
     token: Digest,
@@ -36,7 +36,7 @@ struct Tries {
     of: BTreeMap<IpAddr, Window>,
 }
 
-/// Tries since a moment, on the monotonic clock.
+/// Attempts since a moment, on the monotonic clock.
 #[derive(Clone, Copy, Default)]
 struct Window {
     since: Duration,
@@ -44,10 +44,10 @@ struct Window {
 }
 
 impl SignIns {
-    /// Signs a browser in, whose user has shown the token: its cookie, a secret that says nothing.
+    /// Signs in a browser whose user has shown the token. Returns the cookie, a random secret.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// When the system's random source fails.
     pub fn open(&self, token: Digest, until: Instant) -> Result<String, ring::error::Unspecified> {
         let mut secret = [0; 32];
         SystemRandom::new().fill(&mut secret)?;
@@ -62,22 +62,22 @@ impl SignIns {
         Ok(cookie)
     }
 
-    /// The sign-in of a cookie, while it lasts.
+    /// The sign-in of a cookie, if it is still valid.
     pub fn find(&self, token: Digest, cookie: &str, now: Instant) -> Option<Digest> {
         let id = id_of(cookie);
         let held = *lock(&self.open).get(&id)?;
         (held.token == token && now <= held.until).then_some(id)
     }
 
-    /// From now on the cookie opens nothing.
+    /// Ends the sign-in of a cookie.
     pub fn close(&self, cookie: &str) {
         lock(&self.open).remove(&id_of(cookie));
     }
 
-    /// Counts a try of `peer`.
+    /// Counts an attempt of `peer`.
     ///
     /// # Errors
-    /// When there were too many: after how long one may be made again.
+    /// After too many attempts: the time until the next one is allowed.
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
         let mut tries = lock(&self.tries);
         let Tries { all, of } = &mut *tries;
@@ -94,7 +94,7 @@ impl SignIns {
         Ok(())
     }
 
-    /// The last try of `peer` was right: it counts for nothing.
+    /// Resets the count after a correct token.
     pub fn succeed(&self, peer: SocketAddr) {
         let mut tries = lock(&self.tries);
         tries.all.count = tries.all.count.saturating_sub(1);
@@ -112,7 +112,7 @@ impl Window {
     }
 }
 
-/// Whoever has an IPv6 network has all its addresses.
+/// The owner of an IPv6 network has all its addresses, so the whole network counts as one machine.
 pub fn machine(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -122,7 +122,7 @@ pub fn machine(peer: SocketAddr) -> IpAddr {
     }
 }
 
-/// Nothing here is the secret itself.
+/// The map holds digests, not the secrets.
 fn id_of(cookie: &str) -> Digest {
     Digest::with_domain("annals port session\n", &[cookie.as_bytes()])
 }
@@ -179,7 +179,7 @@ mod tests {
         assert!(sign_ins.try_once(peer("::ffff:192.0.2.1"), later).is_err(), "it is the same machine");
         assert!(sign_ins.try_once(peer("192.0.2.2"), later).is_ok());
         assert!(sign_ins.try_once(peer("192.0.2.1"), now + SPAN).is_ok(), "later it may try again");
-        // One network is one machine, and many machines are too many.
+        // A network counts as one machine, and too many machines exceed the common limit.
         let count = |host: u128| sign_ins.try_once(peer(&Ipv6Addr::from_bits(host).to_string()), later + SPAN);
         assert_eq!((1..=20_u128).filter(|low| count((0x2001_0db8 << 96) + low).is_ok()).count(), 10);
         assert_eq!((1..=300_u128).filter(|high| count((0x2001_0db9 << 96) + (high << 64)).is_ok()).count(), 189);

@@ -1,5 +1,5 @@
-//! SQL of visitors: one query of each at a time, a few of all, each answered by a process of its own that the system bounds,
-//! and that is ended when it takes too long or nobody waits for it any more.
+//! SQL of visitors: one query for each visitor, a few in total. A process of its own answers each query, with limits from the
+//! system. The process is ended when it takes too long or its client is gone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,47 +17,47 @@ use crate::report::{LOOK_BYTES_MAX, Needs, ViewData, VisitorAnswer, VisitorQuest
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
 
-/// Queries that are answered at once.
+/// Number of parallel queries.
 const AT_ONCE: usize = 2;
-/// Bytes of an answer, as it comes from its process.
+/// The maximum size of an answer from its process.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// The verb of this program that answers one query.
 const VERB: &str = "visitor";
 
-/// Who has a query running.
+/// The visitors with a running query.
 #[derive(Clone)]
 pub struct Visitors(Arc<Shared>);
 
 struct Shared {
-    /// This program, to be started again.
+    /// The path of this program, for starting it again.
     program: PathBuf,
     queue: Queue,
     running: Mutex<BTreeSet<String>>,
 }
 
-/// A visitor's query, until it has ended.
+/// A visitor's query, until it ends.
 struct Visit {
     shared: Arc<Shared>,
     name: String,
 }
 
 impl Visitors {
-    /// `program` is this one: a process of it answers each query.
+    /// `program` is the path of this program: a process of it answers each query.
     pub fn new(program: PathBuf) -> Self {
         Self(Arc::new(Shared { program, queue: Queue::new(AT_ONCE), running: Mutex::default() }))
     }
 
     fn enter(&self, name: String) -> Result<Visit, Problem> {
         if !self.0.running().insert(name.clone()) {
-            return Err(Problem::busy("another query of yours is running: wait for its answer, or close its page"));
+            return Err(Problem::busy("your previous query is still running: wait for its answer, or close its page"));
         }
         Ok(Visit { shared: self.0.clone(), name })
     }
 
-    /// Asks `look` for the visitor of that name, within `time`, of which some is `spent`. An answer that failed may be another look's matter.
+    /// Runs a visitor's query on `look` within `time`, minus the time already `spent`.
     ///
     /// # Errors
-    /// When another query of that visitor runs, when it takes too long or too much, and those of the query.
+    /// When another query of the visitor runs, when it exceeds a limit; the errors of the query.
     pub async fn ask(
         &self,
         name: String,
@@ -68,7 +68,7 @@ impl Visitors {
     ) -> Result<VisitorAnswer, Problem> {
         let visit = self.enter(name)?;
         let (turn, left) = self.0.queue.turn(clock.as_ref(), time.saturating_sub(spent)).await?;
-        // Dropped with this future, when whoever asked has gone.
+        // Dropped with this future when the client is gone.
         let (_waits, gone) = oneshot::channel::<()>();
         let asked = async move {
             let (spill_parent, visit) = (question.spill_parent.clone(), visit);
@@ -76,12 +76,12 @@ impl Visitors {
             let answer = tokio::select! {
                 answer = talk(&mut child, &question, look) => answer,
                 () = clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
-                _ = gone => Err(Problem::busy("nobody waits for the answer")),
+                _ = gone => Err(Problem::busy("the client is gone")),
             };
             end(child, &spill_parent, (visit, turn)).await;
             answer
         };
-        // Of its own, so that it comes to its end whoever goes.
+        // A task of its own, so that the query ends properly even if the client is gone.
         match tokio::spawn(asked).await.map_err(|_| broken())?? {
             VisitorAnswer::Wrong(message) => Err(Problem::bad(printable(&message))),
             answer => Ok(answer),
@@ -101,19 +101,18 @@ impl Drop for Visit {
     }
 }
 
-/// It gets nothing of ours but the question: no token stands in its environment, for it has none.
+/// The process receives only the question: its environment is empty and holds no token.
 fn start(program: &Path) -> Result<Child, Problem> {
     let mut command = Command::new(program);
     command.arg(VERB).env_clear().current_dir("/").kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.spawn().map_err(|error| {
-        tracing::warn!(%error, "no process can be started for a visitor's query");
-        Problem::failed(format!("no process can be started that would answer: {error}"))
+        tracing::warn!(%error, "cannot start a process for a visitor's query");
+        Problem::failed(format!("cannot start a process for the query: {error}"))
     })
 }
 
-/// The question goes in and what of the look it may be about, the answer comes out. The input stays open: its end would tell
-/// the process to end.
+/// Sends the question and the snapshot, and reads the answer. Standard input remains open: its end would tell the process to end.
 async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>) -> Result<VisitorAnswer, Problem> {
     let mut line = serde_json::to_vec(question).expect("BUG: a question is plain data");
     line.push(b'\n');
@@ -122,11 +121,11 @@ async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>
     let mut look = written.map_err(|_| broken())?.map_err(|_| broken())?;
     look.push(b'\n');
     if look.len() as u64 > LOOK_BYTES_MAX {
-        return Err(Problem::too_large("what is held of these teams is too much for one query: name a team"));
+        return Err(Problem::too_large("these teams have too much data for one query: name a team"));
     }
     let mut input = child.stdin.take();
     if let Some(input) = &mut input {
-        // Whoever does not read the question does not answer it: that is seen below.
+        // If the process does not read the question, it sends no answer, which is an error below.
         let _ = input.write_all(&line).await;
         let _ = input.write_all(&look).await;
     }
@@ -137,11 +136,12 @@ async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>
     }
     if bytes.len() as u64 > ANSWER_BYTES_MAX {
         return Err(Problem::too_large(format!(
-            "the answer takes more than {} MiB: ask for fewer rows or columns",
+            "the answer has more than {} MiB: select fewer rows or columns",
             ANSWER_BYTES_MAX >> 20
         )));
     }
-    let status = child.wait().await.map_err(|error| Problem::failed(format!("its process was lost: {error}")))?;
+    let status =
+        child.wait().await.map_err(|error| Problem::failed(format!("cannot wait for the query's process: {error}")))?;
     match serde_json::from_slice(&bytes) {
         Ok(VisitorAnswer::TooLarge) => Err(too_much_memory(question)),
         Ok(answer) if status.success() => Ok(answer),
@@ -150,32 +150,34 @@ async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>
 }
 
 fn broken() -> Problem {
-    tracing::error!("BUG: a visitor's question broke");
-    Problem::failed("the question broke: the log says more")
+    tracing::error!("BUG: the task of a visitor's query panicked");
+    Problem::failed("the query failed: the log has the cause")
 }
 
 fn too_much_memory(question: &VisitorQuestion) -> Problem {
     let mib = question.engine.memory_mib;
     Problem::too_large(format!(
-        "the query needed more memory than it may use ({mib} MiB): ask for fewer rows, or for smaller values"
+        "the query needs more memory than its limit of {mib} MiB: select fewer rows, or smaller values"
     ))
 }
 
-/// A process without memory ends itself, or is ended by the system.
+/// A process without memory aborts, or the system kills it.
 fn died(status: ExitStatus, question: &VisitorQuestion) -> Problem {
     use std::os::unix::process::ExitStatusExt;
     const ABORTED: i32 = 6;
     const KILLED: i32 = 9;
     const CPU_TIME: i32 = 24;
-    tracing::warn!(%status, "the process that answers a visitor's query died");
+    tracing::warn!(%status, "the process of a visitor's query died");
     match status.signal() {
         Some(ABORTED | KILLED) => too_much_memory(question),
         Some(CPU_TIME) => Problem::too_long(question.cpu_seconds),
-        _ => Problem::failed(format!("the process that answers the query died ({status}): nothing else is harmed")),
+        _ => {
+            Problem::failed(format!("the query's process died ({status}): the daemon and the archive are not affected"))
+        }
     }
 }
 
-/// Whatever it was doing; another one may begin when it has ended, and nothing is left of it.
+/// Kills the process and removes its spill files. The visitor's next query can start after that.
 async fn end(mut child: Child, spill_parent: &Path, _held: (Visit, Turn)) {
     let _ = child.start_kill();
     let _ = child.wait().await;

@@ -152,7 +152,10 @@ fn columns_belong_to_their_window_their_team_and_their_stream_and_no_row_stands_
         (one(&[stranger]), "holds events of connections of team other"),
         (activity, "holds events of connections of team"),
         (mixed(date, vec![inside.clone()], &[from_ref(&inside)], false), "event e revision 1 is in the draft twice"),
-        (mixed(date, Vec::new(), &[from_ref(&inside), from_ref(&inside)], false), "event e revision 1 is in the draft twice"),
+        (
+            mixed(date, Vec::new(), &[from_ref(&inside), from_ref(&inside)], false),
+            "event e revision 1 is in the draft twice",
+        ),
     ] {
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");

@@ -268,7 +268,12 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
             FaultCode::HeadRollback,
             "no ledger of that team",
         ),
-        ("of a line to come", head(7, other), FaultCode::HeadRollback, "the head names seq 7, but the ledger ends with 6"),
+        (
+            "of a line to come",
+            head(7, other),
+            FaultCode::HeadRollback,
+            "the head names seq 7, but the ledger ends with 6",
+        ),
         ("of another last line", head(6, other), FaultCode::Fork, lines[5].sha256.to_string().leak() as &str),
         ("of another line", head(2, other), FaultCode::Fork, lines[1].sha256.to_string().leak()),
         ("of a line under another number", head(2, lines[2].sha256), FaultCode::Fork, "line 2 was "),

@@ -1,4 +1,4 @@
-//! What was read of a stream, and what was not: as stretches of time, and as days of a calendar.
+//! The coverage of a stream, as ranges of time and as days of a calendar.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::report::ViewData;
 pub const PARAMETERS: [&str; 4] = ["team", "stream", "from", "to"];
 pub const DAY: Duration = Duration::from_secs(86_400);
 
-/// What is known of a stretch of time.
+/// The coverage of a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cover {
     /// Settled or sealed.
     Complete,
-    /// Out of reach at the very first reading.
+    /// Out of reach at the first read.
     BeforeArchive,
-    /// Read, and to be confirmed by another reading.
+    /// Read, but not yet confirmed by another read.
     Provisional,
     /// Not read, or not yet.
     NotFetched,
@@ -26,7 +26,7 @@ pub enum Cover {
     Gap,
 }
 
-/// A stretch of time in one state.
+/// A range of time in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stretch {
     pub from: Instant,
@@ -34,7 +34,7 @@ pub struct Stretch {
     pub state: Cover,
 }
 
-/// A recorded gap; without `from` or `to` where it is not known when it began or ended.
+/// A recorded gap; `from` or `to` is missing if unknown.
 #[derive(Debug, Clone, Serialize)]
 pub struct GapShown {
     pub from: Option<Instant>,
@@ -42,7 +42,7 @@ pub struct GapShown {
     pub subject: String,
     pub reason: String,
     pub found_at: Instant,
-    /// The ledger line that records it.
+    /// The ledger line that records the gap.
     pub ledger_seq: u64,
 }
 
@@ -51,11 +51,11 @@ pub struct GapShown {
 pub struct StreamCover {
     pub team: String,
     pub stream: Stream,
-    /// Where the archive begins; none before the first reading.
+    /// The start of the archive; `None` before the first read.
     pub begins: Option<Instant>,
-    /// From there until now, without holes: complete, provisional or not fetched.
+    /// From the start until now, without holes: complete, provisional or not fetched.
     pub stretches: Vec<Stretch>,
-    /// The gaps that stand, in the order of time.
+    /// The gaps that no later line withdrew, sorted by time.
     pub gaps: Vec<GapShown>,
 }
 
@@ -81,7 +81,7 @@ impl StreamCover {
         Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
     }
 
-    /// The worst that is so anywhere in `day`; none where it lies ahead, or nothing was read yet.
+    /// The worst state in `day`; `None` in the future, or before the first read.
     pub fn state_of(&self, day: Range, now: Instant) -> Option<Cover> {
         let begins = self.begins?;
         if day.start >= now {
@@ -96,7 +96,7 @@ impl StreamCover {
         worst.or((day.end <= begins).then_some(Cover::BeforeArchive)).or(Some(Cover::NotFetched))
     }
 
-    /// Without what lies outside of `period`.
+    /// Only the parts inside `period`.
     pub fn within(mut self, period: Range) -> Self {
         let begins = self.begins.unwrap_or(period.start);
         self.gaps.retain(|gap| gap.touches(period, begins));
@@ -109,7 +109,8 @@ impl StreamCover {
 }
 
 impl GapShown {
-    /// Whether it lies, or may lie, in a part of `range`. It began with the archive at the earliest, and ended when it was
+    /// Whether the gap overlaps `range`, or may. A gap without a start begins with the archive; a gap without an end ends when it was
+    /// found.
     /// found at the latest.
     pub fn touches(&self, range: Range, begins: Instant) -> bool {
         let (from, to) = (self.from.unwrap_or(begins), self.to.unwrap_or(self.found_at));

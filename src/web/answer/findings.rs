@@ -1,4 +1,4 @@
-//! Findings: what was noticed, newest first.
+//! Findings, newest first.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{TIME_MAX, maybe_moment, moment};
 
 pub const PARAMETERS: [&str; 6] = ["team", "kind", "stream", "seq", "limit", "after"];
 
-/// One finding. Where `from_time` or `to_time` is missing, it is not known.
+/// One finding. A missing `from_time` or `to_time` is unknown.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FindingShown {
     pub team_id: String,
@@ -30,20 +30,20 @@ pub struct FindingShown {
     pub count: u64,
     #[serde(deserialize_with = "moment")]
     pub found_at: Instant,
-    /// The ledger line that records it.
+    /// The ledger line that records the finding.
     pub ledger_seq: u64,
     #[serde(skip_serializing)]
     nth: u64,
 }
 
-/// The last row of a part: when it was found, its team, and its place among the team's findings.
+/// The key of a page's last row: the time of the finding, its team, and its number in the team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Last(i64, String, u64);
 
 /// The findings that `input` asks for.
 ///
 /// # Errors
-/// When `input` asks for what there cannot be, and those of asking.
+/// When `input` is invalid; the errors of the query.
 pub async fn find(
     shown: &Shown,
     input: &Input,
@@ -69,7 +69,7 @@ pub async fn find(
         values.insert("team", ParamValue::Text(team));
         values.insert("nth", ParamValue::Integer(i64::try_from(nth).unwrap_or(i64::MAX)));
     }
-    // A team's findings have no key of their own: they are numbered in the order in which the ledger tells them.
+    // Findings have no key of their own, so each team's findings are numbered in the order of the ledger.
     let sql = format!(
         "WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY team_id ORDER BY ledger_seq, kind, stream, subject, \
          from_time, to_time, reason) AS nth FROM findings) \
@@ -88,10 +88,10 @@ pub async fn find(
     Ok(Found { rows, next })
 }
 
-/// The kinds that occur, and how often.
+/// The kinds of findings in the archive, and their numbers.
 ///
 /// # Errors
-/// Those of asking.
+/// The errors of the query.
 pub async fn kinds(shown: &Shown, teams: Vec<TeamId>) -> Result<Vec<(String, u64)>, Problem> {
     #[derive(Deserialize)]
     struct Kind {

@@ -1,4 +1,4 @@
-//! What the page and the API both show, as plain values: the same for people and for programs.
+//! The data of the page and the API, as plain values.
 
 pub mod coverage;
 pub mod findings;
@@ -20,16 +20,16 @@ use super::Shown;
 use super::input::Input;
 use super::problem::Problem;
 
-/// A list or a look-up is answered within this, or not.
+/// The deadline for a list or a lookup.
 pub const TIME_MAX: Duration = Duration::from_secs(15);
-/// What is looked at when nobody says since when.
+/// The default period.
 const PERIOD_DAYS: u64 = 30;
 const DAY_SECONDS: u64 = 86_400;
 
-/// Which team a request is about, by id or name: one, or `None` for all of the archive.
+/// The team of a request, by id or name; `None` for all teams of the archive.
 ///
 /// # Errors
-/// When the archive cannot be read or does not hold the team, and when two teams have that name.
+/// When the archive cannot be read or does not hold the team; when two teams have that name.
 pub async fn asked_teams(shown: &Shown, input: &Input) -> Result<(Option<TeamId>, Vec<TeamId>), Problem> {
     let held = shown.asking.teams().await?;
     let Some(asked) = input.get("team") else { return Ok((None, held)) };
@@ -43,10 +43,10 @@ pub async fn asked_teams(shown: &Shown, input: &Input) -> Result<(Option<TeamId>
     Ok((Some(team.clone()), vec![team]))
 }
 
-/// The team that is meant by an id or a name.
+/// The team with this id or name.
 ///
 /// # Errors
-/// When none is, or two are.
+/// When no team or more than one team matches.
 pub fn named<'n>(names: &'n TeamNames, asked: &str) -> Result<&'n TeamId, Problem> {
     names.resolve(asked).map_err(|error| match error {
         TeamNameError::Shared { .. } => Problem::bad(error.to_string()),
@@ -54,18 +54,18 @@ pub fn named<'n>(names: &'n TeamNames, asked: &str) -> Result<&'n TeamId, Proble
     })
 }
 
-/// The zone that a request names, or `otherwise`.
+/// The time zone of a request, or `otherwise`.
 ///
 /// # Errors
-/// When there is no such zone.
+/// When the zone does not exist.
 pub fn zone(input: &Input, otherwise: Zone) -> Result<Zone, Problem> {
     Ok(input.parsed::<Zone>("tz")?.unwrap_or(otherwise))
 }
 
-/// The period from `from` until before `to`, half-open; the last 30 days where nothing is said.
+/// The half-open period from `from` to `to`; the last 30 days by default.
 ///
 /// # Errors
-/// When a date is none, or the period is empty.
+/// When a date is invalid, or the period is empty.
 pub fn period(input: &Input, now: Instant, zone: &Zone) -> Result<Range, Problem> {
     let at = |name: &str| {
         let when = input.parsed::<When>(name)?;
@@ -79,7 +79,7 @@ pub fn period(input: &Input, now: Instant, zone: &Zone) -> Result<Range, Problem
     Ok(Range { start, end })
 }
 
-/// A moment as a literal of SQL, to the microsecond: the planner leaves out files only where it sees the value.
+/// A moment as an SQL literal, to the microsecond: the planner can skip files only if it sees the value.
 pub fn literal(at: Instant) -> String {
     format!("make_timestamp({})", at.micros())
 }
@@ -89,7 +89,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Erro
     i64::deserialize(deserializer).map(of_micros)
 }
 
-/// The same, where it may be NULL.
+/// Like [`moment`], but the value can be NULL.
 fn maybe_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Instant>, D::Error> {
     Ok(Option::<i64>::deserialize(deserializer)?.map(of_micros))
 }

@@ -1,4 +1,4 @@
-//! The quarantine: events that could not become rows, kept as they were served.
+//! The quarantine: events that do not fit the schema, kept as the service sent them.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
 
 pub const PARAMETERS: [&str; 5] = ["team", "stream", "reason", "limit", "after"];
-/// Characters of an event's text that are shown.
+/// Maximum number of shown characters of an event.
 pub const RAW_CHARS_MAX: usize = 20_000;
 
-/// One event that could not become a row.
+/// One quarantined event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Quarantined {
     pub team_id: String,
@@ -30,19 +30,19 @@ pub struct Quarantined {
     #[serde(deserialize_with = "moment")]
     pub first_seen_at: Instant,
     pub redacted: bool,
-    /// The text as served, its beginning where it is long.
+    /// The served text; only its beginning if it is long.
     pub raw: Option<String>,
     pub raw_chars: Option<u64>,
 }
 
-/// The last row of a part: when it was first seen, its team, stream and id.
+/// The key of a page's last row: the time of its first sight, its team, stream and id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Last(i64, String, String, String);
 
 /// The quarantined events that `input` asks for, newest first.
 ///
 /// # Errors
-/// When `input` asks for what there cannot be, and those of asking.
+/// When `input` is invalid; the errors of the query.
 pub async fn find(
     shown: &Shown,
     input: &Input,

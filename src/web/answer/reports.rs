@@ -1,4 +1,4 @@
-//! Reports: what there is, and what one of them answers.
+//! The list of reports, and the answer of one report.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -20,32 +20,34 @@ use super::super::input::Input;
 use super::super::problem::Problem;
 use super::{asked_teams, period};
 
-/// Names of the parameters that every report knows; its own begin with `param.`.
+/// The parameters that every report accepts; a report's own parameters begin with `param.`.
 pub const PARAMETERS: [&str; 7] = ["team", "from", "to", "tz", "as_of", "limit", "run"];
-/// A report is answered within this, or not.
+/// The deadline for a report.
 pub const REPORT_TIME_MAX: Duration = Duration::from_secs(60);
-/// Bytes of a file that is made for being taken away.
+/// The maximum size of a download.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// Bytes of a report's rows, as JSON.
+/// The maximum size of a report's JSON rows.
 const JSON_BYTES_MAX: usize = 32 << 20;
-/// Rows of a report that are given as JSON when nobody says.
+/// The default number of JSON rows.
 pub const JSON_ROWS: usize = 1_000;
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The reports that there are now: a user's own may change at any time.
+/// The current reports: the user can change the own reports at any time.
 ///
 /// # Errors
-/// When the folder of a user's own cannot be read.
+/// When the folder of the user's own reports cannot be read.
 pub async fn catalog(shown: &Shown) -> Result<Catalog, Problem> {
     let folder: Option<PathBuf> = shown.settings().queries;
     let load = move || match folder {
         Some(folder) => Catalog::embedded().with_folder(&folder),
         None => Ok(Catalog::embedded()),
     };
-    Ok(tokio::task::spawn_blocking(load).await.map_err(|_| Problem::failed("the catalog broke"))??)
+    Ok(tokio::task::spawn_blocking(load)
+        .await
+        .map_err(|_| Problem::failed("the catalog failed: the log has the cause"))??)
 }
 
-/// A report, and what is asked of it.
+/// A report with its parameters.
 #[derive(Clone)]
 pub struct Question {
     pub report: Report,
@@ -54,10 +56,10 @@ pub struct Question {
 }
 
 impl Question {
-    /// What `input` asks of `report`.
+    /// Applies `input` to `report`.
     ///
     /// # Errors
-    /// When a parameter, a date or the team is none.
+    /// When a parameter, a date or the team is invalid.
     pub async fn of(shown: &Shown, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
         let now = shown.clock.now();
         let period = period(input, now, &zone)?;
@@ -67,10 +69,10 @@ impl Question {
         Ok(Self { report, asked: Asked { period, team, zone, as_of, now, values }, teams })
     }
 
-    /// The report as a section of a page, with its first rows. `links` name files with all of them.
+    /// The report as a section of a page, with its first rows. `links` name the files with all rows.
     ///
     /// # Errors
-    /// Those of asking.
+    /// The errors of the query.
     pub async fn section(
         self,
         shown: &Shown,
@@ -88,10 +90,10 @@ impl Question {
         shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
-    /// The report's rows as JSON, at most so many, and what is said about it.
+    /// The report's rows as JSON, at most `rows_max`, with the statement about the report.
     ///
     /// # Errors
-    /// Those of asking.
+    /// The errors of the query.
     pub async fn rows(self, shown: &Shown, rows_max: usize) -> Result<Answered, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
@@ -104,10 +106,10 @@ impl Question {
         shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
-    /// The report whole, as a file that is sent when it is made: who takes it slowly holds up nobody.
+    /// The whole report as a file. The file is sent only after it is complete, so a slow client blocks nobody.
     ///
     /// # Errors
-    /// Those of asking, and when the file would be too large.
+    /// The errors of the query; when the file would be too large.
     pub async fn file(self, shown: &Shown, format: Format) -> Result<Body, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
@@ -123,17 +125,17 @@ impl Question {
     }
 }
 
-/// A report's rows, and what is said about them.
+/// A report's rows, and the statement about them.
 #[derive(Serialize)]
 pub struct Answered {
     pub about: About,
     pub columns: Vec<String>,
     pub rows: Vec<Box<RawValue>>,
-    /// The report has more rows than these.
+    /// True if the report has more rows.
     pub truncated: bool,
 }
 
-/// A file that does not outgrow its bound.
+/// A file with a maximum size.
 struct Bounded {
     file: std::fs::File,
     left: u64,
@@ -144,7 +146,7 @@ impl Write for Bounded {
         let count = bytes.len() as u64;
         self.left = self.left.checked_sub(count).ok_or_else(|| {
             let message = format!(
-                "the file is larger than the {} MiB that the page makes: ask for a shorter period, or `annals report run`",
+                "the file is larger than {} MiB, the limit of the page: choose a shorter period, or use `annals report run`",
                 FILE_BYTES_MAX >> 20
             );
             std::io::Error::new(std::io::ErrorKind::FileTooLarge, message)
@@ -171,7 +173,7 @@ fn sent(file: std::fs::File) -> Body {
     }))
 }
 
-/// Refuses names that no report knows.
+/// Refuses parameters that no report accepts.
 ///
 /// # Errors
 /// The first of them.

@@ -1,4 +1,4 @@
-//! Sessions: searched, and one of them with all its events.
+//! A search for sessions, and one session with all its events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::super::problem::Problem;
 use super::{TIME_MAX, literal, maybe_moment, moment};
 
 pub const OUTCOMES: [&str; 5] = ["ended", "open", "auth_failed", "requested_only", "closed_only"];
-/// Names of the parameters that a search knows.
+/// The parameters of a search.
 pub const PARAMETERS: [&str; 11] =
     ["team", "from", "to", "tz", "user", "computer", "address", "outcome", "limit", "after", "by"];
-/// Events of one session that are shown at most.
+/// Maximum number of shown events of a session.
 pub const EVENTS_MAX: usize = 500;
-/// Sessions that begin this long before a day are looked for on it.
+/// A day's page also finds sessions that began up to this many days earlier.
 const BEGUN_BEFORE_DAYS: u64 = 31;
-/// Sessions of a day that are drawn at most.
+/// Maximum number of sessions that a day's page draws.
 pub const DAY_MAX: usize = 2_000;
 
 /// One session. Times are UTC, to the microsecond.
@@ -73,33 +73,33 @@ pub struct Event {
     pub raw: String,
 }
 
-/// A part of a list, and where it goes on.
+/// A page of a list, and the key of the next page.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found<T> {
     pub rows: Vec<T>,
-    /// What to give as `after` for the rows that follow; none at the end.
+    /// The value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// What sessions are looked for.
+/// The conditions of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
     pub teams: Vec<TeamId>,
-    /// When a session's first event happened; half-open.
+    /// The half-open period of a session's first event.
     pub period: Range,
     conditions: Vec<&'static str>,
     values: BTreeMap<&'static str, ParamValue>,
 }
 
-/// The last row of a part: its first event, connection and team.
+/// The key of a page's last row: the time of its first event, its connection and team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Last(i64, String, String);
 
 impl Search {
-    /// What `input` asks for.
+    /// The conditions in `input`.
     ///
     /// # Errors
-    /// When the outcome is none.
+    /// When the outcome is unknown.
     pub fn of(input: &Input, teams: Vec<TeamId>, period: Range) -> Result<Self, Problem> {
         let mut search = Self { teams, period, conditions: Vec::new(), values: BTreeMap::new() };
         let folded = |name: &str| input.get(name).map(str::to_lowercase);
@@ -119,7 +119,7 @@ impl Search {
         }
         if let Some(outcome) = input.get("outcome") {
             if !OUTCOMES.contains(&outcome) {
-                return Err(Problem::bad(format!("outcome: it may be {}", OUTCOMES.join(", "))));
+                return Err(Problem::bad(format!("outcome: expected one of {}", OUTCOMES.join(", "))));
             }
             search.narrow("outcome = $outcome", "outcome", outcome.to_owned());
         }
@@ -131,15 +131,15 @@ impl Search {
         self.values.insert(name, ParamValue::Text(value));
     }
 
-    /// Whether anything beside the period is asked.
+    /// Whether the search has a condition besides the period.
     pub fn is_narrow(&self) -> bool {
         !self.conditions.is_empty()
     }
 
-    /// The sessions, newest first, from where `input` says.
+    /// The sessions, newest first, from the position in `input`.
     ///
     /// # Errors
-    /// When `input` names no place, and those of asking.
+    /// When `input` has an invalid position; the errors of the query.
     pub async fn find(&self, shown: &Shown, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
         let last: Option<Last> = place(input)?;
         let mut values = self.values.clone();
@@ -167,11 +167,10 @@ impl Search {
         Ok(Found { rows, next })
     }
 
-    /// The sessions that were going on at some time of the period, in the order of their beginnings; at most [`DAY_MAX`]
-    /// and one more.
+    /// The sessions that were open at some time in the period, sorted by their start; at most [`DAY_MAX`] and one more.
     ///
     /// # Errors
-    /// Those of asking.
+    /// The errors of the query.
     pub async fn going_on(&self, shown: &Shown) -> Result<Vec<Session>, Problem> {
         let Range { start, end } = self.period;
         let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
@@ -189,10 +188,10 @@ impl Search {
     }
 }
 
-/// The beginning of the newest session, whatever the period.
+/// The start of the newest session in the archive.
 ///
 /// # Errors
-/// Those of asking.
+/// The errors of the query.
 pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
     #[derive(Deserialize)]
     struct Newest {
@@ -206,17 +205,17 @@ pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>
     Ok(rows.into_iter().find_map(|row| row.at))
 }
 
-/// A session with its events, in the order in which they happened; at most [`EVENTS_MAX`] of them.
+/// A session with its events in time order; at most [`EVENTS_MAX`] events.
 ///
 /// # Errors
-/// When there is no such session, and those of asking.
+/// When the session does not exist; the errors of the query.
 pub async fn session(shown: &Shown, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
     let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
     let sql = select(&["connection_id = $connection".to_owned()], "team_id", 1);
     let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));
     let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &theirs);
     let found = shown.asking.ask(teams.clone(), needs, TIME_MAX, ask).await?;
-    let missing = || Problem::missing("no session of this id is in the archive");
+    let missing = || Problem::missing("the archive has no session with this id");
     let session = found.into_iter().next().ok_or_else(missing)?;
     let events = events(shown, teams, &session, values).await?;
     Ok((session, events))

@@ -1,4 +1,4 @@
-//! SQL of a visitor: one SELECT at a time, over the views alone, within bounds.
+//! A visitor's SQL: one SELECT at a time, over the views alone, within limits.
 
 use axum::http::HeaderMap;
 
@@ -10,36 +10,36 @@ use super::super::asking::{EngineLimits, check_together};
 use super::super::guard::is_own_form;
 use super::super::problem::Problem;
 
-/// An answer has at most so many rows on a page, and as JSON,
+/// Maximum number of rows on a page.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 pub const JSON_ROWS_MAX: usize = 10_000;
-/// and as JSON so many bytes.
+/// Maximum size of a JSON answer.
 const JSON_BYTES_MAX: usize = 16 << 20;
-/// A query has at most so many.
+/// Maximum size of a query.
 const QUERY_BYTES_MAX: usize = 64 << 10;
-/// Address space of a query's process beside what the engine may use: the program and its libraries, values that no limit of
-/// the engine counts, and for each thread a stack and what the allocators keep for it.
+/// Address space of a query's process beyond the engine's limit: the program and its libraries, memory that the engine does not
+/// count, and for each thread a stack and allocator caches.
 const PROCESS_MIB: u32 = 512;
 const THREAD_MIB: u32 = 64;
 
-/// Whether this visitor may ask in SQL at all.
+/// Whether this visitor may use SQL.
 ///
 /// # Errors
-/// When it is not configured, or a page of a stranger asks.
+/// When the configuration forbids SQL, or another site's page sends the request.
 pub fn check_allowed(shown: &Shown, headers: &HeaderMap) -> Result<(), Problem> {
     if !shown.settings().sql {
-        return Err(Problem::forbidden("SQL is off here: `sql = true` under [http] in annals.toml allows it"));
+        return Err(Problem::forbidden("SQL is turned off: set `sql = true` under [http] in annals.toml to allow it"));
     }
     if !is_own_form(headers) {
-        return Err(Problem::forbidden("this form was not sent by a page of this port"));
+        return Err(Problem::forbidden("another site sent this form: use the form on this page"));
     }
     Ok(())
 }
 
-/// The first rows of the answer, for a page; more are there when it has more than [`PAGE_ROWS_MAX`].
+/// The first rows of the answer for a page; more than [`PAGE_ROWS_MAX`] if there are more.
 ///
 /// # Errors
-/// When the text is not one SELECT, and those of asking.
+/// When the text is not one SELECT; the errors of the query.
 pub async fn page(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
     match ask(shown, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
         VisitorAnswer::Page(rows) => Ok(rows),
@@ -77,7 +77,7 @@ async fn ask(
         sql,
         shape,
         engine,
-        // Its process stands elsewhere.
+        // The process has another working directory.
         spill_parent: std::path::absolute(&spill_parent).unwrap_or(spill_parent),
         process_mib: engine.memory_mib.saturating_add(PROCESS_MIB + THREAD_MIB * engine.threads),
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
@@ -88,7 +88,7 @@ async fn ask(
     match shown.visitors.ask(visitor, question, look.data.clone(), (time, spent), clock).await? {
         VisitorAnswer::Failed(message) => {
             let message = printable(&message);
-            tracing::warn!(error = message, "a visitor's query was not answered");
+            tracing::warn!(error = message, "cannot answer a visitor's query");
             Err(Problem::failed(message))
         }
         answer => Ok(answer),
@@ -96,5 +96,5 @@ async fn ask(
 }
 
 fn other_shape() -> Problem {
-    Problem::failed("BUG: a query was answered in another shape than asked for")
+    Problem::failed("BUG: the answer to a query has a wrong form")
 }

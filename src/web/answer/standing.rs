@@ -1,4 +1,4 @@
-//! Where reading stands, from what the daemon itself knows: no file is opened for it.
+//! The state of all streams, from the daemon's memory: no file is opened for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::pipeline::schedule::Task;
 use crate::pipeline::{InventoryStatus, Live, Snapshot, StreamStatus, TaskLive, TeamLive};
 use crate::report::{TeamNames, printable};
 
-/// How a stream is.
+/// The state of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// Not read within its lag.
     Late,
-    /// The first reading is still to come.
+    /// Not read yet.
     Waiting,
     /// Read within its lag.
     Fresh,
@@ -26,9 +26,9 @@ pub enum Health {
 pub struct StreamStanding {
     pub stream: Stream,
     pub health: Health,
-    /// When it last went well, by this machine's clock, since the daemon started.
+    /// The time of the last success, by this machine's clock, since the daemon started.
     pub last_read_at: Option<Instant>,
-    /// Why it did not, the last time.
+    /// The error of the last attempt.
     pub error: Option<String>,
     pub failures: u32,
     pub next_due_at: Instant,
@@ -51,28 +51,28 @@ pub struct StreamStanding {
 #[derive(Debug, Clone, Serialize)]
 pub struct TeamStanding {
     pub team: String,
-    /// What it is called; `None` where that is not known.
+    /// The team's name; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
-    /// The shard that reads the team; `None` where the fleet is undivided.
+    /// The shard that reads the team; `None` for a fleet without shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-    /// When this was so.
+    /// The time of this state.
     pub seen_at: Option<Instant>,
     /// The number of the ledger's last line.
     pub ledger_seq: Option<u64>,
-    /// Its hash.
+    /// The hash of the last line.
     pub ledger_head: Option<String>,
     pub committed_at: Option<Instant>,
     pub bytes: Option<u64>,
     pub quarantined: Option<u64>,
-    /// Commits since the daemon started that another writer of the team was ahead of; `None` where it does not read the team.
+    /// Commits since the daemon's start that another writer of the team won; `None` if this daemon does not read the team.
     pub commit_conflicts: Option<u64>,
     pub streams: Vec<StreamStanding>,
     pub inventory: Option<InventoryStatus>,
 }
 
-/// What the last check of the archive against its ledger found.
+/// The result of the last check of the archive against its ledger.
 #[derive(Debug, Clone, Serialize)]
 pub struct VerifyStanding {
     pub at: Instant,
@@ -80,25 +80,25 @@ pub struct VerifyStanding {
     pub first: Option<String>,
 }
 
-/// Everything, at one moment.
+/// The state of everything at one moment.
 #[derive(Debug, Clone)]
 pub struct Standing {
     pub at: Instant,
-    /// The part of the fleet that the daemon reads.
+    /// The shard that the daemon reads.
     pub shard: Shard,
-    /// It is known which teams there are.
+    /// The service has listed its teams.
     pub is_listed: bool,
     pub teams: Vec<TeamStanding>,
     pub verified: Option<VerifyStanding>,
-    /// Why the service's list of teams could not be read, the last time.
+    /// The error of the last attempt to read the list of teams.
     pub teams_error: Option<String>,
 }
 
-/// The sum of all streams.
+/// Sums over all streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub teams: u64,
-    /// Teams whose archive the daemon has not looked at since it started: what they hold is not counted here.
+    /// Teams whose archive the daemon has not read since its start: the sums exclude their content.
     pub unseen: u64,
     pub streams: u64,
     pub fresh: u64,
@@ -108,7 +108,7 @@ pub struct Totals {
     pub quarantined: u64,
     pub events: u64,
     pub bytes: u64,
-    /// The least of all.
+    /// The minimum over all streams.
     pub seconds_to_loss: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Standing {
         Self { at: now, shard, is_listed, teams, verified, teams_error: listing_error }
     }
 
-    /// Adds the teams of the archive that other shards read. Of these the daemon knows the owner alone.
+    /// Adds the archived teams of other shards. The daemon knows only the shards that read them.
     pub fn add_others(&mut self, held: &[TeamId]) {
         let others = held.iter().filter_map(|team| Some((team, self.shard.other_owner(team)?)));
         let others: Vec<TeamStanding> = others.map(|(team, owner)| TeamStanding::unseen(team, Some(owner))).collect();
@@ -156,14 +156,14 @@ impl Standing {
         totals
     }
 
-    /// Gives each team its name.
+    /// Sets each team's name.
     pub fn call(&mut self, names: &TeamNames) {
         for team in &mut self.teams {
             team.team_name = names.name(&team.team).map(str::to_owned);
         }
     }
 
-    /// The teams that need somebody first, then by name.
+    /// Sorts teams that need attention first, then by name.
     pub fn worst_first(&mut self) {
         let place = |team: &TeamStanding| {
             let name = team.team_name.as_ref().unwrap_or(&team.team).to_lowercase();
@@ -172,7 +172,7 @@ impl Standing {
         self.teams.sort_by_cached_key(place);
     }
 
-    /// Why streams could not be read the last time, each reason with the number of streams that have it.
+    /// The errors of the last attempts, each with its number of streams.
     pub fn errors(&self) -> BTreeMap<String, usize> {
         let mut found = BTreeMap::new();
         for error in self.teams.iter().flat_map(|team| &team.streams).filter_map(|stream| stream.error.as_ref()) {
@@ -183,7 +183,7 @@ impl Standing {
 }
 
 impl TeamStanding {
-    /// A team of which nothing is known yet.
+    /// A team without any information yet.
     fn unseen(team: &TeamId, shard: Option<Shard>) -> Self {
         Self {
             team: team.to_string(),
@@ -201,13 +201,13 @@ impl TeamStanding {
         }
     }
 
-    /// The smaller, the sooner somebody should look.
+    /// The worst state of the team's streams, for sorting.
     fn worry(&self) -> Health {
         self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
     }
 }
 
-/// An error without what was asked: many requests fail for one reason.
+/// An error without its request, so that equal reasons of many requests are counted together.
 fn reason(error: &str) -> &str {
     error.strip_prefix("GET ").and_then(|rest| rest.split_once(": ")).map_or(error, |(_, reason)| reason)
 }
@@ -237,7 +237,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
     }
 }
 
-/// `aged`: seconds since the status was taken.
+/// `aged` is the age of the status in seconds.
 fn of_stream(
     stream: Stream,
     live: &TaskLive,
@@ -245,7 +245,7 @@ fn of_stream(
     is_late: bool,
     (aged, now): (u64, Instant),
 ) -> StreamStanding {
-    // Before its first reading a stream is late for whoever probes the port, and on its way for people.
+    // Before its first read, a stream counts as late for probes, but as waiting for people.
     let health = match (live.done_at, is_late, &live.error) {
         (None, _, None) => Health::Waiting,
         (_, true, _) | (None, false, Some(_)) => Health::Late,

@@ -1,4 +1,4 @@
-//! What is asked of the archive.
+//! API endpoints that query the archive.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::super::page::visitor;
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
-/// Rows of a report at most.
+/// Maximum number of rows of a report.
 const REPORT_ROWS_MAX: usize = 100_000;
 
 fn utc() -> Zone {
@@ -48,7 +48,7 @@ pub async fn sessions(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 pub async fn session(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "id"])?;
-    let id = input.get("id").ok_or_else(|| Problem::bad("id: the connection's id is missing"))?;
+    let id = input.get("id").ok_or_else(|| Problem::bad("id: the parameter is missing: give a connection id"))?;
     let (_, teams) = asked_teams(&shown, &input).await?;
     let (session, events) = search::session(&shown, teams, id).await?;
     let truncated = (events.len() as u64) < session.event_count;
@@ -65,7 +65,7 @@ pub async fn findings(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     answered(&json!({"findings": part.rows, "next": part.next}))
 }
 
-/// Events that could not become rows, newest first.
+/// Quarantined events, newest first.
 pub async fn quarantine(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&kept::PARAMETERS)?;
@@ -75,7 +75,7 @@ pub async fn quarantine(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     answered(&json!({"quarantine": part.rows, "next": part.next}))
 }
 
-/// The reports that there are, and what they may be asked with.
+/// The list of reports with their parameters.
 pub async fn reports(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
     let catalog = catalog(&shown).await?;
@@ -121,7 +121,7 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, u
     answered(&question.rows(&shown, limit).await?)
 }
 
-/// A query's text.
+/// The text of a query.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Query {
@@ -129,7 +129,7 @@ struct Query {
     team: Option<String>,
 }
 
-/// The rows of one SELECT, where the configuration allows it.
+/// The rows of one SELECT, if the configuration allows SQL.
 pub async fn sql(
     State(shown): State<Arc<Shown>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

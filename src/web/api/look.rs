@@ -1,4 +1,4 @@
-//! What is answered from what the daemon knows by itself, or from the ledger.
+//! API endpoints that answer from the daemon's memory or from the ledger.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::super::input::{Input, cursor, place};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
-/// Where everything is.
+/// The index of all endpoints.
 pub async fn index(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
     let places =
@@ -27,7 +27,7 @@ pub async fn index(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     answered(&json!({"annals_version": env!("CARGO_PKG_VERSION"), "places": places}))
 }
 
-/// How every stream of every team stands.
+/// The state of every stream of every team.
 pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "limit", "after"])?;
@@ -35,7 +35,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let after: Option<String> = place(&input)?;
     let mut standing = Standing::of(&shown.live, shown.clock.now());
     let totals = standing.totals();
-    // The standing is there also while the archive cannot be read.
+    // The status works even while the archive cannot be read.
     let names = shown.asking.names().await.unwrap_or_default();
     if !standing.shard.is_whole() {
         standing.add_others(&shown.asking.teams().await.unwrap_or_default());
@@ -46,7 +46,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
         let asked = if is_id { asked } else { named(&names, asked)?.as_str() };
         standing.teams.retain(|team| team.team == asked);
         if standing.teams.is_empty() {
-            return Err(Problem::missing("this team is not read by the daemon").into());
+            return Err(Problem::missing("the daemon does not read this team").into());
         }
     }
     standing.teams.retain(|team| after.as_ref().is_none_or(|after| team.team > *after));
@@ -67,7 +67,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     }))
 }
 
-/// What was read of a team's streams.
+/// The coverage of a team's streams.
 pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&coverage::PARAMETERS)?;
@@ -95,7 +95,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     answered(&json!({"at": now, "streams": covers.collect::<Vec<_>>()}))
 }
 
-/// The ledgers' heads, and the last check of the archive against them.
+/// The heads of the ledgers, and the result of the last check of the archive.
 pub async fn ledger(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team"])?;

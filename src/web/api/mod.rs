@@ -1,4 +1,4 @@
-//! The read-only JSON API. `docs/api.md` describes it; names and shapes stay.
+//! The read-only JSON API. `docs/api.md` describes it; names and shapes are stable.
 
 mod ask;
 mod look;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use super::Shown;
 use super::problem::Problem;
 
-/// A value, or why there is none.
+/// A value, or a refusal.
 pub type Answer = Result<Response, Refused>;
 
-/// Rows of a list that are given when nobody says, and at most.
+/// The default and the maximum number of rows in a list.
 const ROWS: usize = 100;
 const ROWS_MAX: usize = 1_000;
 
@@ -60,15 +60,15 @@ fn answered(value: &impl Serialize) -> Answer {
 }
 
 async fn unknown(State(_): State<Arc<Shown>>) -> Refused {
-    Refused(Problem::missing("there is no such place: /api/ lists those that there are"))
+    Refused(Problem::missing("no such endpoint: /api/ lists all endpoints"))
 }
 
-/// A method that is not answered is refused as JSON too.
+/// Refuses a wrong method as JSON, too.
 async fn wrong_method(request: Request, next: Next) -> Response {
     let answer = next.run(request).await;
     if answer.status() == axum::http::StatusCode::METHOD_NOT_ALLOWED {
         let allow = answer.headers().get(axum::http::header::ALLOW).cloned();
-        let mut refused = Problem::method("this place is not asked by that method").as_json();
+        let mut refused = Problem::method("this endpoint does not support that method").as_json();
         if let Some(allow) = allow {
             refused.headers_mut().insert(axum::http::header::ALLOW, allow);
         }

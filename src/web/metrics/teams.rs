@@ -1,4 +1,4 @@
-//! What is scraped of the teams: the totals always, and the series of each team if they are wanted.
+//! The metrics of the teams: always the totals, and each team's own series if configured.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{counter, gauge};
 
 type Count = fn(&Flushed) -> u64;
 
-/// Counts of one stream, by name: of all teams, then of one.
+/// The counters of one stream: the total's name, then the team's.
 const COUNTS: [(Name, Name, Count); 6] = [
     (names::EVENTS_NEW, names::TEAM_EVENTS_NEW, |counts| counts.rows),
     (names::EVENTS_LATE, names::TEAM_EVENTS_LATE, |counts| counts.late),
@@ -24,7 +24,7 @@ const COUNTS: [(Name, Name, Count); 6] = [
     (names::GAPS_RECORDED, names::TEAM_GAPS_RECORDED, |counts| counts.gaps),
 ];
 
-/// One stream of all teams.
+/// The totals of one stream over all teams.
 #[derive(Default)]
 struct StreamTotals {
     streams: u64,
@@ -37,7 +37,7 @@ struct StreamTotals {
     window_age: u64,
 }
 
-/// One task of all teams.
+/// The totals of one task over all teams.
 #[derive(Default)]
 struct TaskTotals {
     failures: u32,
@@ -45,7 +45,7 @@ struct TaskTotals {
     conflicts: u64,
 }
 
-/// The moment, which streams are late then, and with how much time left a stream is short of it.
+/// The time of the scrape, the late streams, and the threshold for little time left.
 pub(super) struct Measure<'a> {
     pub now: Instant,
     pub late: &'a HashSet<(&'a TeamId, Stream)>,
@@ -53,7 +53,7 @@ pub(super) struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// Tells what all teams come to.
+    /// Records the totals of all teams.
     pub fn totals(&self, shown: &Snapshot) {
         let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
         let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
@@ -103,12 +103,12 @@ impl Measure<'_> {
         totals.window_age = totals.window_age.max(stream.open_seconds.map_or(0, |age| age + aged));
     }
 
-    /// Seconds since the team's status was taken.
+    /// The age of the team's status in seconds.
     fn aged(&self, live: &TeamLive) -> u64 {
         live.seen_at.map_or(Duration::ZERO, |at| self.now.since(at)).as_secs()
     }
 
-    /// Tells of one team.
+    /// Records the values of one team.
     pub fn team(&self, team: &TeamId, live: &TeamLive) {
         for (task, live) in &live.tasks {
             let labels = || vec![label(team), Label::new("task", task.as_str())];

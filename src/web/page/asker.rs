@@ -1,4 +1,4 @@
-//! Who asks for a page, about which team, and what stands around every page.
+//! The request for a page, its team, and the frame around every page.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::assets;
 
-/// Holds the zone in which a browser's user wants to see times.
+/// The cookie with the browser user's time zone.
 pub const ZONE_COOKIE: &str = "annals_zone";
 
-/// A place of the page, for the list of all.
+/// An entry of the navigation.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     pub href: String,
@@ -27,7 +27,7 @@ pub struct Place {
     pub is_here: bool,
 }
 
-/// What stands around every page.
+/// The frame around every page.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
     pub title: String,
@@ -35,14 +35,14 @@ pub struct Frame {
     /// Ids and names.
     pub teams: Vec<(String, String)>,
     pub team: String,
-    /// What it is called.
+    /// The team's name.
     pub team_label: String,
-    /// All teams of the archive may be looked at together.
+    /// Whether a page can show all teams of the archive together.
     pub has_all: bool,
     pub zone: String,
     pub version: &'static str,
     pub now: Option<Time>,
-    /// There is a session to end.
+    /// Whether the user can sign out.
     pub is_closed: bool,
     pub here: String,
     pub style: &'static str,
@@ -60,12 +60,12 @@ const PLACES: [(&str, &str); 7] = [
 ];
 
 impl Frame {
-    /// Around a page that knows of nothing.
+    /// The frame of a page without any information.
     pub fn none() -> Self {
         Self { version: env!("CARGO_PKG_VERSION"), style: assets::style(), script: assets::script(), ..Self::default() }
     }
 
-    /// Around a page that knows of no team.
+    /// The frame of a page without a team.
     pub fn bare(shown: &Shown, headers: &HeaderMap, uri: &Uri) -> Self {
         let zone = zone_of(headers);
         let has_sql = shown.settings().sql;
@@ -95,11 +95,11 @@ pub struct Asker {
     pub input: Input,
     pub zone: Zone,
     pub now: Instant,
-    /// The team that the page is about; `None` for all.
+    /// The team of the page; `None` for all.
     pub team: Option<TeamId>,
-    /// The teams that the page is about.
+    /// All teams of the page.
     pub teams: Vec<TeamId>,
-    /// What the teams are called.
+    /// The names of the teams.
     pub names: Arc<TeamNames>,
     pub frame: Frame,
 }
@@ -134,30 +134,30 @@ impl Asker {
         Ok(asker)
     }
 
-    /// From now on the page is about this team.
+    /// Changes the team of the page.
     pub fn turn_to(&mut self, team: Option<TeamId>) {
         self.frame.team = team.as_ref().map(ToString::to_string).unwrap_or_default();
         self.frame.team_label = team.as_ref().map(|team| self.names.label(team.as_str())).unwrap_or_default();
         self.team = team;
     }
 
-    /// The end of an address that names the team, where there is more than one.
+    /// The query part of an address with the team, if there is more than one team.
     pub fn team_query(&self) -> String {
         if self.frame.teams.len() > 1 { self.frame.team.clone() } else { String::new() }
     }
 
-    /// A bound of a period.
+    /// The start or end of a period.
     pub fn time(&self, at: Instant) -> Time {
         time(at, &self.zone)
     }
 
-    /// When something happened.
+    /// The time of an event.
     pub fn exact(&self, at: Instant) -> Time {
         exact(at, &self.zone)
     }
 }
 
-/// The zone that the browser's user has chosen.
+/// The time zone that the browser's user has chosen.
 pub fn zone_of(headers: &HeaderMap) -> Zone {
     let chosen = cookie(headers, ZONE_COOKIE).map(|text| text.replace("%2F", "/"));
     let chosen = chosen.and_then(|text| printable(&text).parse().ok());

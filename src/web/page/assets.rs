@@ -1,4 +1,4 @@
-//! The sheets and the one script of the page, by names that change with them.
+//! The style sheet, script and icon of the page, under names that contain a digest of their content.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ const STYLE: &str =
     concat!(include_str!("../../../templates/page.css"), include_str!("../../../templates/web/page.css"));
 const SCRIPT: &str = include_str!("../../../templates/web/page.js");
 const ICON: &str = include_str!("../../../templates/web/icon.svg");
-/// Digits of a digest that stand in a name.
+/// Number of digits of the digest in a name.
 const DIGITS: usize = 12;
 const A_YEAR: &str = "public, max-age=31536000, immutable";
 
@@ -22,7 +22,7 @@ fn named(text: &str, ending: &str) -> String {
     format!("page-{}.{ending}", &Digest::of(text.as_bytes()).to_string()[..DIGITS])
 }
 
-/// The name of the sheet.
+/// The name of the style sheet.
 pub fn style() -> &'static str {
     &NAMES[0]
 }

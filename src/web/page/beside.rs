@@ -1,4 +1,4 @@
-//! The teams of the archive that this daemon does not read: those of other shards, and those that no daemon reads any more.
+//! The archived teams that this daemon does not read: teams of other shards, and teams that no daemon reads any more.
 
 use std::collections::BTreeSet;
 
@@ -9,26 +9,26 @@ use super::super::answer::standing::Standing;
 use super::super::human::plural;
 use super::super::input::query;
 
-/// A team that is named, and where its page is.
+/// A team's name, and the address of its page.
 pub struct Named {
     pub label: String,
     pub href: String,
 }
 
-/// Some of these teams, to be listed.
+/// The teams that this daemon does not read, for a list.
 #[derive(Default)]
 pub struct Beside {
-    /// No daemon reads them.
+    /// No daemon reads these teams.
     pub unread: Vec<Named>,
-    /// Another shard reads them: which one.
+    /// Teams of other shards, with the shard that reads each.
     pub others: Vec<(Named, Shard)>,
-    /// How many more of `others` there are; empty when there are none.
+    /// The number of further teams in `others`; empty if there are none.
     pub others_left: String,
 }
 
 impl Beside {
-    /// Of the teams that the archive holds, at most `shown` of each kind; of other shards' those that have `search` in their name
-    /// or id.
+    /// Selects from the archived teams, at most `shown` of each kind; of other shards' teams, only those with `search` in their name or
+    /// id.
     pub fn of(held: &[TeamId], standing: &Standing, names: &TeamNames, search: &str, shown: usize) -> Self {
         let read: BTreeSet<&str> = standing.teams.iter().map(|team| team.team.as_str()).collect();
         let search = search.to_lowercase();

@@ -1,4 +1,4 @@
-//! The calendar: what is covered of a stream, a year a block, a day a cell.
+//! The coverage calendar: one block for each year, one cell for each day.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use super::super::input::query;
 use super::asker::{Asker, Frame};
 use super::{Page, Refused, shown_page};
 
-/// Names of the parameters that the calendar knows.
+/// The parameters of the calendar.
 const PARAMETERS: [&str; 3] = ["team", "stream", "until"];
-/// Years that are drawn; older ones are on further pages.
+/// Number of years on a page; further pages show older years.
 const YEARS_SHOWN: usize = 10;
-/// Gaps that are named.
+/// Maximum number of listed gaps.
 const GAPS_SHOWN: usize = 200;
-/// Edge of a cell with the space after it, and of the cell alone, in units of the drawing.
+/// Size of a cell with its margin, and of the cell alone, in units of the drawing.
 const STEP: i32 = 14;
 const CELL: i32 = 12;
-/// Room for the names of months, and of weekdays.
+/// Room for the names of months and weekdays.
 const TOP: i32 = 18;
 const LEFT: i32 = 30;
 
@@ -44,7 +44,7 @@ struct Month {
     x: i32,
 }
 
-/// A day that leads somewhere.
+/// A day with a link.
 struct Linked {
     x: i32,
     y: i32,
@@ -105,7 +105,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     let mut asker = Asker::of(&shown, &headers, &uri, "Coverage").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     asker.input.only(&PARAMETERS).map_err(refused)?;
-    // A calendar is one team's: the first, where none is named.
+    // A calendar shows one team: the first one by default.
     if asker.team.is_none() {
         asker.turn_to(asker.teams.first().cloned());
     }
@@ -178,7 +178,7 @@ fn legend() -> Vec<(&'static str, &'static str)> {
 fn words(state: Cover) -> &'static str {
     match state {
         Cover::Complete => "complete",
-        Cover::Provisional => "provisional: read, to be confirmed",
+        Cover::Provisional => "provisional: read, but not confirmed yet",
         Cover::Gap => "gap: events were, or may have been, lost",
         Cover::NotFetched => "not fetched",
         Cover::BeforeArchive => "before the archive begins",
@@ -264,7 +264,7 @@ fn said(counts: [u64; 5]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Days with a gap lead to its record.
+/// A day with a gap links to the gap's record.
 fn linked_of(
     cover: &StreamCover,
     team: &TeamId,
@@ -316,7 +316,7 @@ fn gaps(asker: &Asker, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
     gaps.collect()
 }
 
-/// What is not complete, the newest first.
+/// The incomplete ranges, newest first.
 fn open(asker: &Asker, cover: &StreamCover) -> Vec<Open> {
     let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != Cover::Complete);
     let open = stretches.take(GAPS_SHOWN).map(|stretch| Open {

@@ -1,4 +1,4 @@
-//! A day as a timeline: a lane a computer, or a user.
+//! A day as a timeline, with a lane for each computer or user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use super::asker::{Asker, Frame};
 use super::sessions::{Asked, row_of, session_href, words};
 use super::{Page, Refused, shown_as};
 
-/// Names of the parameters that a day knows: those of the search that leads to it, and its own.
+/// The parameters of a day: its own, and those of the search that leads to it.
 const PARAMETERS: [&str; 8] = ["team", "day", "by", "user", "computer", "address", "outcome", "tz"];
-/// Lanes that are drawn; the busiest.
+/// Maximum number of lanes; the busiest are drawn.
 const LANES_MAX: usize = 60;
-/// Bars of a lane that may lie above each other.
+/// Maximum number of overlapping bars in a lane.
 const LEVELS_MAX: usize = 6;
-/// Units of the drawing for the whole day, for the shortest bar, and for a bar's height with the space below it.
+/// Units of the drawing: width of the day, width of the shortest bar, height of a bar with its margin.
 const WIDTH: i64 = 1_440;
 const BAR_MIN: i64 = 5;
 const LEVEL: usize = 16;
@@ -98,7 +98,7 @@ fn checked(input: &Input) -> Result<(), Problem> {
     input.only(&PARAMETERS)?;
     match input.get("by") {
         None | Some("user" | "computer") => Ok(()),
-        Some(_) => Err(Problem::bad("by: it may be computer, user")),
+        Some(_) => Err(Problem::bad("by: expected computer or user")),
     }
 }
 
@@ -137,13 +137,13 @@ fn day_at(at: Instant, zone: &Zone) -> Date {
     local_time_text(at, zone)[..10].parse().expect("BUG: a local time begins with its date")
 }
 
-/// The day by the clocks of the zone: 23 or 25 hours where summer time begins or ends.
+/// The day in the time zone: 23 or 25 hours long when summer time begins or ends.
 fn bounds(day: Date, zone: &Zone) -> Range {
     let begin = |day: Date| When::Day(day).resolve_in(Instant::EARLIEST, zone.rules());
     Range { start: begin(day), end: begin(day.checked_add(1.day()).unwrap_or(day)) }
 }
 
-/// What the clocks show at even distances.
+/// The local times at even distances.
 fn ticks(period: Range, zone: &Zone) -> Vec<String> {
     let seconds = i64::try_from(period.length().as_secs()).unwrap_or(86_400);
     let at = |n: i64| Instant::from_seconds(period.start.seconds() + seconds * n / TICKS);
@@ -190,7 +190,7 @@ fn lane(asker: &Asker, period: Range, name: String, sessions: &[&Session], is_by
     Lane { name, bars, height, count: plural(sessions.len() as u64, "session") }
 }
 
-/// Where a moment lies in the drawing.
+/// The position of a moment in the drawing.
 fn place(at: Instant, period: Range) -> i64 {
     let seconds = |at: Instant| at.seconds();
     let length = (seconds(period.end) - seconds(period.start)).max(1);

@@ -1,4 +1,4 @@
-//! Findings: what re-scans and checks noticed.
+//! Findings of re-scans and checks.
 
 use std::sync::Arc;
 

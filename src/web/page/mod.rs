@@ -1,5 +1,5 @@
-//! The page for people: whole documents, made here, that work without a script, by keyboard, in light and dark, and on a
-//! telephone. Every value is escaped by the template engine.
+//! The page for people. The server makes whole documents, which work without a script, by keyboard, in light and dark, and on a
+//! phone. The template engine escapes every value.
 
 mod asker;
 mod assets;
@@ -30,10 +30,10 @@ use super::problem::Problem;
 use super::sign_ins::machine;
 use asker::Frame;
 
-/// A document, or why there is none.
+/// A document, or a refusal.
 type Page = Result<Response, Refused>;
 
-/// Nothing is loaded from elsewhere, nothing stands in the page that runs, and no other page may hold this one.
+/// The browser loads nothing from other sites, runs no inline script, and shows the page in no other page.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -53,7 +53,7 @@ pub fn routes() -> Router<Arc<Shown>> {
         .route("/zone", post(sign_in::set_zone))
 }
 
-/// What is there without the token: the form that asks for it, and what that looks like.
+/// The routes that need no token: the sign-in form and its style.
 pub fn open_routes() -> Router<Arc<Shown>> {
     Router::new()
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
@@ -61,7 +61,7 @@ pub fn open_routes() -> Router<Arc<Shown>> {
         .route("/assets/{name}", get(assets::asset))
 }
 
-/// Who asks: a browser that is signed in, else the machine. Nothing that a visitor may choose names him.
+/// The visitor's identity: a signed-in browser, else the machine. A visitor cannot choose it.
 pub fn visitor(shown: &Shown, headers: &HeaderMap, peer: SocketAddr) -> String {
     match shown.signed_in(headers) {
         Some(sign_in) => sign_in.to_string(),
@@ -69,7 +69,7 @@ pub fn visitor(shown: &Shown, headers: &HeaderMap, peer: SocketAddr) -> String {
     }
 }
 
-/// What the browser may do with an answer, on every answer of the port.
+/// Sets the security headers on every answer of the port.
 pub async fn harden(request: Request, next: Next) -> Response {
     hardened(next.run(request).await)
 }
@@ -90,9 +90,9 @@ pub fn hardened(mut answer: Response) -> Response {
     answer
 }
 
-/// Nothing is here.
+/// The answer for an unknown address.
 pub async fn not_found(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Response {
-    let problem = Problem::missing(format!("there is no page {}", crate::report::printable(uri.path())));
+    let problem = Problem::missing(format!("no page exists at {}", crate::report::printable(uri.path())));
     Refused::here(&shown, &headers, &uri, problem).into_response()
 }
 
@@ -101,7 +101,7 @@ fn shown_page(page: &impl Template) -> Page {
     Ok(Html(text).into_response())
 }
 
-/// A page that is there, and says beside its form why there is no answer: `problem` and its status.
+/// A page that shows a problem beside its form, with the problem's status.
 fn shown_as(status: StatusCode, page: &impl Template) -> Page {
     Ok((status, shown_page(page)?).into_response())
 }
@@ -137,12 +137,12 @@ impl IntoResponse for Refused {
         let Self { problem, frame } = self;
         let title = match problem.status {
             StatusCode::NOT_FOUND => "Not found",
-            StatusCode::BAD_REQUEST => "That cannot be asked",
+            StatusCode::BAD_REQUEST => "The request is not valid",
             StatusCode::FORBIDDEN => "Not allowed",
             StatusCode::TOO_MANY_REQUESTS => "Busy",
-            StatusCode::UNPROCESSABLE_ENTITY => "It took too much",
-            StatusCode::SERVICE_UNAVAILABLE => "It took too long",
-            _ => "That did not work",
+            StatusCode::UNPROCESSABLE_ENTITY => "The answer is too large",
+            StatusCode::SERVICE_UNAVAILABLE => "The answer took too long",
+            _ => "The request failed",
         };
         let page = ProblemPage {
             frame: frame.map_or_else(Frame::none, |frame| *frame),

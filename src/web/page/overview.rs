@@ -1,4 +1,4 @@
-//! How every stream of every team stands: what a person sees first.
+//! The overview: the state of every stream of every team.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use super::asker::{Frame, zone_of};
 use super::beside::Beside;
 use super::{Page, Refused, shown_page};
 
-/// Names of the parameters that the overview knows.
+/// The parameters of the overview.
 const PARAMETERS: [&str; 2] = ["q", "page"];
-/// Teams of one page.
+/// Number of teams on a page.
 const TEAMS_SHOWN: usize = 25;
-/// Errors that are named.
+/// Maximum number of listed errors.
 const ERRORS_SHOWN: usize = 3;
 
-/// A number that stands out.
+/// A key figure.
 struct Figure {
     label: &'static str,
     value: String,
     detail: String,
     class: &'static str,
-    /// Where the detail leads.
+    /// The link of the detail.
     href: &'static str,
 }
 
@@ -44,7 +44,7 @@ struct Line {
     settled: Option<Time>,
     left: String,
     left_class: &'static str,
-    /// The archive was looked at, so that its numbers are known.
+    /// The daemon has read the team's archive, so its numbers are known.
     is_seen: bool,
     gaps: u64,
     gaps_href: String,
@@ -62,7 +62,7 @@ struct Head {
 
 struct Team {
     name: String,
-    /// The id, where the name is another.
+    /// The id, if the name differs from it.
     id: String,
     lines: Vec<Line>,
     head: Option<Head>,
@@ -88,7 +88,7 @@ struct Overview {
     search: String,
     is_searchable: bool,
     beside: Beside,
-    /// The part of the fleet that the daemon reads; empty where it reads all.
+    /// The shard that the daemon reads; empty if it reads all teams.
     shard: String,
 }
 
@@ -101,7 +101,7 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     frame.title = "Overview".to_owned();
     let (now, zone) = (shown.clock.now(), zone_of(&headers));
     let mut standing = Standing::of(&shown.live, now);
-    // The page is there also while the archive cannot be read.
+    // The page works even while the archive cannot be read.
     let held = shown.asking.teams().await.unwrap_or_default();
     let names = shown.asking.names().await.unwrap_or_default();
     standing.call(&names);
@@ -149,15 +149,15 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
     if let Some(found) = standing.verified.as_ref().filter(|found| found.faults > 0) {
         let faults = plural(found.faults as u64, "fault");
         let sentence =
-            format!("{faults} at the last check: `annals verify` names each of them. Keep the archive as it is.");
-        return said("bad", "The archive does not agree with its ledger", sentence);
+            format!("The last check found {faults}. `annals verify` names each of them. Do not change the archive.");
+        return said("bad", "The archive differs from its ledger", sentence);
     }
     if standing.teams.is_empty() {
         return match &standing.teams_error {
             Some(_) => said(
                 "warn",
                 "The service does not answer",
-                "Which teams there are is not known yet. Annals goes on trying by itself.".to_owned(),
+                "Annals does not know the teams yet. It tries again by itself.".to_owned(),
             ),
             None if standing.is_listed && !standing.shard.is_whole() => {
                 let title = format!("No team belongs to shard {}", standing.shard);
@@ -168,33 +168,32 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
     }
     if totals.late > 0 {
         let left = totals.seconds_to_loss.map_or_else(String::new, |left| {
-            format!(" Nothing is lost as long as it is read again within {}.", span(left))
+            format!(" Nothing is lost if the next read succeeds within {}.", span(left))
         });
         let sentence = format!(
-            "{} of {} not read as scheduled. Annals goes on trying by itself.{left}",
+            "{} of {} not read as scheduled. Annals tries again by itself.{left}",
             totals.late,
             plural(totals.streams, "stream")
         );
-        let title =
-            if totals.fresh == 0 { "The service is not read" } else { "Not everything is read as it should be" };
+        let title = if totals.fresh == 0 { "Annals cannot read the service" } else { "Some streams are late" };
         return said("warn", title, sentence);
     }
     if totals.waiting > 0 {
-        let sentence = format!("{} of {} still to be read.", totals.waiting, plural(totals.streams, "stream"));
-        return said("calm", "The first reading since the start is under way", sentence);
+        let sentence = format!("{} of {} not read yet.", totals.waiting, plural(totals.streams, "stream"));
+        return said("calm", "The daemon runs its first round since its start", sentence);
     }
     if standing.teams_error.is_some() {
-        let sentence = "The list of teams could not be read: a new team would not be noticed now.".to_owned();
+        let sentence = "The daemon cannot read the list of teams, so it would miss a new team.".to_owned();
         return said("warn", "All known streams are up to date", sentence);
     }
     let failing: usize = standing.errors().values().sum();
     if failing > 0 {
         let sentence = format!(
-            "{} of {} not read at the last try. Nothing is late yet, and Annals goes on trying by itself.",
+            "The last read of {} of {} failed. No stream is late yet. Annals tries again by itself.",
             failing,
             plural(totals.streams, "stream")
         );
-        return said("warn", "Up to date so far, but reading fails", sentence);
+        return said("warn", "Up to date, but reads fail", sentence);
     }
     said(
         "good",
@@ -250,7 +249,7 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
         Figure {
             label: "Least time left",
             value: totals.seconds_to_loss.map_or_else(|| "not known".to_owned(), span),
-            detail: "until unread events may be lost".into(),
+            detail: "until unread events can be lost".into(),
             class: "calm",
             href: "",
         },
@@ -259,10 +258,10 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
             value: if totals.gaps == 0 { so_far("none") } else { counted(totals.gaps) },
             detail: match (totals.gaps, totals.unseen, totals.teams) {
                 (1.., _, _) => if is_few { "see each of them" } else { "see the teams" }.into(),
-                // Of no team it is known that nothing is lost.
-                (0, _, 0) => "no team is known yet".into(),
-                (0, 0, _) => "nothing is known to be lost".into(),
-                (0, unseen, _) => format!("{} not looked at yet", plural(unseen, "team")),
+                // Without a known team, the page must not claim that nothing is lost.
+                (0, _, 0) => "no team known yet".into(),
+                (0, 0, _) => "no loss is known".into(),
+                (0, unseen, _) => format!("{} not read yet", plural(unseen, "team")),
             },
             class: match (totals.gaps, totals.unseen, totals.teams) {
                 (1.., _, _) => "bad",
@@ -325,7 +324,7 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
         notes.push(format!("{error}{tries}; next try {next}"));
     }
     if !stream.unstable.is_empty() {
-        notes.push(format!("{} do not hold still and stay open", plural(stream.unstable.len() as u64, "second")));
+        notes.push(format!("{} change at each read and remain open", plural(stream.unstable.len() as u64, "second")));
     }
     if stream.deprecated_history {
         notes.push("read from the deprecated per-computer history".to_owned());
@@ -382,7 +381,7 @@ mod tests {
         let gaps = figures.iter().find(|figure| figure.label == "Recorded gaps").unwrap();
         assert_eq!(
             (gaps.value.as_str(), gaps.detail.as_str(), gaps.class),
-            ("not known yet", "no team is known yet", "calm")
+            ("not known yet", "no team known yet", "calm")
         );
         assert!(figures.iter().all(|figure| figure.class != "good"));
     }

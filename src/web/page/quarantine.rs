@@ -1,4 +1,4 @@
-//! The quarantine: events that could not become rows.
+//! The quarantine: events that do not fit the schema.
 
 use std::sync::Arc;
 

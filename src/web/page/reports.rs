@@ -1,4 +1,4 @@
-//! Reports: the list, and one of them with its chart, its parameters and its first rows.
+//! The list of reports, and one report with its chart, its parameters and its first rows.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use super::super::problem::Problem;
 use super::asker::{Asker, Frame, zone_of};
 use super::{Page, Refused, shown_as, shown_page};
 
-/// Rows that a page shows: the files hold all.
+/// Number of rows on a page: the files hold all rows.
 const ROWS: usize = 200;
-/// Gaps that are named.
+/// Maximum number of listed gaps.
 const GAPS_SHOWN: usize = 5;
-/// Files that a report can be taken away as.
+/// Download formats of a report.
 const FORMATS: [(&str, Format, &str); 5] = [
     ("CSV", Format::Csv, "text/csv; charset=utf-8"),
     ("HTML", Format::Html, "text/html; charset=utf-8"),
@@ -72,12 +72,12 @@ pub async fn reports(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
     shown_page(&document)
 }
 
-/// A parameter, as its form shows it.
+/// A parameter as a form field.
 struct Field {
     name: String,
     label: String,
     about: String,
-    /// What of its type it takes; empty where that is all.
+    /// The accepted values beyond the type; empty if the type says all.
     taken: String,
     value: String,
     placeholder: String,
@@ -101,7 +101,7 @@ struct ReportPage {
     gaps_left: usize,
     gaps_href: String,
     heads: Vec<(String, u64, String)>,
-    /// Why it waits for being asked.
+    /// Why the report does not run before the user presses the button.
     waits: Option<String>,
     seconds: u64,
 }
@@ -111,7 +111,7 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
     let report = catalog(&shown).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
     let asker = Asker::of(&shown, &headers, &uri, &report.title).await?;
     let is_asked = asker.input.get("run").is_some();
-    // What reads the whole archive, or cannot be answered without being told more, waits for the button.
+    // A report that reads the whole archive or lacks a parameter waits for the button.
     let waits = if is_asked { None } else { waits(&report, &asker.input) };
     let answer = if waits.is_some() { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
     let (answer, problem, status) = match answer {
@@ -145,14 +145,14 @@ pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, h
     shown_as(status, &document)
 }
 
-/// What a report waits for before it is run for the first time.
+/// Why a report does not run at once.
 fn waits(report: &Report, input: &Input) -> Option<String> {
     let is_lacking = |param: &&Param| {
         param.default == ParamDefault::Required && input.get(&format!("param.{}", param.name)).is_none()
     };
     let lacking: Vec<String> = report.params.iter().filter(is_lacking).map(|param| label(&param.name)).collect();
     match (lacking.is_empty(), report.needs_verify) {
-        (false, _) => Some(printable(&format!("It needs to be told: {}.", lacking.join(", ")))),
+        (false, _) => Some(printable(&format!("It needs a value for: {}.", lacking.join(", ")))),
         (true, true) => Some("It reads the whole archive.".to_owned()),
         (true, false) => None,
     }
@@ -177,7 +177,7 @@ async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Secti
     question.section(shown, ROWS, links.into()).await
 }
 
-/// The team that the page is about, also where the address names none.
+/// The input with the team of the page, even if the address names none.
 fn with_team(asker: &Asker) -> Input {
     Input::of(asker.input.with(&[("team", asker.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
 }
@@ -189,7 +189,7 @@ fn period_shown(asker: &Asker) -> (String, String) {
         _ => String::new(),
     };
     match (period(&asker.input, asker.now, &asker.zone), given("to").is_empty()) {
-        // Until now: the form says nothing, so that it stays until now.
+        // The period ends now: leave the form field empty, so that it remains "now".
         (Ok(range), true) => (day(range.start), String::new()),
         (Ok(range), false) => (day(range.start), day(range.end)),
         (Err(_), _) => (given("from"), given("to")),
@@ -241,7 +241,7 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
     lines.take(GAPS_SHOWN).collect()
 }
 
-/// The report whole, to be taken away.
+/// The whole report as a download.
 pub async fn file(State(shown): State<Arc<Shown>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     made(&shown, &name, &headers, &uri).await.map_err(refused)
@@ -253,7 +253,7 @@ async fn made(shown: &Shown, name: &str, headers: &HeaderMap, uri: &Uri) -> Resu
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);
     let Some((_, format, kind)) = known else {
         let names = FORMATS.map(|(_, known, _)| known.as_str()).join(", ");
-        return Err(Problem::bad(format!("format: it may be {names}")));
+        return Err(Problem::bad(format!("format: expected one of {names}")));
     };
     let input = Input::of(input.with(&[("format", "")]).strip_prefix('?'))?;
     check_parameters(&input)?;

@@ -1,4 +1,4 @@
-//! Sessions: a search, and one session with all its events.
+//! A search for sessions, and one session with all its events.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
 use super::{Page, Refused, shown_as, shown_page};
 
-/// Sessions of one page.
+/// Number of sessions on a page.
 const ROWS: usize = 50;
-/// Characters of a cell; of more, the beginning is shown.
+/// Maximum number of characters in a cell.
 const CELL_CHARS_MAX: usize = 60;
-/// Characters of an event that are shown: of more, the API gives the whole.
+/// Maximum number of shown characters of an event; the API returns the whole event.
 const RAW_CHARS_MAX: usize = 100_000;
 
 /// A session in a list.
@@ -40,7 +40,7 @@ pub struct Row {
     pub team: String,
 }
 
-/// What was asked, as the form shows it again.
+/// The search, as the form shows it.
 pub struct Asked {
     pub user: String,
     pub computer: String,
@@ -61,7 +61,7 @@ struct Sessions {
     period: String,
     next: Option<String>,
     first: Option<String>,
-    /// Where there are sessions, when there are none here.
+    /// The period of the newest sessions, if the search found none.
     newest: Option<(String, String)>,
     is_narrow: bool,
     has_teams: bool,
@@ -126,7 +126,7 @@ async fn found(shown: &Shown, asker: &Asker) -> Result<(Search, Vec<Session>, Op
 
 impl Asked {
     pub fn of(asker: &Asker) -> Self {
-        // A date stays one, whatever form it was given in, so that the form can show it.
+        // Convert every form of date to the form that the form field shows.
         let day = |name: &str| match asker.input.parsed::<When>(name) {
             Ok(Some(when)) => {
                 local_time_text(when.resolve_in(asker.now, asker.zone.rules()), &asker.zone)[..10].to_owned()
@@ -146,7 +146,7 @@ impl Asked {
     }
 }
 
-/// The 30 days that end with the day of the newest session.
+/// The 30 days up to the day of the newest session.
 fn around(asker: &Asker, at: Instant) -> String {
     let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &asker.zone)[..10].to_owned();
     format!("/sessions{}", asker.input.with(&[("to", &to), ("from", ""), ("after", "")]))
@@ -158,7 +158,7 @@ fn day_href(asker: &Asker, at: Instant) -> String {
     format!("/day{kept}")
 }
 
-/// How a session ended, in words, and how it is marked.
+/// A session's outcome in words, and its CSS class.
 pub fn words(outcome: &str) -> (&'static str, &'static str) {
     match outcome {
         "ended" => ("ended", "calm"),
@@ -178,7 +178,7 @@ pub fn cut(text: &str) -> String {
     }
 }
 
-/// The first that is known.
+/// The first known text.
 fn first_of(texts: [&Option<String>; 2]) -> String {
     texts.into_iter().flatten().find(|text| !text.is_empty()).map_or_else(|| "–".to_owned(), |text| cut(text))
 }
@@ -236,7 +236,10 @@ pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: U
     let asker = Asker::of(&shown, &headers, &uri, "Session").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     asker.input.only(&["team", "id"]).map_err(refused)?;
-    let id = asker.input.get("id").ok_or_else(|| refused(Problem::bad("id: the connection's id is missing")))?;
+    let id = asker
+        .input
+        .get("id")
+        .ok_or_else(|| refused(Problem::bad("id: the parameter is missing: give a connection id")))?;
     let (session, events) = one(&shown, asker.teams.clone(), id).await.map_err(refused)?;
     let (outcome, outcome_class) = words(&session.outcome);
     let row = row_of(&asker, &session);

@@ -1,4 +1,4 @@
-//! The form that asks a browser's user for the token, once; and the zone in which times are shown.
+//! The sign-in form, and the choice of the time zone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use super::super::problem::Problem;
 use super::asker::{Frame, ZONE_COOKIE};
 use super::{Page, Refused};
 
-/// A wrong token is answered no sooner.
+/// The delay of the answer to a wrong token.
 const REFUSAL_DELAY: Duration = Duration::from_millis(500);
-/// A chosen zone is remembered for a year.
+/// The browser keeps the chosen time zone for a year.
 const ZONE_SECONDS: u64 = 365 * 86_400;
 
 #[derive(Template)]
@@ -73,13 +73,13 @@ pub async fn sign_in(
     shown.sign_ins.succeed(peer);
     let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
     let session = shown.sign_ins.open(token, until);
-    let session = session.map_err(|_| Problem::failed("the system gives no randomness for a sign-in"))?;
+    let session = session.map_err(|_| Problem::failed("cannot sign in: the system's random source failed"))?;
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
 fn too_often(shown: &Shown, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
     let seconds = wait.as_secs().max(1);
-    let problem = Problem::busy(format!("too many wrong tokens were given: try again in {}", span(seconds)));
+    let problem = Problem::busy(format!("too many wrong tokens: try again in {}", span(seconds)));
     let refused = Refused::here(shown, headers, uri, problem);
     ([(header::RETRY_AFTER, seconds.to_string())], refused).into_response()
 }
@@ -99,10 +99,10 @@ pub async fn set_zone(headers: HeaderMap, uri: Uri, body: String) -> Page {
     Ok(with_cookie(&headers, ZONE_COOKIE, &zone, ZONE_SECONDS, &local_path(input.get("back").unwrap_or("/"))))
 }
 
-/// The fields of a form of ours, whose address asks nothing.
+/// The fields of our own form, whose address has no parameters.
 fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Result<Input, Refused> {
     if !is_own_form(headers) {
-        return Err(Problem::forbidden("this form was not sent by a page of this port").into());
+        return Err(Problem::forbidden("another site sent this form: use the form on this page").into());
     }
     Input::of(uri.query())?.only(&[])?;
     let input = Input::of(Some(body))?;
@@ -110,16 +110,16 @@ fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Resu
     Ok(input)
 }
 
-/// Goes to `target` with a cookie that no script and no other site sees.
+/// Redirects to `target` with a cookie that no script and no other site can read.
 fn with_cookie(headers: &HeaderMap, name: &str, value: &str, seconds: u64, target: &str) -> Response {
-    // Behind a proxy that speaks TLS the cookie must never go without it.
+    // Behind a TLS proxy, the browser must send the cookie over TLS only.
     let is_tls = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     let secure = if is_tls { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     ([(header::SET_COOKIE, cookie)], Redirect::to(target)).into_response()
 }
 
-/// A place of this port, whatever the address says.
+/// A local path, whatever the address contains.
 fn local_path(back: &str) -> String {
     let is_local = back.starts_with('/')
         && !back.starts_with("//")

@@ -1,4 +1,4 @@
-//! SQL of a visitor, where the configuration allows it.
+//! The SQL page, if the configuration allows it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::super::problem::Problem;
 use super::asker::{Asker, Frame};
 use super::{Page, Refused, shown_page, visitor};
 
-/// What a visitor sees first.
+/// The example query.
 const EXAMPLE: &str = "SELECT computer_host_name, outcome, count(*) AS sessions\nFROM sessions\nGROUP BY ALL\nORDER BY sessions DESC\nLIMIT 20";
 
 struct Table {
@@ -82,12 +82,13 @@ pub async fn answer(
     let query = field("query");
     let other = form_urlencoded::parse(body.as_bytes()).find(|(name, _)| !["query", "team"].contains(&name.as_ref()));
     if let Some((name, _)) = other {
-        let message = format!("unknown parameter {:?}: it may be query, team", printable(&name));
+        let message = format!("unknown parameter {:?}: expected query or team", printable(&name));
         return Err(refused(Problem::bad(message)));
     }
-    // The team stands in the form, not in the address.
+    // The form has the team, not the address.
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
-    let asked: Uri = format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: this is none")))?;
+    let asked: Uri =
+        format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: the value is not a team")))?;
     let asker = Asker::of(&shown, &headers, &asked, "SQL").await?;
     let (teams, mut frame) = (asker.teams, asker.frame);
     frame.here = "/sql".to_owned();
@@ -101,7 +102,7 @@ pub async fn answer(
             let held = rows.rows.len();
             document.table = Some(Table {
                 shown: match rows.total > held as u64 {
-                    true => format!("The first {}, and there are more.", plural(held as u64, "row")),
+                    true => format!("The first {}; the result has more.", plural(held as u64, "row")),
                     false => format!("{}.", plural(held as u64, "row")),
                 },
                 took: format!("{:.2} s", took.as_secs_f64()),

@@ -69,7 +69,7 @@ fn a_query_that_needs_too_much_memory_harms_nobody() {
         assert_eq!((answer.status, answer.refusal().as_str()), (422, "too_large"), "{query}: {}", answer.body);
         assert!(answer.body.contains("memory") && answer.body.contains("128 MiB"), "{query}: {}", answer.body);
         let page = world.post("/sql", &[("query", query)]);
-        assert!(page.status == 422 && page.body.contains("more memory than it may use"), "{query}: {}", page.body);
+        assert!(page.status == 422 && page.body.contains("more memory than its limit"), "{query}: {}", page.body);
         still_answers(&world);
     }
     let grown = status_line(&world, "VmHWM:") - before;

@@ -111,7 +111,7 @@ fn what_is_asked_wrongly_is_told_beside_the_form() {
         ("/sessions?outcome=good", "outcome"),
         ("/sessions?from=1800-01-01", "lies outside the years 2000 to 2099"),
         ("/sessions?usr=ada", "unknown parameter"),
-        ("/sessions?after=x", "begin without it"),
+        ("/sessions?after=x", "leave the parameter out to start"),
         ("/findings?stream=x", "stream"),
         ("/findings?seq=first", "seq: &#34;first&#34; is not a whole number"),
         ("/quarantine?stream=x", "stream"),
@@ -119,7 +119,7 @@ fn what_is_asked_wrongly_is_told_beside_the_form() {
         ("/reports/r18?run=1&param.percentile=1.5", "outside its range: from 0 to 1"),
         ("/reports/r21?run=1", "subject must be given"),
         ("/day?day=tomorrow", "2026-11-20"),
-        ("/day?by=colour", "it may be computer, user"),
+        ("/day?by=colour", "expected computer or user"),
         ("/day?usr=ada", "unknown parameter"),
     ] {
         let answer = world.get(path);
@@ -161,7 +161,7 @@ fn a_report_stands_on_its_page_with_its_chart_and_its_files() {
     assert!(verify.contains("This report is run when you ask for it") && !verify.contains("<svg class=\"chart\""));
     assert!(world.page("/reports/r24?run=1").contains("As of ledger line 1"));
     let dossier = world.page("/reports/r21");
-    assert!(dossier.contains("It needs to be told: subject.") && !dossier.contains("No rows"), "{dossier}");
+    assert!(dossier.contains("It needs a value for: subject.") && !dossier.contains("No rows"), "{dossier}");
     assert!(world.page("/reports/r21?param.subject=d1").contains("As of ledger line 1"));
     assert!(world.page("/reports/r18").contains("(from 0 to 1)"), "what a threshold takes is said");
     world.daemon.stop();

@@ -66,7 +66,7 @@ fn the_views_are_answered() {
     let page = world.post("/sql", &[("query", "SELECT '<b>' AS html, i FROM range(5000) t(i)")]);
     assert_eq!(page.status, 200);
     assert!(page.body.contains("&#60;b&#62;") && !page.body.contains("<td><b>"), "{}", page.body);
-    assert!(page.body.contains("The first 1,000 rows, and there are more."), "{}", page.body);
+    assert!(page.body.contains("The first 1,000 rows; the result has more."), "{}", page.body);
     let wrong = world.post("/sql", &[("query", "SELECT nothing FROM sessions")]);
     assert!(
         wrong.status == 400 && wrong.body.contains("nothing") && wrong.body.contains("SELECT nothing FROM"),

@@ -16,7 +16,7 @@ use super::replay::{Replay, ledger_days, replay};
 use super::root::read_manifest;
 use super::store::{Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
-use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord};
+use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord, snapshot};
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +82,7 @@ impl Copy {
         let target = replay(self.to.as_ref(), self.from.id(), team)?;
         copied.lines = self.ledger(&key, team, &source, &target)?;
         self.heads(&key, source.state.seq)?;
+        self.snapshots(&key, source.state.seq)?;
         Ok(copied)
     }
 
@@ -132,6 +133,26 @@ impl Copy {
             put(self.to.as_ref(), &path, &bytes)?;
         }
         Ok(())
+    }
+
+    /// Copies the snapshots up to a line: a reader of the target would replay the whole ledger without them.
+    fn snapshots(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
+        let mut ours = snapshot::listed(self.from.store().as_ref(), key)?;
+        ours.retain(|(seq, _)| *seq <= last);
+        for (_, path) in &ours {
+            match self.from.store().read(path) {
+                Ok(blob) => {
+                    let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+                    put(self.to.as_ref(), path, &bytes)?;
+                }
+                // A writer of the source replaced it meanwhile.
+                Err(e) if e.is_not_found() => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        let held = snapshot::listed(self.to.as_ref(), key)?;
+        let gone: Vec<&str> = held.iter().filter(|held| !ours.contains(held)).map(|(_, path)| path.as_str()).collect();
+        Ok(self.to.remove_all(&gone)?)
     }
 
     /// Appends the lines that the target's ledger lacks, and returns their number.

@@ -45,17 +45,25 @@ pub struct LedgerEnd {
     pub torn: u64,
 }
 
-/// The days of a team's ledger, oldest first.
+/// The days of a team's ledger, oldest first, each with the bytes of its file.
+///
+/// # Errors
+/// When the store cannot list.
+pub fn ledger_files(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
+    let listed = store.list(&ledger_of(key))?;
+    let files = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Ledger { day, .. }) => Some((day, entry.bytes)),
+        _ => None,
+    });
+    Ok(files.collect())
+}
+
+/// The days of [`ledger_files`].
 ///
 /// # Errors
 /// When the store cannot list.
 pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
-    let listed = store.list(&ledger_of(key))?;
-    let days = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
-        Some(ArchivePath::Ledger { day, .. }) => Some(day),
-        _ => None,
-    });
-    Ok(days.collect())
+    Ok(ledger_files(store, key)?.into_iter().map(|(day, _)| day).collect())
 }
 
 /// Replays the whole ledger of a team. A team without a ledger has the state before the first line.
@@ -63,7 +71,17 @@ pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Sto
 /// # Errors
 /// [`ArchiveError::Damaged`] for the first invalid line. A torn line at the very end is not an error.
 pub fn replay(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    go_on(store, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
+    let files = ledger_files(store, &TeamKey::of(team))?;
+    replay_files(store, &files, archive_id, team)
+}
+
+fn replay_files(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    archive_id: &str,
+    team: &TeamId,
+) -> Result<Replay, ArchiveError> {
+    go_on(store, files, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
 }
 
 /// Replays for readers, from the newest snapshot on if one exists. Does not check the lines before the snapshot.
@@ -71,11 +89,13 @@ pub fn replay(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Repl
 /// # Errors
 /// As [`replay`].
 pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    let short = snapshot::before_the_end(store, archive_id, team).map(|(state, end)| go_on(store, state, end));
+    let files = ledger_files(store, &TeamKey::of(team))?;
+    let short =
+        snapshot::before_the_end(store, &files, archive_id, team).map(|(state, end)| go_on(store, &files, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
         // The full replay reports the damage.
-        _ => replay(store, archive_id, team),
+        _ => replay_files(store, &files, archive_id, team),
     }
 }
 
@@ -85,21 +105,27 @@ pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) ->
 /// # Errors
 /// As [`replay`].
 pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    let short = snapshot::before_the_end(store, archive_id, team)
-        .filter(|(state, end)| leads_to(store, state, *end).unwrap_or(false))
-        .map(|(state, end)| go_on(store, state, end));
+    let files = ledger_files(store, &TeamKey::of(team))?;
+    let short = snapshot::before_the_end(store, &files, archive_id, team)
+        .filter(|(state, end)| leads_to(store, &files, state, *end).unwrap_or(false))
+        .map(|(state, end)| go_on(store, &files, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() => Ok(replay),
-        _ => replay(store, archive_id, team),
+        _ => replay_files(store, &files, archive_id, team),
     }
 }
 
 /// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.
-fn leads_to(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<bool, ArchiveError> {
+fn leads_to(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    state: &TeamState,
+    end: LedgerEnd,
+) -> Result<bool, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
     let Some(last) = end.day else { return Ok(false) };
     let mut link = Link::genesis(&state.archive_id, &state.team_id);
-    for day in ledger_days(store, &key)?.into_iter().filter(|day| *day <= last) {
+    for day in files.iter().map(|(day, _)| *day).filter(|day| *day <= last) {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
         for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
             let line = line.map_err(|fault| fault.at(&path, number))?;
@@ -116,10 +142,15 @@ fn leads_to(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<bool
 }
 
 /// Continues a replay at a place in the ledger where its state was `state`.
-fn go_on(store: &dyn Store, state: TeamState, from: LedgerEnd) -> Result<Replay, ArchiveError> {
+fn go_on(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    state: TeamState,
+    from: LedgerEnd,
+) -> Result<Replay, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
-    let mut days = ledger_days(store, &key)?;
-    days.retain(|day| from.day.is_none_or(|from| *day >= from));
+    let days = files.iter().map(|(day, _)| *day);
+    let days: Vec<Instant> = days.filter(|day| from.day.is_none_or(|from| *day >= from)).collect();
     let snapshot = from.day.map(|_| state.seq);
     let mut replay = Replay { state, last: None, end: from, snapshot };
     for (at, day) in days.iter().enumerate() {

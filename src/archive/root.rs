@@ -17,7 +17,7 @@ use super::random::Random;
 use super::reader::TeamReader;
 use super::replay::replay_for_reading;
 use super::snapshot::SNAPSHOT_LINES;
-use super::store::{Store, StoreError, Verb, put};
+use super::store::{Listed, Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, TeamWriter};
 
@@ -227,10 +227,15 @@ impl Archive {
 /// As [`Archive::teams`].
 pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
     let mut found: Vec<TeamId> = Vec::new();
-    let mut seen = None;
-    for entry in store.list(LEDGER)? {
+    let mut files = store.list(LEDGER)?;
+    files.retain(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Ledger { .. })));
+    let directory = |entry: &Listed| entry.path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    for of_team in files.chunk_by(|a, b| directory(a) == directory(b)) {
+        let entry = &of_team[0];
         let Some(ArchivePath::Ledger { team, .. }) = ArchivePath::parse(&entry.path) else { continue };
-        if seen.as_ref() == Some(&team) {
+        // A later file follows a whole line, so the team exists, and its name says its id.
+        if let Some(team) = team.team_id().filter(|_| of_team.len() > 1) {
+            found.push(team);
             continue;
         }
         let damaged = |reason: String| ArchiveError::Damaged { path: entry.path.clone(), line: 1, reason };
@@ -243,7 +248,6 @@ pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
             Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => continue,
             Err(e) => return Err(damaged(e.to_string())),
         }
-        seen = Some(team);
     }
     Ok(found)
 }

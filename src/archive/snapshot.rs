@@ -10,8 +10,8 @@ use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
 use crate::planted::{self, Bug};
 
 use super::ledger::LINE_VERSION;
-use super::path::{ArchivePath, TeamKey, ledger_of, snapshots_of};
-use super::replay::LedgerEnd;
+use super::path::{ArchivePath, TeamKey, snapshots_of};
+use super::replay::{LedgerEnd, ledger_files};
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
 use super::{
@@ -140,7 +140,10 @@ impl Snapshot {
 }
 
 /// A team's snapshots, oldest first.
-fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, String)>, StoreError> {
+///
+/// # Errors
+/// When the store cannot list.
+pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, String)>, StoreError> {
     let mut found: Vec<(LedgerSeq, String)> = Vec::new();
     for Listed { path, .. } in store.list(&snapshots_of(key))? {
         if let Some(ArchivePath::Snapshot { seq, .. }) = ArchivePath::parse(&path) {
@@ -163,7 +166,7 @@ pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
 pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), StoreError> {
     let key = TeamKey::of(&state.team_id);
     let Some(day) = end.day else { return Ok(()) };
-    let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&lengths(store, &key)?, day));
+    let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&ledger_files(store, &key)?, day));
     let path = ArchivePath::Snapshot { team: key.clone(), seq: state.seq }.to_string();
     put(store, &path, &snapshot.encode())?;
     // A snapshot of a later line belongs to another history: the archive was restored from a copy.
@@ -174,16 +177,19 @@ pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), 
 }
 
 /// The newest snapshot that fits the ledger's file list and has lines after it: the state, and the end of its line.
-pub fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Option<(TeamState, LedgerEnd)> {
-    let key = TeamKey::of(team);
-    let held = listed(store, &key).ok().filter(|held| !held.is_empty())?;
-    let lengths = lengths(store, &key).ok()?;
+pub fn before_the_end(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    archive_id: &str,
+    team: &TeamId,
+) -> Option<(TeamState, LedgerEnd)> {
+    let held = listed(store, &TeamKey::of(team)).ok()?;
     held.into_iter().rev().take(KEPT).find_map(|(_, path)| {
         let snapshot = read(store, &path)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
-        let fits = bytes_before(&lengths, snapshot.day) == snapshot.bytes_before
-            && goes_on(&lengths, snapshot.day, snapshot.len)
+        let fits = bytes_before(files, snapshot.day) == snapshot.bytes_before
+            && goes_on(files, snapshot.day, snapshot.len)
             || planted::is(Bug::SnapshotAhead);
         (is_of_it && fits).then(|| (snapshot.into_state(), end))
     })
@@ -198,16 +204,6 @@ pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
 fn read(store: &dyn Store, path: &str) -> Option<Snapshot> {
     let blob = store.read(path).ok().filter(|blob| blob.size() <= BYTES_MAX)?;
     Snapshot::decode(&blob.to_bytes().ok()?)
-}
-
-/// The ledger's files and their lengths.
-fn lengths(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
-    let listed = store.list(&ledger_of(key))?;
-    let days = listed.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
-        Some(ArchivePath::Ledger { day, .. }) => Some((day, entry.bytes)),
-        _ => None,
-    });
-    Ok(days.collect())
 }
 
 fn bytes_before(lengths: &[(Instant, u64)], day: Instant) -> u64 {

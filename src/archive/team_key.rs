@@ -34,6 +34,20 @@ impl TeamKey {
         Self(text)
     }
 
+    /// The team's id; `None` if the key holds only a part of it.
+    pub(super) fn team_id(&self) -> Option<TeamId> {
+        let text = if self.0 == "." { "" } else { self.0.as_str() };
+        let mut pieces = text.split('.');
+        let mut bytes = pieces.next()?.as_bytes().to_vec();
+        for piece in pieces {
+            let (digits, plain) = piece.split_at_checked(2)?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            bytes.extend_from_slice(plain.as_bytes());
+        }
+        let team = TeamId::new(String::from_utf8(bytes).ok()?);
+        (Self::of(&team) == *self).then_some(team)
+    }
+
     pub(super) fn parse(text: &str) -> Option<Self> {
         let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
         let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
@@ -58,6 +72,10 @@ mod tests {
         fn different_teams_have_different_keys_on_any_file_system(a in any::<String>(), b in any::<String>()) {
             let keys = [&a, &b].map(|t| TeamKey::of(&TeamId::from(t.as_str())));
             prop_assert_eq!(a == b, keys[0] == keys[1]);
+            for (id, key) in [&a, &b].into_iter().zip(keys) {
+                let is_cut = key.to_string().contains("..");
+                prop_assert_eq!(key.team_id(), (!is_cut).then(|| TeamId::new(id.clone())));
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use super::stored::Copy;
 const COPY_LINES: usize = 100;
 impl Journal {
     /// The newest copy that continues where the day files end; other copies are useless.
-    pub(super) fn newest_copy(&self, bucket: &Bucket) -> Result<Option<Copy>, StoreError> {
+    pub(super) fn newest_copy(&self, bucket: &Bucket) -> Result<Option<(Copy, Bytes)>, StoreError> {
         let place = format!("{}/copy", self.directory);
         let last = self.end.map_or(0, |(_, number)| number);
         let copies = bucket.list(&place, Some(&names::copy(&self.directory, last)))?;
@@ -28,7 +28,8 @@ impl Journal {
             && newest.ends_with(b"\n");
         let Some(day) = self.newest().max(names::day_said(first)).filter(|_| follows) else { return Ok(None) };
         let bytes = content.len() as u64;
-        Ok(Some(Copy { day, number, lines: lines.len(), bytes, modified: object.modified }))
+        let copy = Copy { day, number, lines: lines.len(), bytes, modified: object.modified };
+        Ok(Some((copy, content)))
     }
 
     /// Writes past days in order, and a copy of the newest day when it is due. The copy leaves out the newest append, so that
@@ -43,6 +44,7 @@ impl Journal {
             let before = self.parts.len();
             self.parts.retain(|part| part.day != day);
             // A copy that this writer does not know comes from another writer.
+            self.copied = None;
             if self.copy.take().is_some() || before - self.parts.len() > COPY_LINES {
                 self.delete_copies(bucket)?;
             }
@@ -63,7 +65,8 @@ impl Journal {
         self.parts.push(last);
         let content: Bytes = whole.slice(in_file..end);
         let bytes = content.len() as u64;
-        bucket.put(&names::copy(&self.directory, number), content)?;
+        bucket.put(&names::copy(&self.directory, number), content.clone())?;
+        self.copied = Some(content);
         self.copy = Some(Copy { day, number, lines: copied + parts, bytes, modified: bucket.newest_time() });
         self.parts.drain(..parts);
         Ok(())

@@ -42,11 +42,13 @@ pub(super) struct Journal {
     /// Past days, each with its size and time.
     pub(super) files: BTreeMap<Instant, (u64, Instant)>,
     pub(super) copy: Option<Copy>,
+    /// The content of `copy`, while it is in memory.
+    pub(super) copied: Option<Bytes>,
     /// The parts after the day files and the copy.
     pub(super) parts: Vec<Part>,
     /// The day and number of the last append. Lines are numbered across all days, signatures from 1 each day.
     pub(super) end: Option<(Instant, u64)>,
-    /// Bytes of parts in memory.
+    /// Bytes of parts and of the copy in memory.
     kept: u64,
 }
 
@@ -65,6 +67,7 @@ impl Journal {
             is_known: false,
             files,
             copy: None,
+            copied: None,
             parts,
             end: None,
             kept: 0,
@@ -155,14 +158,14 @@ impl Journal {
         let days =
             objects.iter().filter_map(|object| Some((self.day_of_file(object)?, (object.bytes, object.modified))));
         self.files = days.collect();
-        (self.copy, self.end) = (None, None);
+        (self.copy, self.copied, self.end) = (None, None, None);
         self.parts.clear();
         if let Some((day, (bytes, _))) = self.files.last_key_value() {
             let number = last_number(bucket, self.extension, &self.file_path(*day), *bytes)?;
             self.end = Some((*day, number));
         }
         if self.extension == Extension::Lines && self.has_place(below, "copy") {
-            self.copy = self.newest_copy(bucket)?;
+            (self.copy, self.copied) = self.newest_copy(bucket)?.unzip();
             self.end = self.copy.map(|copy| (copy.day, copy.number)).or(self.end);
         }
         self.is_known = true;
@@ -236,13 +239,20 @@ impl Journal {
         if !has_parts {
             return bucket.read(&self.file_path(day));
         }
-        let of_file = self.files.get(&day).map(|(bytes, _)| (self.file_path(day), *bytes));
-        let of_copy = copy.map(|copy| (names::copy(&self.directory, copy.number), copy.bytes));
+        let fetch = |path: &str, bytes: u64| -> Result<Option<Bytes>, StoreError> {
+            Ok(bucket.get(path)?.filter(|content| content.len() as u64 == bytes))
+        };
         let mut whole = Vec::new();
-        for (path, bytes) in of_file.into_iter().chain(of_copy) {
-            let content = bucket.get(&path)?.filter(|content| content.len() as u64 == bytes);
-            let Some(content) = content else { return Ok(None) };
+        if let Some((bytes, _)) = self.files.get(&day) {
+            let Some(content) = fetch(&self.file_path(day), *bytes)? else { return Ok(None) };
             whole.extend_from_slice(&content);
+        }
+        if let Some(copy) = copy {
+            if self.copied.is_none() {
+                self.copied = fetch(&names::copy(&self.directory, copy.number), copy.bytes)?;
+            }
+            let Some(content) = &self.copied else { return Ok(None) };
+            whole.extend_from_slice(content);
         }
         let is_wanted = |part: &Part| part.day == day && part.content.is_none();
         let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
@@ -328,12 +338,13 @@ impl Journal {
     }
 
     fn keep_within_bounds(&mut self, bucket: &Bucket) {
-        let kept: u64 = self.parts.iter().filter(|part| part.content.is_some()).map(|part| part.bytes).sum();
+        let parts = self.parts.iter().filter_map(|part| part.content.as_ref());
+        let kept: u64 = parts.chain(&self.copied).map(|content| content.len() as u64).sum();
         bucket.kept.fetch_sub(self.kept, Ordering::SeqCst);
         self.kept = kept;
         if bucket.kept.fetch_add(kept, Ordering::SeqCst) + kept > KEPT_BYTES_MAX {
             bucket.kept.fetch_sub(kept, Ordering::SeqCst);
-            self.kept = 0;
+            (self.kept, self.copied) = (0, None);
             self.parts.iter_mut().for_each(|part| part.content = None);
         }
     }

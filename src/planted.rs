@@ -57,6 +57,8 @@ pub enum Bug {
     VacuumWithoutGrace,
     /// `vacuum` reads the ledger before it lists the files.
     VacuumReadsFirst,
+    /// What a hold covers expires, or is erased.
+    HoldsForgotten,
     /// A reader takes a snapshot for the end of a ledger that does not reach as far.
     SnapshotAhead,
     /// A reader takes a snapshot as it stands, without its digest.

@@ -19,7 +19,7 @@ use super::draft_digest::{draft_digest, row_digests};
 use super::heads::{HeadsWriter, SignerInForce, heads_days};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
-use super::plan::{plan, released};
+use super::plan::{Output, expired_paths, plan, released};
 use super::random::Random;
 use super::reader::{self, StoredEvent, StoredReject};
 use super::recover::{Recovery, recover};
@@ -291,11 +291,12 @@ impl TeamWriter {
             released,
             inventory: draft.inventory_reads,
             reviews: draft.reviews,
+            holds: draft.holds,
+            removes: expired_paths(&self.state, &draft.expire, draft.gone_sessions),
+            expired: draft.expire,
             ..Body::default()
         };
-        for output in &outputs {
-            body.removes.extend(output.inputs().iter().map(|file| file.path.clone()));
-        }
+        body.removes.extend(outputs.iter().flat_map(Output::inputs).map(|file| file.path.clone()));
         if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
             body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
         }

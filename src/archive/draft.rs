@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
 use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{EncodedTable, EventColumns, ReviewRecord, SessionColumns};
+use super::{EncodedTable, EventColumns, ExpiredRecord, HoldRecord, ReviewRecord, SessionColumns};
 
 /// New rows of one window, and whether the commit compacts the window's live files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +102,12 @@ pub struct Draft {
     pub inventory_reads: Vec<InventoryRead>,
     /// New reviews of report packs.
     pub reviews: Vec<ReviewRecord>,
+    /// Months whose rows go, as the line is to say it; of sessions, beside what `sessions` replaces.
+    pub expire: Vec<ExpiredRecord>,
+    /// Files of sessions that go with these months.
+    pub gone_sessions: Vec<String>,
+    /// Legal holds that are added or released.
+    pub holds: Vec<HoldRecord>,
 }
 
 impl Draft {

@@ -60,6 +60,13 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest 
     if !draft.reviews.is_empty() {
         parts.push(serde_json::to_vec(&draft.reviews).expect("BUG: records have no map with odd keys"));
     }
+    if !draft.expire.is_empty() || !draft.gone_sessions.is_empty() {
+        let gone = (&draft.expire, &draft.gone_sessions);
+        parts.push(serde_json::to_vec(&gone).expect("BUG: records have no map with odd keys"));
+    }
+    if !draft.holds.is_empty() {
+        parts.push(serde_json::to_vec(&draft.holds).expect("BUG: records have no map with odd keys"));
+    }
     if !draft.read_points.is_empty() {
         parts.push(serde_json::to_vec(&draft.read_points).expect("BUG: points have no map with odd keys"));
     }

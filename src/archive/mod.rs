@@ -78,6 +78,25 @@
 //! in `released`, with the sum of their digests. The added quarantine files hold the rows of the removed ones, minus these.
 //! The line adds the events to their streams.
 //!
+//! **Holds** say what must stay. A body's `holds` is a list of acts, in their order. `{"add": {…}}` has an `id` (new in this
+//! ledger), a `reason`, `by` (who asked, if said), `at`, the period of event time `from` (included) `to` (not), each of which may
+//! be missing, `scope` (`team`, or `all`: of the whole archive, in every team's ledger), and `subject` where it is about one
+//! person or thing. `{"release": {…}}` has the `id` of a hold that stands, a `reason`, `by` and `at`. `subject` is the
+//! HMAC-SHA256, under the bytes of the team's salt of 1970-01, of `annals subject v1` + newline + the subject without spaces
+//! around it, in lower case where it holds an `@`. The subject itself stands nowhere. A hold covers rows of its period, and
+//! all of quarantine, whose times are not sure. What a hold covers never goes.
+//!
+//! **Expired** rows went because they outlived their class. A body's `expired` is a list of `{policy, at, dataset, month,
+//! files, rows, rows_digest}`: all live files in the folder of that month (by its first instant) go, and no other takes their
+//! place; there are so many, with so many rows and that sum of their digests. `policy` is `<dataset> = <class>` (activity,
+//! connections, billing, inventory or quarantine; a number and `d`, `w`, `mo` or `y`). The end of the month, or the last row where
+//! a window runs over that end, plus the class (in calendar months and years, on the last day of a month that lacks the day) is no
+//! later than `at`, which is no later than the line's; of inventory it is the time of the first row of a later month of
+//! the same dataset, and there is one. All recorded windows of the month are sealed. No hold that stands before the line covers
+//! it. Later lines add no file of events to the month. With connections go the sessions whose first event is of the month: they
+//! are among the `replaced` of the line's `sessions`, and a record of dataset `sessions` with the same month and policy says
+//! how many.
+//!
 //! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.
 //!
@@ -99,9 +118,12 @@ mod dataset;
 mod draft;
 mod draft_digest;
 mod error;
+mod expired;
+mod expiry;
 mod gathered;
 mod grace;
 mod heads;
+mod hold;
 mod ledger;
 mod lines;
 mod inventory_scans;
@@ -109,10 +131,12 @@ mod note;
 mod path;
 mod plan;
 mod random;
+mod reach;
 mod reader;
 mod record;
 mod recover;
 mod replay;
+mod retention;
 mod review;
 mod rules;
 mod salts;
@@ -135,11 +159,17 @@ pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
+pub use expired::{Expired, ExpiredRecord, ExpiryError};
 pub use heads::{HeadLine, Signer};
+pub use hold::{
+    Hold, HoldAdded, HoldError, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
+    normal_subject,
+};
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use path::{ArchivePath, DataPath, month_of};
+pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
@@ -147,6 +177,7 @@ pub use record::{
     WindowState,
 };
 pub use recover::Recovery;
+pub use retention::{DueMonth, KeptBy};
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;

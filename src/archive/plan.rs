@@ -12,8 +12,8 @@ use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier, digest_rows, reject_batch};
 use super::{
-    Dataset, Draft, EncodedTable, EventColumns, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord,
-    WindowRows,
+    Dataset, Draft, EncodedTable, EventColumns, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord,
+    SessionsRecord, WindowRows,
 };
 
 /// Quarantined events are few, but can be large.
@@ -180,12 +180,20 @@ pub fn plan(
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
     }
-    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), &draft.join_years, &months, salts)?;
+    let files = sessions::FileChanges { joining: &draft.join_years, sealing: &months, gone: &draft.gone_sessions };
+    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), files, salts)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
         outputs.extend(inventory_outputs(state, part, rows)?);
     }
     Ok((outputs, record))
+}
+
+/// The files that go with expired months: their own, and those of their sessions.
+pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], gone_sessions: Vec<String>) -> Vec<String> {
+    let of_events = expire.iter().filter(|record| record.dataset != Dataset::Sessions);
+    let files = of_events.flat_map(|record| state.files_of_month(record.dataset, record.month));
+    gone_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {

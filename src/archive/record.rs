@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Range, Stream};
 
-use super::{Dataset, ReviewRecord};
+use super::{Dataset, ExpiredRecord, HoldRecord, ReviewRecord};
 
 /// How completely a window was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -383,6 +383,12 @@ pub struct Body {
     /// New reviews of report packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
+    /// Months whose rows outlived their class: their files are removed, and no other takes their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expired: Vec<ExpiredRecord>,
+    /// Legal holds that are added or released, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<HoldRecord>,
     /// The salts that the row digests of this line need for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub salts: Vec<SaltRecord>,

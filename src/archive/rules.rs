@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::seals::SealUnit;
-use super::{Dataset, WindowState};
+use super::{Dataset, ExpiryError, HoldError, WindowState};
 
 /// The rule that a commit would break.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -58,6 +58,10 @@ pub enum StateError {
     Open { stream: Stream, range: Range, window: Range, state: WindowState },
     #[error("{path}: is not a sealed file, but {stream}{range} is sealed")]
     LeftOutside { stream: Stream, range: Range, path: String },
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    #[error(transparent)]
+    Expiry(#[from] ExpiryError),
     #[error("the read of the {part} at {to} is not later than the one at {from}")]
     ScanBackwards { part: InventoryPart, from: Instant, to: Instant },
 }

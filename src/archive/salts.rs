@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ring::hmac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::model::{Digest, Instant, Range, TeamId};
 
+use super::hold::normal_subject;
 use super::path::{ArchivePath, TeamKey, month_of};
 use super::random::{Nonce, Random};
 use super::state::TeamState;
@@ -25,6 +27,8 @@ use super::{ArchiveError, SaltRecord};
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
 
 const DOMAIN: &str = "annals salt v1\n";
+/// Stands before the text of a subject.
+const SUBJECT_DOMAIN: &str = "annals subject v1\n";
 /// A salt's file has about 200 bytes, plus the ids of archive and team.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
@@ -166,6 +170,17 @@ impl Salts {
     /// As [`Salts::of`].
     pub fn of_drafts(&self) -> Result<Salt, LostSalt> {
         Ok(self.of(DRAFTS_MONTH)?.1)
+    }
+
+    /// The keyed digest of a subject of holds and erasures, which confirms a guess only to those who have the team's key.
+    ///
+    /// # Errors
+    /// As [`Salts::of`].
+    pub fn subject(&self, subject: &str) -> Result<Digest, LostSalt> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.of_drafts()?.0);
+        let text = format!("{SUBJECT_DOMAIN}{}", normal_subject(subject));
+        let tag = hmac::sign(&key, text.as_bytes());
+        Ok(Digest(tag.as_ref().try_into().expect("BUG: HMAC-SHA256 has 32 bytes")))
     }
 
     fn make(&self, seed: &Salt, month: Instant) -> Salt {

@@ -15,7 +15,8 @@ use super::replay::{LedgerEnd, ledger_files};
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
 use super::{
-    DeviceDelta, FileEntry, Finding, InventoryRead, ReviewRecord, SaltRecord, SessionsMark, StreamRecord, WindowRecord,
+    DeviceDelta, ExpiredRecord, FileEntry, Finding, Hold, InventoryRead, ReviewRecord, SaltRecord, SessionsMark,
+    StreamRecord, WindowRecord,
 };
 
 /// Lines between two snapshots, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) sets another number.
@@ -51,6 +52,8 @@ struct Snapshot {
     devices: DeviceDelta,
     findings: Vec<(LedgerSeq, Finding)>,
     reviews: Vec<(LedgerSeq, ReviewRecord)>,
+    holds: Vec<Hold>,
+    expired: Vec<(LedgerSeq, ExpiredRecord)>,
     sealed_months: Vec<(Stream, Instant)>,
     sealed_days: Vec<(Stream, Instant)>,
     sessions: Option<SessionsMark>,
@@ -86,6 +89,8 @@ impl Snapshot {
             },
             findings: state.findings.clone(),
             reviews: state.reviews.clone(),
+            holds: state.holds.values().cloned().collect(),
+            expired: state.expired.values().cloned().collect(),
             sealed_months: state.sealed_months.iter().copied().collect(),
             sealed_days: state.sealed_days.iter().copied().collect(),
             sessions: state.sessions,
@@ -113,6 +118,8 @@ impl Snapshot {
             devices_ever: self.devices.named,
             findings: self.findings,
             reviews: self.reviews,
+            expired: self.expired.into_iter().map(|found| ((found.1.dataset, found.1.month), found)).collect(),
+            holds: self.holds.into_iter().map(|hold| (hold.added.id.clone(), hold)).collect(),
             sealed_months: self.sealed_months.into_iter().collect(),
             sealed_days: self.sealed_days.into_iter().collect(),
             sessions: self.sessions,

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
 
+use super::hold::{apply_hold, check_holds};
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
 use super::path::{DataPath, TeamKey, month_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
-    Body, Dataset, FileEntry, Finding, FindingKind, InventoryRead, ReviewRecord, SaltRecord, SessionsMark,
-    StreamRecord, WindowRecord,
+    Body, Dataset, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
+    SessionsMark, StreamRecord, WindowRecord,
 };
 
 /// Everything that is known of a team after a line of its ledger.
@@ -38,6 +39,10 @@ pub struct TeamState {
     pub findings: Vec<(LedgerSeq, Finding)>,
     /// Reviews with their lines.
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
+    /// Legal holds by id, released ones as well.
+    pub holds: Holds,
+    /// Months whose rows went, by dataset.
+    pub expired: Expired,
     /// The first instants of the sealed months.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
     /// The first instants of the sealed days in months that are not sealed.
@@ -68,6 +73,8 @@ impl TeamState {
             devices_ever: BTreeSet::new(),
             findings: Vec::new(),
             reviews: Vec::new(),
+            holds: Holds::new(),
+            expired: Expired::new(),
             sealed_months: BTreeSet::new(),
             sealed_days: BTreeSet::new(),
             sessions: None,
@@ -99,6 +106,7 @@ impl TeamState {
     /// When the line is not the next one of this team's chain, or its body breaks a rule.
     pub fn try_follow(&mut self, line: Line, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
+        self.check_judged(&line)?;
         self.check(&line.body)?;
         self.follow(line, hash);
         Ok(())
@@ -155,6 +163,8 @@ impl TeamState {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;
         self.check_salts(body)?;
+        check_holds(&self.holds, &body.holds)?;
+        self.check_expired(body)?;
         check_rows(self, body)?;
         self.check_seals(body, &changed)?;
         self.check_inventory_scans(body)
@@ -244,6 +254,9 @@ impl TeamState {
             self.findings.push((seq, finding));
         }
         self.reviews.extend(body.reviews.into_iter().map(|review| (seq, review)));
+        let expired = body.expired.into_iter().map(|record| ((record.dataset, record.month), (seq, record)));
+        self.expired.extend(expired);
+        body.holds.into_iter().for_each(|record| apply_hold(&mut self.holds, record, seq));
         self.seal(body.sealed_days, body.sealed_months);
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
         for look in body.inventory {
@@ -285,6 +298,7 @@ fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
     let released = check_released(state, body)?;
     for dataset in Dataset::ALL {
         let removed = body.removes.iter().filter_map(|path| state.files.get(path)).filter(|f| f.dataset == dataset);
+        let removed = removed.filter(|file| !state.expires(body, file));
         let (removed, before) = sum(removed);
         let rewritten = body.adds.iter().filter(|f| f.dataset == dataset);
         let (added, after) = sum(rewritten);

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod files;
 mod global;
+mod hold;
 mod init;
 mod limits;
 mod logging;
@@ -74,6 +75,7 @@ enum Command {
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
     Review(review::ReviewArgs),
+    Hold(hold::HoldArgs),
     Quarantine(quarantine::QuarantineArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
@@ -105,6 +107,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Sql(args) => sql::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
+        Command::Hold(args) => hold::run(global, &args),
         Command::Review(args) => review::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),
         Command::Report(args) => report::run(global, &args),

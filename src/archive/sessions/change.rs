@@ -59,23 +59,32 @@ impl Changes<'_> {
     }
 }
 
+/// What happens to files of sessions beside a change of rows.
+#[derive(Clone, Copy)]
+pub struct FileChanges<'a> {
+    /// Years whose files become one.
+    pub joining: &'a [Range],
+    /// Months that the same commit seals.
+    pub sealing: &'a BTreeSet<(Stream, Instant)>,
+    /// Files that go with expired months.
+    pub gone: &'a [String],
+}
+
 /// The new files of a change, its ledger record, and files that are removed without a replacement.
-/// `joining` are the years whose files become one; `sealing` are the months that the same commit seals.
 ///
 /// # Errors
 /// A sentence about a row or year that does not fit the archive.
 pub fn plan(
     state: &TeamState,
     draft: Option<&SessionsDraft>,
-    joining: &[Range],
-    sealing: &BTreeSet<(Stream, Instant)>,
+    FileChanges { joining, sealing, gone }: FileChanges<'_>,
     salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
         return Err(format!("{odd} is not a calendar year"));
     }
     let is_anew = draft.is_some_and(|draft| draft.is_anew);
-    let held = || state.files_of(Dataset::Sessions).filter(|_| !is_anew);
+    let held = || state.files_of(Dataset::Sessions).filter(|file| !is_anew && !gone.contains(&file.path));
     let placed = Places::of(held(), joining);
     let live: Vec<(Place, &FileEntry)> = held().map(|file| (placed.of_file(file), file)).collect();
     let mut places: BTreeMap<Place, Changes<'_>> = BTreeMap::new();
@@ -114,8 +123,9 @@ pub fn plan(
         }
         outputs.push(output);
     }
-    if let Some(record) = record.as_mut().filter(|_| is_anew) {
-        let gone = Sum::of_files(state.files_of(Dataset::Sessions));
+    let is_gone = |file: &&FileEntry| is_anew || gone.contains(&file.path);
+    if let Some(record) = &mut record {
+        let gone = Sum::of_files(state.files_of(Dataset::Sessions).filter(is_gone));
         record.replaced += gone.rows;
         record.replaced_digest = gone.digest.plus(record.replaced_digest.into()).into();
     }

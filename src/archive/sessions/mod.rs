@@ -6,12 +6,14 @@
 
 mod change;
 mod columns;
+mod gone;
 mod lookup;
 mod pieces;
 mod place;
 mod reader;
 
-pub use change::{SessionsChange, plan};
+pub use change::{FileChanges, SessionsChange, plan};
 pub use columns::SessionColumns;
+pub use gone::{GoneSessions, gone_sessions};
 pub use lookup::{HeldSession, Lookup};
 pub use reader::{LentSessions, SessionsReader};

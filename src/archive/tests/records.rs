@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::draft_digest::{draft_digest, row_digests};
 use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
-use super::super::{DeviceDelta, ReviewOutcome, ReviewRecord, SessionsDraft};
+use super::super::{DeviceDelta, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft};
 use super::*;
 use crate::model::Digest;
 
@@ -52,6 +52,19 @@ pub fn review(reviewer: &str) -> ReviewRecord {
     }
 }
 
+pub fn hold(id: &str) -> HoldRecord {
+    HoldRecord::Add(HoldAdded {
+        id: id.to_owned(),
+        reason: "a case".to_owned(),
+        by: None,
+        at: now(),
+        from: None,
+        to: None,
+        scope: HoldScope::Team,
+        subject: None,
+    })
+}
+
 /// Whatever a draft holds makes it another draft: were a part left out, the archive would take news for what it has.
 #[test]
 fn every_part_of_a_draft_tells_it_from_others() {
@@ -94,6 +107,8 @@ fn every_part_of_a_draft_tells_it_from_others() {
         Draft { inventory_reads: vec![inventory::look(Computers, "2026-11-02T00:00:00Z", 1)], ..Draft::default() },
         Draft { devices: devices(&["d"], &[]), ..Draft::default() },
         Draft { devices: devices(&[], &["d"]), ..Draft::default() },
+        Draft { holds: vec![hold("one")], ..Draft::default() },
+        Draft { holds: vec![hold("two")], ..Draft::default() },
         Draft { reviews: vec![review("one")], ..Draft::default() },
         Draft { reviews: vec![review("two")], ..Draft::default() },
     ];
@@ -158,6 +173,7 @@ fn what_a_draft_records_stands_in_the_ledger() {
         findings: vec![finding(FindingKind::Gap)],
         inventory_reads: vec![look],
         reviews: vec![review("R. Viewer")],
+        holds: vec![hold("CASE-7")],
         ..Draft::default()
     };
     let _ = commit(&mut writer, draft).unwrap();
@@ -170,6 +186,7 @@ fn what_a_draft_records_stands_in_the_ledger() {
     // Two commits at one time: no clock was set back.
     assert_eq!(state.findings, [(crate::model::LedgerSeq(1), finding(FindingKind::Gap))]);
     assert_eq!(state.last_scan(Computers), Some(&look));
+    assert_eq!(state.holds.keys().collect::<Vec<_>>(), ["CASE-7"]);
     assert_eq!(state.reviews, [(crate::model::LedgerSeq(1), review("R. Viewer"))]);
     assert_eq!(archive.read(&team()).unwrap().state(), state);
 }

@@ -201,8 +201,10 @@ impl Walker<'_> {
             state.head = line.prev;
         }
         self.check_link(object, &state, &line, is_first);
-        if let Err(e) = state.check(&line.body) {
-            self.report.fault(FaultCode::State, object, e);
+        if let Err(e) = state.check_judged(&line).and_then(|()| state.check(&line.body)) {
+            let is_of_policy = matches!(&e, StateError::Expiry(e) if e.is_of_policy());
+            let code = if is_of_policy { FaultCode::PolicyViolation } else { FaultCode::State };
+            self.report.fault(code, object, e);
         }
         self.is_lost = false;
         if self.report.faults.len() == faults {

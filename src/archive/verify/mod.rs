@@ -4,6 +4,7 @@ mod asking;
 mod files;
 mod leftovers;
 mod ledgers;
+mod policy;
 mod report;
 mod signatures;
 
@@ -59,6 +60,7 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
     let asking = Asking::new(id, options);
     let walks = walk_ledgers(store, &asking, &listed, &mut report);
     check_manifest(&asking, &walks, &mut report);
+    policy::check(&walks, &mut report);
     for walk in &walks {
         files::check(store, walk, &mut report);
     }

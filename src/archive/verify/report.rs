@@ -23,6 +23,8 @@ pub enum FaultCode {
     ArchiveId,
     /// A valid ledger line with impossible content.
     State,
+    /// A line that lets rows go which a policy or a hold keeps.
+    PolicyViolation,
     /// The last ledger line is incomplete.
     TornTail,
     /// A head kept elsewhere is not in the ledger.
@@ -73,6 +75,7 @@ impl FaultCode {
             FaultCode::SeqGap => "SEQ_GAP",
             FaultCode::ArchiveId => "ARCHIVE_ID",
             FaultCode::State => "STATE",
+            FaultCode::PolicyViolation => "POLICY_VIOLATION",
             FaultCode::TornTail => "TORN_TAIL",
             FaultCode::HeadRollback => "HEAD_ROLLBACK",
             FaultCode::Fork => "FORK",

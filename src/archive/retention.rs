@@ -1,0 +1,146 @@
+//! What has outlived its class, what keeps it, and the commit that lets it go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Instant, Retention, RetentionPolicy};
+
+use super::expired::{ExpiredRecord, datasets_of};
+use super::expiry::month_of_file;
+use super::hold::{Hold, covering};
+use super::sessions::{GoneSessions, gone_sessions};
+use super::state::TeamState;
+use super::table::RowsDigest;
+use super::{ArchiveError, Committed, Dataset, Draft, SessionsDraft, TeamReader, TeamWriter};
+
+/// What keeps a month that has outlived its class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptBy {
+    /// These holds cover it, by their ids.
+    Holds(Vec<String>),
+    /// Windows of it are still read again.
+    OpenWindows,
+    /// The sessions are still to be made of the events.
+    SessionsBehind,
+}
+
+/// A month of a dataset that has outlived its class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueMonth {
+    pub policy: RetentionPolicy,
+    pub dataset: Dataset,
+    /// The first instant of the month.
+    pub month: Instant,
+    pub files: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    /// Since when it is due.
+    pub due_at: Instant,
+    pub kept_by: Option<KeptBy>,
+}
+
+impl TeamState {
+    /// The months that have outlived their class, in the order of datasets and time, each with what keeps it. `holds`: those
+    /// that reach the team.
+    pub fn due(&self, retention: &Retention, holds: &[Hold], now: Instant) -> Vec<DueMonth> {
+        let mut found = Vec::new();
+        for policy in retention.0.keys().filter_map(|of| retention.policy(*of)) {
+            for dataset in datasets_of(policy.of) {
+                let months: BTreeSet<Instant> = self.files_of(dataset).filter_map(month_of_file).collect();
+                let due = months.into_iter().map(|month| self.due_month(policy, dataset, month, holds));
+                found.extend(due.filter(|month| month.due_at <= now));
+            }
+        }
+        found
+    }
+
+    /// A month, whether it is due or not.
+    fn due_month(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant, holds: &[Hold]) -> DueMonth {
+        let (mut files, mut rows, mut bytes) = (0, 0_u64, 0_u64);
+        for file in self.files_of_month(dataset, month) {
+            (files, rows, bytes) = (files + 1, rows.saturating_add(file.rows), bytes.saturating_add(file.bytes));
+        }
+        let covering = covering(holds, dataset, self.period_of(dataset, month), None);
+        let is_behind = dataset == Dataset::Connections && self.sessions.is_none_or(|mark| mark.through.is_some());
+        let kept_by = match () {
+            () if !covering.is_empty() => {
+                Some(KeptBy::Holds(covering.iter().map(|hold| hold.added.id.clone()).collect()))
+            }
+            () if self.has_open_windows(dataset, month) => Some(KeptBy::OpenWindows),
+            () if is_behind => Some(KeptBy::SessionsBehind),
+            () => None,
+        };
+        let due_at = self.due_at(policy, dataset, month);
+        DueMonth { policy, dataset, month, files, rows, bytes, due_at, kept_by }
+    }
+
+    fn record(&self, due: &DueMonth, at: Instant) -> ExpiredRecord {
+        let digests = self.files_of_month(due.dataset, due.month).map(|file| RowsDigest::from(file.rows_digest));
+        let rows_digest = digests.fold(RowsDigest::default(), RowsDigest::plus).into();
+        let DueMonth { policy, dataset, month, files, rows, .. } = *due;
+        ExpiredRecord { policy: policy.to_string(), at, dataset, month, files, rows, rows_digest }
+    }
+}
+
+/// What a line is going to say of months that go, and what it does to the sessions.
+fn records(state: &TeamState, due: &[DueMonth], sessions: &GoneSessions, at: Instant) -> Vec<ExpiredRecord> {
+    let mut records: Vec<ExpiredRecord> = due.iter().map(|month| state.record(month, at)).collect();
+    let of_connections: BTreeMap<Instant, &DueMonth> =
+        due.iter().filter(|due| due.dataset == Dataset::Connections).map(|due| (due.month, due)).collect();
+    for (month, gone) in &sessions.months {
+        if let Some(due) = of_connections.get(month) {
+            let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.digest.into());
+            let record =
+                ExpiredRecord { policy, at, dataset, month: *month, files: gone.files, rows: gone.rows, rows_digest };
+            records.push(record);
+        }
+    }
+    records
+}
+
+fn months_of_connections(due: &[DueMonth]) -> BTreeSet<Instant> {
+    due.iter().filter(|due| due.dataset == Dataset::Connections).map(|due| due.month).collect()
+}
+
+impl TeamReader {
+    /// What [`TeamWriter::expire`] would say of these months.
+    ///
+    /// # Errors
+    /// When a file of sessions cannot be read.
+    pub fn would_expire(&self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
+        let months = months_of_connections(due);
+        let sessions = gone_sessions(self.store(), self.state(), None, &months)?;
+        Ok(records(self.state(), due, &sessions, now))
+    }
+}
+
+impl TeamWriter {
+    /// Lets months go, in one line, with the sessions that begin in them. What stays of the events of such a session is to be
+    /// made a session anew: the line says that the sessions are behind there. Returns what the line says.
+    ///
+    /// # Errors
+    /// As [`TeamWriter::commit`]; when something keeps one of the months, nothing was changed.
+    pub fn expire(&mut self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let months = months_of_connections(due);
+        let salts = self.salts().clone();
+        let gone = gone_sessions(self.store(), self.state(), Some(&salts), &months)?;
+        let expire = records(self.state(), due, &gone, now);
+        let is_changed = !gone.months.is_empty();
+        let sessions = self.state().sessions.filter(|_| is_changed).map(|mut mark| {
+            (mark.through, mark.until) = (gone.rest.map(|rest| rest.start), gone.rest.map(|rest| rest.end));
+            SessionsDraft {
+                mark,
+                is_anew: false,
+                open: Vec::new(),
+                resting: Vec::new(),
+                columns: Vec::new(),
+                replaced: gone.replaced,
+            }
+        });
+        let draft = Draft { expire: expire.clone(), gone_sessions: gone.files, sessions, ..Draft::default() };
+        let _: Committed = self.commit(draft, now)?;
+        Ok(expire)
+    }
+}

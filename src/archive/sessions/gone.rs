@@ -1,0 +1,128 @@
+//! The sessions that go with expired months of connections.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::array::BooleanArray;
+use arrow::compute::filter_record_batch;
+
+use crate::model::{Instant, Range, SessionRow};
+
+use super::super::path::month_of;
+use super::super::salts::Salts;
+use super::super::state::TeamState;
+use super::super::store::Store;
+use super::super::table::{RowsDigest, Selection, TableReader, digest_rows, session_rows};
+use super::super::{ArchiveError, Dataset, FileEntry};
+
+/// The sessions of one month that go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GoneMonth {
+    /// Files that hold no other rows, by the month that they begin in.
+    pub files: u64,
+    pub rows: u64,
+    pub digest: RowsDigest,
+}
+
+/// The sessions that go, by their first event.
+#[derive(Debug, Default)]
+pub struct GoneSessions {
+    pub months: BTreeMap<Instant, GoneMonth>,
+    /// Files all of whose rows go.
+    pub files: Vec<String>,
+    /// The rows that go of other files.
+    pub replaced: BTreeMap<String, Vec<SessionRow>>,
+    /// The time of events of these sessions that stay.
+    pub rest: Option<Range>,
+}
+
+/// The sessions whose first event is of one of `months`. Without `salts` rows are counted, and their digests are not told.
+///
+/// # Errors
+/// When a file cannot be read, or a salt is lost.
+pub fn gone_sessions(
+    store: &dyn Store,
+    state: &TeamState,
+    salts: Option<&Salts>,
+    months: &BTreeSet<Instant>,
+) -> Result<GoneSessions, ArchiveError> {
+    let mut gone = GoneSessions::default();
+    for file in state.files_of(Dataset::Sessions) {
+        let Some((first, last)) = file.first.zip(file.last) else { continue };
+        let touches = months.iter().any(|month| *month <= last && first < month_of(*month).end);
+        if touches {
+            gone.read(store, salts, months, file, is_whole(months, first, last))?;
+        }
+    }
+    Ok(gone)
+}
+
+/// Whether all months from one moment to another are among `months`.
+fn is_whole(months: &BTreeSet<Instant>, first: Instant, last: Instant) -> bool {
+    let mut month = month_of(first);
+    while months.contains(&month.start) {
+        if last < month.end {
+            return true;
+        }
+        month = month_of(month.end);
+    }
+    false
+}
+
+impl GoneSessions {
+    fn read(
+        &mut self,
+        store: &dyn Store,
+        salts: Option<&Salts>,
+        months: &BTreeSet<Instant>,
+        file: &FileEntry,
+        is_whole: bool,
+    ) -> Result<(), ArchiveError> {
+        let bad = |detail: String| ArchiveError::Table { path: file.path.clone(), detail };
+        let mut replaced = Vec::new();
+        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
+            let batch = batch?;
+            let rows = session_rows(&batch).map_err(bad)?;
+            let of: Vec<Instant> = rows.iter().map(|row| month_of(row.first_event_at).start).collect();
+            for month in of.iter().collect::<BTreeSet<_>>().into_iter().filter(|month| months.contains(month)) {
+                let is_of: BooleanArray = of.iter().map(|other| Some(other == month)).collect();
+                let some = filter_record_batch(&batch, &is_of).map_err(|e| bad(e.to_string()))?;
+                let digest = salts.map(|salts| digest_rows(&some, salts)).transpose();
+                let digest = digest.map_err(|e| bad(e.to_string()))?.unwrap_or_default();
+                let gone = self.months.entry(*month).or_default();
+                gone.rows += some.num_rows() as u64;
+                gone.digest = gone.digest.plus(digest);
+            }
+            let leave = rows.into_iter().zip(of).filter(|(_, month)| months.contains(month)).map(|(row, _)| row);
+            for row in leave {
+                self.note_rest(months, &row);
+                if !is_whole {
+                    replaced.push(row);
+                }
+            }
+        }
+        if is_whole {
+            self.files.push(file.path.clone());
+            let begins = file.first.map(|first| month_of(first).start);
+            if let Some(gone) = begins.and_then(|month| self.months.get_mut(&month)) {
+                gone.files += 1;
+            }
+        } else if !replaced.is_empty() {
+            self.replaced.insert(file.path.clone(), replaced);
+        }
+        Ok(())
+    }
+
+    /// Events of the session that stay are to be made a session of their own.
+    fn note_rest(&mut self, months: &BTreeSet<Instant>, row: &SessionRow) {
+        // Files keep microseconds.
+        let end = Instant::from_nanos(row.last_event_at.micros().saturating_add(1).saturating_mul(1_000));
+        let mut start = month_of(row.first_event_at).end;
+        while months.contains(&start) {
+            start = month_of(start).end;
+        }
+        if start < end {
+            let held = self.rest.get_or_insert(Range::new(start, end));
+            *held = Range::new(held.start.min(start), held.end.max(end));
+        }
+    }
+}

@@ -33,7 +33,7 @@ use annals::correlate::{SESSION_RULES, session_of};
 use annals::model::{
     ConnectionDetail, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
 };
-use annals::pipeline::{Remembered, catch_up_by, correlate};
+use annals::pipeline::{Chunk, correlate};
 use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for, views_sql};
 use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
@@ -145,7 +145,7 @@ fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result
     let mut draft = Draft::default();
     draft.rows.push(WindowRows::new(Stream::Connections, window, rows, false));
     let begun = clock.monotonic();
-    correlate(&mut draft, &mut writer, &mut Remembered::default(), now)?;
+    correlate(&mut draft, &mut writer, now)?;
     let correlated = clock.monotonic() - begun;
     let files = draft.sessions.as_ref().map_or(0, |sessions| sessions.replaced.len());
     let done = writer.commit(draft, now)?;
@@ -160,7 +160,6 @@ fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result
 fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant, Failure> {
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
     let mut writer = archive.writer(&team())?;
-    let mut remembered = Remembered::default();
     let mut month = month_of(FOLDED_FIRST_MONTH.parse()?);
     for _ in 0..months {
         let mut draft = Draft::default();
@@ -171,10 +170,10 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
             draft.rows.push(WindowRows::new(Stream::Connections, day, rows, true));
             day = WindowGrid::new(DAY).window_of(day.end);
         }
-        correlate(&mut draft, &mut writer, &mut remembered, now)?;
+        correlate(&mut draft, &mut writer, now)?;
         let _ = writer.commit(draft, now)?;
         while writer.state().sessions.is_some_and(|mark| mark.through.is_some()) {
-            let _ = catch_up_by(&mut writer, &mut remembered, 1_000_000, now, now)?;
+            let _ = Chunk::next(writer.state(), 1_000_000).commit(&mut writer, now, now)?;
         }
         let seal_months = vec![(Stream::Connections, month)];
         let _ = writer.commit(Draft { seal_months, ..Draft::default() }, now)?;

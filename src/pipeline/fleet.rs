@@ -91,7 +91,6 @@ impl Fleet {
 
     async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
         let writer = self.archive.writer(team)?;
-        let salts = writer.salts().clone();
         let writer = Arc::new(Mutex::new(writer));
         let edges = TeamEdges {
             team: team.clone(),
@@ -102,7 +101,6 @@ impl Fleet {
             budget: budget.clone(),
             memory: Arc::new(TeamMemory::new(self.clock.clone())),
             writer,
-            salts,
             time_limit: None,
         };
         Ok(read_team(edges, self.source.clone()).await)

@@ -5,7 +5,7 @@ use crate::config::Partition;
 use crate::model::Stream;
 
 use super::commit::seal::{MONTHS_SEALED_AT_ONCE, days, final_units, small_files};
-use super::sessions::update::are_behind;
+use super::sessions::update::are_stale;
 use super::team::context::TeamContext;
 
 /// Seals what is final: days where they are asked for, then months. A month takes what its days have left, so that the
@@ -30,7 +30,7 @@ pub async fn seal(ctx: &TeamContext) -> Result<(), ArchiveError> {
         }
     }
     // Sessions that are behind are going to come in files of months.
-    let years = ctx.with_state(|state| if are_behind(state) { Vec::new() } else { state.years_to_join() });
+    let years = ctx.with_state(|state| if are_stale(state) { Vec::new() } else { state.years_to_join() });
     for year in years {
         commit(ctx, Draft { join_years: vec![year], ..Draft::default() }).await?;
     }

@@ -103,10 +103,10 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
         round.failures.push((None, error));
     }
     // Keep the events already read, even if another step fails.
-    let mut kept = ctx.commit().await;
+    let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = ctx.catch_up().await;
+        kept = ctx.inbox.catch_up().await;
     }
     if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
         kept = vacuum(&ctx).await;
@@ -142,7 +142,7 @@ fn remember(edges: &TeamEdges, ended: &Ended) {
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
-    ctx.catch_up().await?;
+    ctx.inbox.catch_up().await?;
     round.plan_span = plan_span(ctx, &mut round.name).await?;
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
@@ -186,8 +186,8 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         }
         note_computers(ctx, now, read, &mut computers).await?;
     }
-    ctx.commit().await?;
-    ctx.catch_up().await?;
+    ctx.inbox.commit().await?;
+    ctx.inbox.catch_up().await?;
     seal(ctx).await?;
     round.scan = scan_inventory(ctx, computers).await;
     Ok(())

@@ -16,7 +16,7 @@ use annals::model::{
     ConnectionDetail, ConnectionId, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime, SessionRow,
     Stream, TeamId, WindowGrid,
 };
-use annals::pipeline::{Made, Making, Remembered, Settings, catch_up_by, correlate, defer_sessions};
+use annals::pipeline::{Chunk, Settings, correlate, defer_sessions};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
@@ -94,30 +94,28 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 /// Connection, kind, hours since September, whether it changes an earlier event, and in which commit it comes.
 type Told = (u64, usize, u64, bool, usize);
 
-/// Of a commit: whether another process makes it, whether its windows become one file each, whether it puts its sessions
-/// off, and how many events' sessions are made beside it, to go with the one after it, and made up for after it.
-type Ways = (bool, bool, bool, [Option<u64>; 2]);
+/// Of a commit: whether another process makes it, whether its windows become one file each, whether it defers its sessions, and
+/// of how many events the sessions are made after it.
+type Ways = (bool, bool, bool, Option<u64>);
 
 fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
     let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
-    let made_up = || proptest::option::of(1..20u64);
-    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), [made_up(), made_up()]), 6))
+    let chunk = proptest::option::of(1..20u64);
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk), 6))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say: at once, or,
-    /// where they were put off, when they have caught up.
+    /// where they were deferred, when they have caught up.
     #[test]
     fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let start = at("2026-09-01T00:00:00Z");
         let mut archived: Vec<EventRow> = Vec::new();
         let (archive, mut writer) = open(&store);
-        let mut remembered = Remembered::default();
-        let mut made: Option<Made> = None;
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
-        for (number, (forget, compact, is_deferred, [beside, after])) in commits.into_iter().enumerate() {
+        for (number, (forget, compact, is_deferred, chunk)) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
             for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
                 if *commit != number {
@@ -132,32 +130,23 @@ proptest! {
             if forget {
                 drop(writer);
                 writer = archive.writer(&TeamId::from("t")).unwrap();
-                remembered = Remembered::default();
             }
             let mut draft = draft(&rows, compact);
-            let begun = beside.filter(|_| !is_whole(&writer));
-            let making = begun.map(|events| Making::next(&mut writer, &mut remembered, events, at(NOW)));
-            let _ = match made.take() {
-                None => {
-                    match is_deferred {
-                        true => defer_sessions(&mut draft, &writer),
-                        false => correlate(&mut draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
-                    }
-                    writer.commit(draft, at(NOW)).unwrap()
-                }
-                Some(made) => made.commit_with(draft, &mut writer, &mut remembered, at(NOW)).unwrap(),
-            };
-            made = making.map(Making::end);
+            match is_deferred {
+                true => defer_sessions(&mut draft, &writer),
+                false => correlate(&mut draft, &mut writer, at(NOW)).unwrap(),
+            }
+            let _ = writer.commit(draft, at(NOW)).unwrap();
             archived.extend(rows);
-            if let Some(events) = after.filter(|_| !is_whole(&writer)) {
-                let _ = catch_up_by(&mut writer, &mut remembered, events, at(NOW), at(NOW)).unwrap();
+            if let Some(events) = chunk.filter(|_| !is_whole(&writer)) {
+                let _ = Chunk::next(writer.state(), events).commit(&mut writer, at(NOW), at(NOW)).unwrap();
             }
             if is_whole(&writer) {
                 prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
             }
         }
         while !is_whole(&writer) {
-            let _ = catch_up_by(&mut writer, &mut remembered, 7, at(NOW), at(NOW)).unwrap();
+            let _ = Chunk::next(writer.state(), 7).commit(&mut writer, at(NOW), at(NOW)).unwrap();
         }
         prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::archive::{ArchiveError, Draft, EventColumns, Finding, FindingKind, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
 use crate::model::{Detail, DeviceId, Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -20,17 +20,19 @@ use crate::pipeline::settings::Settings;
 /// The service's clock is told in whole seconds: what was read up to this long before a removal was surely read before it.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 
-/// The commit that the rows go into.
-pub struct Commit<'a> {
+/// What a commit is made with.
+pub struct CommitContext<'a> {
     pub writer: &'a TeamWriter,
     pub settings: &'a Settings,
+    /// Read points of connections that no commit holds.
+    pub uncommitted: &'a [ReadPoint],
     /// The service's clock.
     pub seen_at: Instant,
 }
 
 /// An activity event that tells of a computer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Telling {
+struct ComputerEvent {
     at: Instant,
     event_type: String,
     text: String,
@@ -38,29 +40,32 @@ struct Telling {
 
 /// What new rows tell of computers.
 #[derive(Debug, Default)]
-pub struct Told {
-    removals: Vec<Telling>,
-    additions: Vec<Telling>,
+pub struct ComputerEvents {
+    removals: Vec<ComputerEvent>,
+    additions: Vec<ComputerEvent>,
     named: BTreeSet<DeviceId>,
 }
 
-impl Told {
+impl ComputerEvents {
     /// How many removals the rows tell of.
     pub fn removals_told(&self) -> u64 {
         self.removals.len() as u64
     }
 
-    /// Hears the new rows of a stream.
-    pub fn hear(&mut self, state: &TeamState, stream: Stream, added: &Added) {
+    /// Observes the new rows of a stream.
+    pub fn observe(&mut self, state: &TeamState, stream: Stream, added: &Added) {
         match stream {
-            Stream::Activity => self.hear_activity(added),
+            Stream::Activity => {
+                for row in added.rows.iter().filter(|row| tells(&row.event_type)) {
+                    self.note(row.time, &row.event_type, &String::from_utf8_lossy(&row.raw));
+                }
+            }
             Stream::Connections => {
-                let of_rows = added.rows.iter().filter_map(|row| match &row.detail {
+                let ids = added.rows.iter().filter_map(|row| match &row.detail {
                     Detail::Connections(texts) => texts.device_id(),
                     Detail::Activity { .. } | Detail::Billing { .. } => None,
                 });
-                let of_columns = added.columns.iter().flat_map(EventColumns::rows).filter_map(|row| row.device_id);
-                for id in of_rows.chain(of_columns).filter(|id| !id.is_empty()) {
+                for id in ids.filter(|id| !id.is_empty()) {
                     if !state.devices_ever.contains(id) && !self.named.contains(id) {
                         self.named.insert(DeviceId::from(id));
                     }
@@ -70,26 +75,16 @@ impl Told {
         }
     }
 
-    fn hear_activity(&mut self, added: &Added) {
-        for row in added.rows.iter().filter(|row| tells(&row.event_type)) {
-            self.note(row.time, &row.event_type, &String::from_utf8_lossy(&row.raw));
-        }
-        for columns in added.columns.iter().filter(|some| some.types().iter().any(|name| tells(name))) {
-            let rows = columns.rows().filter(|row| tells(row.event_type));
-            rows.for_each(|row| self.note(row.time, row.event_type, row.raw));
-        }
-    }
-
     fn note(&mut self, at: Instant, event_type: &str, text: &str) {
-        let telling = Telling { at, event_type: event_type.to_owned(), text: text.to_owned() };
-        if tells_of_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(telling);
+        let event = ComputerEvent { at, event_type: event_type.to_owned(), text: text.to_owned() };
+        if tells_of_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(event);
     }
 
     /// Adds to the draft what the rows tell.
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn record(mut self, of: &Commit<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
+    pub fn record(mut self, of: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (of.writer, of.writer.state());
         self.additions.iter().for_each(|told| self.named.extend(devices_named(&told.text, &told.event_type)));
         self.named.retain(|device| !state.devices_ever.contains(device));
@@ -127,7 +122,7 @@ impl Told {
     /// computer that was added.
     fn removals(
         mut self,
-        of: &Commit<'_>,
+        of: &CommitContext<'_>,
         batch: &Batch,
         reading: &Reading,
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
@@ -137,9 +132,9 @@ impl Told {
         self.removals.sort();
         self.removals.dedup();
         let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));
-        let named: Vec<(BTreeSet<DeviceId>, Telling)> = named.collect();
-        let seen_until = |told: &Telling| told.at.minus(CLOCK_STEP);
-        let looked_from = |(devices, told): &(BTreeSet<DeviceId>, Telling)| {
+        let named: Vec<(BTreeSet<DeviceId>, ComputerEvent)> = named.collect();
+        let seen_until = |told: &ComputerEvent| told.at.minus(CLOCK_STEP);
+        let looked_from = |(devices, told): &(BTreeSet<DeviceId>, ComputerEvent)| {
             if devices.is_empty() { Some(Instant::EARLIEST) } else { reading.open_from(seen_until(told)) }
         };
         let since = named.iter().filter(|(_, told)| reading.has_begun_by(told.at)).filter_map(looked_from).min();
@@ -181,14 +176,14 @@ struct Addition {
 }
 
 impl Addition {
-    fn of(told: &Telling) -> Self {
+    fn of(told: &ComputerEvent) -> Self {
         let devices = devices_named(&told.text, &told.event_type);
         Self { at: told.at, devices, name: computer_name(&told.text, &told.event_type) }
     }
 }
 
 /// The computers that a removal names itself.
-fn named_by(told: &Telling, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
+fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
     if planted::is(Bug::StrangersForgotten) {
         return devices_in(&told.text, listed);
     }
@@ -198,10 +193,10 @@ fn named_by(told: &Telling, known: &BTreeSet<DeviceId>, listed: &BTreeSet<Device
 }
 
 /// What was read of the connections, by the archive and by what waits for this commit.
-fn reading(of: &Commit<'_>, batch: &Batch) -> Reading {
+fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-    let mut reading = Reading::of(state, &batch.quiet_points, lag(&record, of.settings));
+    let mut reading = Reading::of(state, of.uncommitted, lag(&record, of.settings));
     reading.note_findings(batch.findings.iter());
     let of_connections = [&batch.streams, &batch.notes].into_iter().filter_map(|some| some.get(&Stream::Connections));
     of_connections.for_each(|change| reading.note_points(&change.read_points));
@@ -213,12 +208,12 @@ fn tells(event_type: &str) -> bool {
 }
 
 /// Archived activity of a range whose type is one of those.
-fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<Telling>, ArchiveError> {
+fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<ComputerEvent>, ArchiveError> {
     let mut found = Vec::new();
     writer.rows_in(Stream::Activity, range, &mut |row| {
         if is_one(&row.event_type) {
             let text = String::from_utf8_lossy(&row.raw).into_owned();
-            found.push(Telling { at: row.time, event_type: row.event_type.to_string(), text });
+            found.push(ComputerEvent { at: row.time, event_type: row.event_type.to_string(), text });
         }
         Ok(())
     })?;

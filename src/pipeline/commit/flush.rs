@@ -1,114 +1,84 @@
-//! A batch becomes one commit: joined with what the archive holds, and with what is worth noticing.
+//! A batch becomes one commit: it is joined with what the archive holds, and with the findings about it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Draft, EncodedTable, EventColumns, Finding, FindingKind, StoredEvent, StreamRecord, TeamWriter,
-    WindowRecord, WindowRows, WindowState,
+    ArchiveError, Draft, FindingKind, ReadPoint, StoredEvent, TeamWriter, WindowRecord, WindowRows, WindowState,
 };
-use crate::correlate::{connection_of, is_connection};
+use crate::collect::Counted;
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::{Batch, Place, UNSTABLE, is_same_matter};
+use crate::pipeline::commit::batch::{Batch, Place, is_same_matter};
 use crate::pipeline::commit::change::{WindowChange, apply_but_points, says_more};
-use crate::pipeline::commit::computer_events::{Commit, Told};
+use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::commit::join::{Added, Held, Joining, no_longer_served};
-use crate::pipeline::commit::piece::Piece;
-use crate::pipeline::plan::ranges::missing;
-use crate::pipeline::sessions::update::{NO_CONNECTION_ID, Remembered, correlate};
-use crate::pipeline::settings::{LAG_SECONDS_MAX, Settings};
+use crate::pipeline::commit::join::{Added, Held, Joining};
+use crate::pipeline::commit::notices::{self, Learned, Notices};
+use crate::pipeline::sessions::update::correlate;
+use crate::pipeline::settings::Settings;
 
-/// Event types remembered of one stream; a service that invents more has them kept but no longer announced.
-const EVENT_TYPES_MAX: usize = 1_000;
-/// Characters of an event type's name that a record keeps.
-const EVENT_TYPE_CHARS_MAX: usize = 120;
-
-/// Makes the batch one commit. `seen_at` is the service's clock, `now` the machine's.
+/// Makes the batch one commit. `uncommitted` are read points of connections that no commit holds, `seen_at` is the service's
+/// clock, `now` the machine's.
 ///
 /// # Errors
 /// When the archive cannot be read or written; nothing of the batch is then committed.
 pub fn flush(
     batch: Batch,
     writer: &mut TeamWriter,
-    remembered: &mut Remembered,
     settings: &Settings,
+    uncommitted: &[ReadPoint],
     seen_at: Instant,
     now: Instant,
 ) -> Result<Flushed, ArchiveError> {
-    let (mut draft, flushed) = prepare(batch, writer, settings, seen_at)?;
-    correlate(&mut draft, writer, remembered, seen_at)?;
+    let (mut draft, flushed) = prepare(batch, &CommitContext { writer, settings, uncommitted, seen_at })?;
+    correlate(&mut draft, writer, seen_at)?;
     Ok(flushed.with(writer.commit(draft, now)?))
 }
 
-/// The commit that the batch becomes, but for its sessions.
-///
-/// # Errors
-/// When the archive cannot be read.
-pub fn prepare(
-    mut batch: Batch,
-    writer: &TeamWriter,
-    settings: &Settings,
-    seen_at: Instant,
-) -> Result<(Draft, Flushed), ArchiveError> {
-    let mut flush = Flush::new(writer, settings, seen_at);
+/// The commit of the batch, without its sessions.
+fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, Flushed), ArchiveError> {
+    let mut flush = Flush::new(of);
     flush.draft.devices = batch.devices.clone();
     flush.draft.findings.clone_from(&batch.findings);
     flush.windows(&mut batch)?;
     flush.noted(&batch);
     flush.flushed.removals = flush.computers(&batch)?;
-    flush.count_kinds();
+    flush.count_rows_by_kind();
     flush.streams(&batch);
     let Flush { draft, mut flushed, .. } = flush;
     flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
     Ok((draft, flushed))
 }
 
-/// A commit in the making, and what is worth noticing about it.
+/// A commit in the making.
 pub struct Flush<'a> {
-    pub writer: &'a TeamWriter,
-    pub settings: &'a Settings,
-    pub seen_at: Instant,
+    pub of: &'a CommitContext<'a>,
     pub draft: Draft,
-    /// Lateness measured, and event types met, by stream.
-    learned: BTreeMap<Stream, (u64, BTreeSet<String>)>,
-    kinds: Kinds,
-    told: Told,
+    notices: Notices,
+    computer_events: ComputerEvents,
     flushed: Flushed,
-}
-
-/// Rows of a commit that are worth counting: quarantined ones by reason, redacted ones.
-#[derive(Default)]
-struct Kinds(BTreeMap<(Stream, FindingKind, String), u64>);
-
-impl Kinds {
-    fn count(&mut self, stream: Stream, kind: FindingKind, subject: &str, count: u64) {
-        if count > 0 {
-            *self.0.entry((stream, kind, subject.to_owned())).or_default() += count;
-        }
-    }
+    /// What quarantine holds, by stream.
+    rejects: BTreeMap<Stream, Held>,
 }
 
 impl<'a> Flush<'a> {
-    pub fn new(writer: &'a TeamWriter, settings: &'a Settings, seen_at: Instant) -> Self {
-        let (learned, kinds, told, flushed) = Default::default();
-        Self { writer, settings, seen_at, draft: Draft::default(), learned, kinds, told, flushed }
+    pub fn new(of: &'a CommitContext<'a>) -> Self {
+        let (draft, notices, computer_events) = (Draft::default(), Notices::default(), ComputerEvents::default());
+        Self { of, draft, notices, computer_events, flushed: Flushed::default(), rejects: BTreeMap::new() }
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<Place> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
-        let mut rejects: BTreeMap<Stream, Held> = BTreeMap::new();
         for place in places {
-            // Once their rows are made, they need not take memory for the time that the commit takes.
-            let mut events = batch.events.remove(&place).unwrap_or_default();
-            let encoded = batch.encoded.remove(&place);
+            let events = batch.events.remove(&place).unwrap_or_default();
             let changes: Vec<_> = batch.changes.iter().filter(|some| (some.stream, some.window) == place).collect();
-            self.window(place, &mut events, encoded, &changes, &mut rejects)?;
+            self.window(place, events, &changes)?;
         }
         for (stream, events) in std::mem::take(&mut batch.untimed) {
-            self.rows_of(stream, &mut [events.into()], &mut Held::default(), &mut rejects)?;
+            self.rows_of(stream, &events, &mut Held::default())?;
         }
         Ok(())
     }
@@ -116,217 +86,143 @@ impl<'a> Flush<'a> {
     fn window(
         &mut self,
         (stream, window): Place,
-        events: &mut [Piece],
-        encoded: Option<EncodedTable>,
+        events: Vec<Counted>,
         changes: &[&WindowChange],
-        rejects: &mut BTreeMap<Stream, Held>,
     ) -> Result<(), ArchiveError> {
-        let stored = self.stored(stream, events, changes)?;
-        let added = self.rows_of(stream, events, &mut Held::new(&stored), rejects)?;
-        let rows = added.count() as u64;
-        let before = self.writer.state().windows.get(&(stream, window.start)).cloned();
+        let stored = self.stored(stream, &events, changes)?;
+        let added = self.rows_of(stream, &events, &mut Held::new(&stored))?;
+        let state = self.of.writer.state();
         if stream != Stream::Billing {
-            // Billing shows ten entries alone: what it shows no longer is not gone.
-            self.notice_gone(stream, window, &stored, events, changes);
+            // Billing shows ten entries alone: an entry that it no longer shows is not gone.
+            for range in changes.iter().filter_map(|change| change.confirmed) {
+                self.draft.findings.extend(notices::gone(self.of, (stream, window), range, &stored, &events));
+            }
         }
-        self.notice_changed(stream, &added);
-        if let Some(before) = before.as_ref().filter(|before| before.state != WindowState::Provisional && rows > 0) {
-            self.notice_late(before, &added);
+        // Their rows are made: they need no memory while the commit writes.
+        drop(events);
+        self.draft.findings.extend(notices::changed(self.of, stream, &added));
+        let rows = added.rows.len() as u64;
+        let before = state.windows.get(&(stream, window.start));
+        if let Some(before) = before.filter(|before| before.state != WindowState::Provisional) {
+            self.draft.findings.extend(self.notices.late(self.of, before, &added));
+            self.flushed.late += rows;
         }
-        let mut record = before.clone();
+        let record = self.record((stream, window), before, changes, rows)?;
+        if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
+            self.draft.findings.extend(notices::closed_gaps(self.of, record));
+        }
+        let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
+        let settles = !before.is_some_and(is_settled) && record.as_ref().is_some_and(is_settled);
+        if rows > 0 || settles {
+            self.draft.rows.push(WindowRows::new(stream, window, added.rows, settles));
+        }
+        let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
+        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before)));
+        Ok(())
+    }
+
+    /// The window's record after the changes and with the new rows.
+    fn record(
+        &self,
+        (stream, window): Place,
+        before: Option<&WindowRecord>,
+        changes: &[&WindowChange],
+        rows: u64,
+    ) -> Result<Option<WindowRecord>, ArchiveError> {
+        let mut record = before.cloned();
         for (n, change) in changes.iter().enumerate() {
-            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.settings));
+            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.of.settings));
         }
-        match (&before, &mut record) {
+        match (before, &mut record) {
             // Events dated into the future, or served unasked, may have come before the window was read.
-            (None, Some(record)) => record.events += self.writer.events_in(stream, window)?.len() as u64,
+            (None, Some(record)) => record.events += self.of.writer.events_in(stream, window)?.len() as u64,
             (Some(_), Some(record)) if changes.is_empty() => {
                 record.events += rows;
                 record.late += if record.state == WindowState::Provisional { 0 } else { rows };
             }
             _ => {}
         }
-        if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
-            self.close_gaps(record);
-        }
-        let settles = self.settles(stream, window, record.as_ref());
-        if rows > 0 || settles {
-            let Added { rows, columns, .. } = added;
-            self.draft.rows.push(WindowRows { stream, window, rows, columns, encoded, compact: settles });
-        }
-        let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
-        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before.as_ref())));
-        Ok(())
+        Ok(record)
     }
 
-    /// Adds to the commit what its rows tell of computers; how many removals they tell of.
+    /// Adds to the commit what its rows tell of computers. Returns how many removals they tell of.
     ///
     /// # Errors
     /// When the archive cannot be read.
     pub fn computers(&mut self, batch: &Batch) -> Result<u64, ArchiveError> {
-        let told = std::mem::take(&mut self.told);
-        let removals = told.removals_told();
-        let commit = Commit { writer: self.writer, settings: self.settings, seen_at: self.seen_at };
-        told.record(&commit, batch, &mut self.draft)?;
+        let events = std::mem::take(&mut self.computer_events);
+        let removals = events.removals_told();
+        events.record(self.of, batch, &mut self.draft)?;
         Ok(removals)
-    }
-
-    fn settles(&self, stream: Stream, window: Range, record: Option<&WindowRecord>) -> bool {
-        let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
-        let was = self.writer.state().windows.get(&(stream, window.start)).is_some_and(is_settled);
-        !was && record.is_some_and(is_settled)
     }
 
     /// The archived events that the batch could repeat, or that a whole reading should have met again.
     fn stored(
         &self,
         stream: Stream,
-        events: &[Piece],
+        events: &[Counted],
         changes: &[&WindowChange],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
-        let times = || events.iter().flat_map(Piece::events).filter_map(|held| held.event.at());
+        let times = || events.iter().filter_map(|held| held.event.at());
         let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
         match (starts.min(), ends.max()) {
-            (Some(start), Some(end)) => self.writer.events_in(stream, Range::new(start, end)),
+            (Some(start), Some(end)) => self.of.writer.events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),
         }
     }
 
-    fn rows_of(
-        &mut self,
-        stream: Stream,
-        events: &mut [Piece],
-        held: &mut Held,
-        rejects: &mut BTreeMap<Stream, Held>,
-    ) -> Result<Added, ArchiveError> {
+    fn rows_of(&mut self, stream: Stream, events: &[Counted], held: &mut Held) -> Result<Added, ArchiveError> {
+        let mut added = Added::default();
         if events.is_empty() {
-            return Ok(Added::default());
+            return Ok(added);
         }
-        let rejects = match rejects.entry(stream) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let known =
-                    if planted::is(Bug::RejectsForgotten) { Vec::new() } else { self.writer.rejects(stream)? };
+        let writer = self.of.writer;
+        let rejects = match self.rejects.entry(stream) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let known = if planted::is(Bug::RejectsForgotten) { Vec::new() } else { writer.rejects(stream)? };
                 entry.insert(Held::of_rejects(&known))
             }
         };
-        let joining = Joining::of(self.writer.state(), stream, self.seen_at);
-        let mut added = joining.pieces(events, held, rejects, self.writer.salts());
-        self.flushed.rows += added.count() as u64;
-        self.flushed.rejects += added.rejects.len() as u64;
-        let served: u64 = events.iter().flat_map(Piece::events).map(|event| u64::from(event.count)).sum();
-        self.flushed.repeated += served.saturating_sub((added.count() + added.rejects.len()) as u64);
-        self.notice_kinds(stream, &added);
+        Joining::of(writer.state(), stream, self.of.seen_at).events(events, held, rejects, &mut added);
+        let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);
+        self.flushed.rows += rows;
+        self.flushed.rejects += rejected;
+        let served: u64 = events.iter().map(|event| u64::from(event.count)).sum();
+        self.flushed.repeated += served.saturating_sub(rows + rejected);
+        self.notice(stream, &added);
         if !planted::is(Bug::RejectsDropped) {
             self.draft.rejects.append(&mut added.rejects);
         }
         Ok(added)
     }
 
-    pub fn notice_kinds(&mut self, stream: Stream, added: &Added) {
-        for reject in &added.rejects {
-            self.kinds.count(stream, FindingKind::Quarantined, &reject.reason, 1);
-        }
-        self.kinds.count(stream, FindingKind::Redacted, "secret", added.redacted);
-        self.learned.entry(stream).or_default().1.extend(added.types.iter().map(|name| shorten(name)));
-        if stream == Stream::Connections {
-            let of_rows = added.rows.iter().map(|row| (connection_of(row), row.event_type.as_str()));
-            for (_, event_type) in of_rows.chain(in_columns(added)).filter(|(connection, _)| connection.is_none()) {
-                self.kinds.count(stream, FindingKind::NoConnectionId, &shorten(event_type), 1);
-            }
-        }
-        self.told.hear(self.writer.state(), stream, added);
+    /// Takes notice of new rows.
+    pub fn notice(&mut self, stream: Stream, added: &Added) {
+        self.notices.count(stream, added);
+        self.computer_events.observe(self.of.writer.state(), stream, added);
     }
 
-    pub fn notice_changed(&mut self, stream: Stream, added: &Added) {
-        for (id, time) in &added.changed {
-            let why = "the same id came with other content: kept as a new revision";
-            let mut finding = self.finding(stream, FindingKind::ChangedUpstream, id.as_str(), 1, why);
-            (finding.from, finding.to) = (Some(*time), Some(*time));
-            self.draft.findings.push(finding);
-        }
+    /// Adds the findings about the kinds of rows that were noticed.
+    pub fn count_rows_by_kind(&mut self) {
+        self.draft.findings.extend(self.notices.take_counts(self.of.seen_at));
     }
 
-    /// Late: first seen after the reading that settled the window.
-    fn notice_late(&mut self, before: &WindowRecord, added: &Added) {
-        let Some((first, last)) = added.times() else { return };
-        let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
-        let learned = &mut self.learned.entry(before.stream).or_default().0;
-        *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
-        let count = added.count() as u64;
-        self.flushed.late += count;
-        let seen = self.seen_at.since(first).as_secs();
-        let why = format!("first seen on a re-scan, up to {seen} s after their time");
-        let mut finding = self.finding(before.stream, FindingKind::Late, &before.range.to_string(), count, &why);
-        (finding.from, finding.to) = (Some(first), Some(last));
-        self.draft.findings.push(finding);
-    }
-
-    /// Counts archived events that a confirmed reading did not meet again, beyond those counted before of the same
-    /// times: another re-scan may cut the window elsewhere.
-    fn notice_gone(
-        &mut self,
-        stream: Stream,
-        window: Range,
-        stored: &[StoredEvent],
-        events: &[Piece],
-        changes: &[&WindowChange],
-    ) {
-        for range in changes.iter().filter_map(|change| change.confirmed) {
-            let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
-            let gone = no_longer_served(&inside, events.iter().flat_map(Piece::events));
-            let known: u64 = (self.writer.state().findings.iter())
-                .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
-                .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))
-                .map(|(_, f)| f.count)
-                .sum();
-            if gone > known {
-                let why = "archived, and no longer served upstream";
-                let subject = window.to_string();
-                let mut finding = self.finding(stream, FindingKind::NoLongerServed, &subject, gone - known, why);
-                (finding.from, finding.to) = (Some(range.start), Some(range.end));
-                self.draft.findings.push(finding);
-            }
-        }
-    }
-
-    /// A second that held still after all lost nothing.
-    fn close_gaps(&mut self, record: &WindowRecord) {
-        let whole = [record.range];
-        let read = if record.state == WindowState::Provisional { &record.confirmed[..] } else { &whole };
-        let is_read = |from: Instant, to: Instant| {
-            record.range.start <= from
-                && to <= record.range.end
-                && missing(Range { start: from, end: to }, read).is_empty()
-        };
-        let closed: Vec<Finding> = (self.writer.state().gaps())
-            .filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE)
-            .filter(|gap| gap.from.zip(gap.to).is_some_and(|(from, to)| is_read(from, to)))
-            .map(|gap| Finding {
-                kind: FindingKind::GapClosed,
-                reason: "read whole later".to_owned(),
-                found_at: self.seen_at,
-                ..gap.clone()
-            })
-            .collect();
-        self.draft.findings.extend(closed);
-    }
-
+    /// Adds the records and read points of streams. Notes go with what is worth a commit, and are no reason for a commit.
     pub fn streams(&mut self, batch: &Batch) {
-        let mut records = Vec::new();
-        let mut points = Vec::new();
+        let (mut records, mut points) = (Vec::new(), Vec::new());
         for stream in Stream::ALL {
-            let before = self.writer.state().streams.get(&stream).cloned().unwrap_or_default();
+            let before = self.of.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
             if let Some(change) = batch.streams.get(&stream) {
                 points.extend(apply_but_points(stream, change, &mut record));
             }
-            self.learn(stream, &mut record);
+            let Learned { lag, types } = self.notices.learned(stream);
+            self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.of.seen_at));
             records.push((stream, before, record));
         }
-        // Notes go with what is worth a commit, and are no reason for one.
         let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
             if let Some(note) = batch.notes.get(&stream).filter(|_| is_worth) {
@@ -336,60 +232,15 @@ impl<'a> Flush<'a> {
                 self.draft.streams.push((stream, record));
             }
         }
-        // The service's clock is told in whole seconds: what was read is the better order.
+        // The service tells its time in whole seconds, so the end of the reading is the better order.
         points.sort_by_key(|(stream, point)| (*stream, point.read_to));
         self.draft.read_points = points;
     }
 
     fn noted(&mut self, batch: &Batch) {
         let known =
-            |finding: &&Finding| self.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, finding));
-        let fresh: Vec<Finding> = batch.noted.iter().filter(|finding| !known(finding)).cloned().collect();
-        self.draft.findings.extend(fresh);
+            |finding: &&_| self.of.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, finding));
+        let new = batch.noted.iter().filter(|finding| !known(finding)).cloned();
+        self.draft.findings.extend(new);
     }
-
-    pub fn count_kinds(&mut self) {
-        for ((stream, kind, subject), count) in std::mem::take(&mut self.kinds).0 {
-            let why = match kind {
-                FindingKind::NoConnectionId => NO_CONNECTION_ID,
-                FindingKind::Redacted => "a string under a key named secret was replaced",
-                _ => "kept in quarantine",
-            };
-            self.draft.findings.push(self.finding(stream, kind, &subject, count, why));
-        }
-    }
-
-    fn learn(&mut self, stream: Stream, record: &mut StreamRecord) {
-        let Some((late, types)) = self.learned.get(&stream).cloned() else { return };
-        record.learned_lag_seconds = record.learned_lag_seconds.max(late);
-        for name in types {
-            if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
-                let why = "an event type met for the first time";
-                self.draft.findings.push(self.finding(stream, FindingKind::NewEventType, &name, 1, why));
-            }
-        }
-    }
-
-    pub fn finding(&self, stream: Stream, kind: FindingKind, subject: &str, count: u64, reason: &str) -> Finding {
-        Finding {
-            stream: Some(stream),
-            kind,
-            subject: subject.to_owned(),
-            from: None,
-            to: None,
-            reason: reason.to_owned(),
-            count,
-            found_at: self.seen_at,
-        }
-    }
-}
-
-/// The connection and the type of each row in columns.
-fn in_columns(added: &Added) -> impl Iterator<Item = (Option<&str>, &str)> {
-    let rows = added.columns.iter().flat_map(EventColumns::rows);
-    rows.map(|row| (row.connection_id.filter(|id| is_connection(id)), row.event_type))
-}
-
-fn shorten(name: &str) -> String {
-    name.chars().take(EVENT_TYPE_CHARS_MAX).collect()
 }

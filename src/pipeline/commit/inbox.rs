@@ -1,4 +1,4 @@
-//! The way into the commit stage: a bounded channel. A reading that brings more than the stage takes waits at its door.
+//! The way into the commit stage: a bounded channel. A reading that brings more than the stage takes waits here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use crate::model::TeamId;
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::team::budget::{Permit, Waits};
 
-/// Messages that wait for the commit stage.
-const MESSAGES_WAITING_MAX: usize = 1;
+/// Messages that wait for the commit stage. Their events have permits of their own.
+pub const MESSAGES_WAITING_MAX: usize = 4;
 
-/// What the commit stage is told. Answers come when it is done; none comes when the stage ends first.
+/// A message to the commit stage. The answer comes when the work is done; none comes when the stage ends first.
 pub enum Message {
     /// Events and changes, and the room that they take.
     Add(Box<Batch>, Permit),
@@ -21,9 +21,9 @@ pub enum Message {
     MakeRoom,
     /// Commit all that was added.
     Commit(oneshot::Sender<()>),
-    /// Make all sessions that are behind.
+    /// Make all sessions that lag.
     CatchUp(oneshot::Sender<()>),
-    /// Show what waits, when no commit is under way.
+    /// Show what waits.
     Inspect(Box<dyn FnOnce(&Batch) + Send>),
 }
 

@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::archive::{EventColumns, Salts, StoredEvent, StoredReject, TeamState};
+use crate::archive::{StoredEvent, StoredReject, TeamState};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
 use crate::normalize::normalize;
 use crate::planted::{self, Bug};
-
-use crate::pipeline::commit::piece::Piece;
 
 /// What the archive holds of the place that events are joined into.
 #[derive(Debug, Default)]
@@ -36,16 +34,6 @@ impl Held {
         held
     }
 
-    /// Makes room for so many more events at once.
-    pub fn reserve(&mut self, events: usize) {
-        self.occurrences.reserve(events);
-        self.revisions.reserve(events);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.occurrences.is_empty()
-    }
-
     /// How often an event of this content is held.
     pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
@@ -56,8 +44,6 @@ impl Held {
 #[derive(Debug, Default)]
 pub struct Added {
     pub rows: Vec<EventRow>,
-    /// More rows.
-    pub columns: Vec<EventColumns>,
     pub rejects: Vec<RejectRow>,
     /// Ids whose content differs from what is archived: each is a new revision.
     pub changed: Vec<(EventId, Instant)>,
@@ -66,15 +52,10 @@ pub struct Added {
 }
 
 impl Added {
-    pub fn count(&self) -> usize {
-        self.rows.len() + self.columns.iter().map(EventColumns::count).sum::<usize>()
-    }
-
     /// The times of the first row and of the last.
     pub fn times(&self) -> Option<(Instant, Instant)> {
-        let times =
-            self.rows.iter().map(|row| (row.time, row.time)).chain(self.columns.iter().map(EventColumns::times));
-        times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1)))
+        let times = || self.rows.iter().map(|row| row.time);
+        times().min().zip(times().max())
     }
 }
 
@@ -91,31 +72,6 @@ impl<'a> Joining<'a> {
     /// Of a team whose archive stands so.
     pub fn of(state: &'a TeamState, stream: Stream, seen_at: Instant) -> Self {
         Self { team: &state.team_id, stream, seen_at }
-    }
-
-    /// Joins all that was read of a place. Columns that were made before are the rows, where every event is new and the only one
-    /// of its id: then there is nothing to be found out row by row.
-    pub fn pieces(self, pieces: &mut [Piece], held: &mut Held, rejects: &mut Held, salts: &Salts) -> Added {
-        let mut added = Added::default();
-        if pieces.iter().any(|piece| piece.columns().is_some()) {
-            pieces.iter_mut().for_each(|piece| piece.make_columns(salts, self.stream, self.seen_at));
-        }
-        if !are_new(pieces, held, rejects) {
-            let count = pieces.iter().map(|piece| piece.events().len()).sum();
-            added.rows.reserve_exact(count);
-            held.reserve(count);
-            pieces.iter_mut().for_each(|piece| self.events(piece.put_back(), held, rejects, &mut added));
-            return added;
-        }
-        for piece in pieces {
-            added.redacted += piece.events().iter().map(|held| u64::from(held.event.redacted)).sum::<u64>();
-            let Some((columns, others)) = piece.take_columns() else { continue };
-            added.redacted -= others.iter().map(|held| u64::from(held.event.redacted)).sum::<u64>();
-            self.events(&others, held, rejects, &mut added);
-            added.types.extend(columns.types().iter().cloned());
-            added.columns.push(columns);
-        }
-        added
     }
 
     /// Joins `events` into `held`, which learns them.
@@ -157,23 +113,6 @@ impl<'a> Joining<'a> {
             }
         }
     }
-}
-
-/// Whether all that was read are columns, and none of it is known or stands there twice.
-fn are_new(pieces: &[Piece], held: &Held, rejects: &Held) -> bool {
-    let Some(columns) = pieces.iter().map(Piece::columns).collect::<Option<Vec<_>>>() else { return false };
-    let is_known = |Counted { event, .. }: &Counted| {
-        held.occurrences(&event.digest) + rejects.occurrences(&event.digest) > 0
-            || event.id.as_ref().is_some_and(|id| held.revisions.contains_key(id))
-    };
-    let holds_any = !held.is_empty() || !rejects.is_empty();
-    if holds_any && pieces.iter().flat_map(Piece::events).any(is_known) {
-        return false;
-    }
-    let count = columns.iter().map(|some| some.count()).sum();
-    let mut ids: HashSet<&str, ahash::RandomState> =
-        HashSet::with_capacity_and_hasher(count, ahash::RandomState::new());
-    columns.iter().flat_map(|some| some.rows()).all(|row| ids.insert(row.event_id))
 }
 
 /// How many archived events of a range that was read whole are no longer served.

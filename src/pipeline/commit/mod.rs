@@ -1,15 +1,13 @@
-//! From events to a commit: the batch that waits, the rows that the archive lacks, and what is worth noticing about
-//! them.
+//! From events to a commit: the batch that waits, the rows that the archive lacks, and the findings about them.
 
 pub mod batch;
 pub mod change;
 mod computer_events;
 pub mod committer;
 pub mod counts;
-mod encoder;
 pub mod flush;
 pub mod inbox;
 mod join;
-pub mod piece;
+mod notices;
 pub mod quarantine;
 pub mod seal;

@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 
 use crate::api::wire;
-use crate::archive::{ArchiveError, Dataset, Draft, FindingKind, Release, TeamWriter, WindowRows};
+use crate::archive::{ArchiveError, Committed, Dataset, Draft, FindingKind, Release, TeamWriter, WindowRows};
 use crate::collect::Counted;
 use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
 
 use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{Added, Held, Joining};
+use crate::pipeline::commit::notices;
 use crate::pipeline::plan::window_index::owner;
-use crate::pipeline::sessions::part::left_behind;
-use crate::pipeline::sessions::update::{Remembered, correlate};
+use crate::pipeline::sessions::catch_up::Chunk;
+use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
 
 /// What became of quarantined events of one stream and reason.
@@ -38,20 +40,20 @@ pub fn retry_quarantine(
     now: Instant,
 ) -> Result<RetriedByReason, ArchiveError> {
     let mut retried = RetriedByReason::new();
-    let mut remembered = Remembered::default();
     let paths: Vec<String> = writer.state().files_of(Dataset::Quarantine).map(|file| file.path.clone()).collect();
     for path in paths {
-        let mut reading = Reading::new(path, writer, settings, now);
-        for row in reading.flush.writer.rejects_of(&reading.release.path)? {
+        let of = CommitContext { writer, settings, uncommitted: &[], seen_at: now };
+        let mut reading = Reading::new(path, &of);
+        for row in writer.rejects_of(&reading.release.path)? {
             let retried = retried.entry((row.stream, row.reason.clone())).or_default();
             let count = if reading.take(row)? { &mut retried.released } else { &mut retried.kept };
             *count += 1;
         }
         let Some(mut draft) = reading.into_draft()? else { continue };
-        correlate(&mut draft, writer, &mut remembered, now)?;
+        correlate(&mut draft, writer, now)?;
         let _ = writer.commit(draft, now)?;
-        while let Some(part) = left_behind(writer.state())
-            && part.commit(writer, &mut remembered, now, now)?
+        while let Some(chunk) = Chunk::settled(writer.state())
+            && let Committed::Committed { .. } = chunk.commit(writer, now, now)?
         {}
     }
     Ok(retried)
@@ -72,9 +74,9 @@ struct Place {
 }
 
 impl<'a> Reading<'a> {
-    fn new(path: String, writer: &'a TeamWriter, settings: &'a Settings, now: Instant) -> Self {
+    fn new(path: String, of: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
-        Self { flush: Flush::new(writer, settings, now), release, places: BTreeMap::new() }
+        Self { flush: Flush::new(of), release, places: BTreeMap::new() }
     }
 
     /// Whether the event is a row now.
@@ -89,12 +91,12 @@ impl<'a> Reading<'a> {
 
     fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
         let Some(at) = event.at() else { return Ok(false) };
-        let state = self.flush.writer.state();
-        let window = owner(&state.windows, row.stream, self.flush.settings.grid, at);
+        let state = self.flush.of.writer.state();
+        let window = owner(&state.windows, row.stream, self.flush.of.settings.grid, at);
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = Held::new(&self.flush.writer.events_in(row.stream, window)?);
+                let held = Held::new(&self.flush.of.writer.events_in(row.stream, window)?);
                 place.insert(Place { window, held, added: Added::default() })
             }
         };
@@ -122,9 +124,9 @@ impl<'a> Reading<'a> {
             }
             // They were counted when they came.
             (added.rejects, added.redacted) = (Vec::new(), 0);
-            flush.notice_kinds(stream, &added);
-            flush.notice_changed(stream, &added);
-            if let Some(held) = flush.writer.state().windows.get(&(stream, start)) {
+            flush.notice(stream, &added);
+            flush.draft.findings.extend(notices::changed(flush.of, stream, &added));
+            if let Some(held) = flush.of.writer.state().windows.get(&(stream, start)) {
                 let mut record = held.clone();
                 record.events += added.rows.len() as u64;
                 flush.draft.windows.push(record);
@@ -137,11 +139,17 @@ impl<'a> Reading<'a> {
         }
         for ((stream, reason), count) in counts {
             let why = concat!("read again, and a row since annals ", env!("CARGO_PKG_VERSION"));
-            let finding = flush.finding(stream, FindingKind::Released, reason, count, why);
-            flush.draft.findings.push(finding);
+            flush.draft.findings.push(notices::finding(
+                stream,
+                FindingKind::Released,
+                reason,
+                count,
+                why,
+                flush.of.seen_at,
+            ));
         }
         flush.computers(&Batch::default())?;
-        flush.count_kinds();
+        flush.count_rows_by_kind();
         flush.streams(&Batch::default());
         flush.draft.releases.push(release);
         Ok(Some(flush.draft))

@@ -131,7 +131,6 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
 }
 
 async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
-    let salts = opened.writer.lock().unwrap_or_else(PoisonError::into_inner).salts().clone();
     let team_edges = TeamEdges {
         team: team.clone(),
         clock: edges.clock.clone(),
@@ -141,7 +140,6 @@ async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>,
         budget,
         memory: opened.memory,
         writer: opened.writer,
-        salts,
         time_limit: Some(RUN_TIME_MAX),
     };
     read_team(team_edges, edges.source.clone()).await

@@ -49,7 +49,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
             batch.change_stream(Stream::Billing, change);
             poll.add_events(batch);
         }
-        poll.windows_from(begins).into_iter().for_each(|change| batch.add_change(change));
+        batch.changes.extend(poll.windows_from(begins));
     })
     .await?;
     Ok(ctx.note_point(Stream::Billing, point).await?)
@@ -87,8 +87,7 @@ impl Poll<'_> {
         for event in self.events.iter().rev() {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
             let window = event.at().map(|at| self.window_of(at));
-            let event = Counted { event: event.clone(), count };
-            batch.add_events(Stream::Billing, window, vec![event].into());
+            batch.add_event(Stream::Billing, window, Counted { event: event.clone(), count });
         }
     }
 

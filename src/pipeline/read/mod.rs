@@ -2,7 +2,7 @@
 
 pub mod billing_poll;
 mod billing_snapshot;
-mod segment_stage;
+mod segments;
 mod open_windows;
 mod round;
 mod spans;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::archive::WalkPoint;
 use crate::collect::{Asked, Lists, PageLimit, TailReader, TailStart};
 use crate::model::{Instant, Range};
+use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
@@ -13,6 +14,7 @@ use super::round::{PAD_SECONDS, Round};
 
 /// How far into the future events are looked for.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
+
 impl Round<'_> {
     /// The new events of a window whose lag has not passed.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
@@ -33,14 +35,11 @@ impl Round<'_> {
             }
             let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
-            let pieces = self.pieces(window, chunk.events).end().await;
-            self.ctx
-                .add_held(permit, |batch| {
-                    self.note_anomalies(batch, window, chunk.stats.anomalies);
-                    batch.add_change(change);
-                    self.sort_in(batch, pieces);
-                })
-                .await?;
+            let mut batch = Batch::default();
+            self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
+            batch.changes.push(change);
+            self.sort_in(&mut batch, chunk.events);
+            self.ctx.inbox.add(batch, permit).await?;
         }
         Ok(())
     }
@@ -61,8 +60,9 @@ impl Round<'_> {
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
                 Ok(Some(chunk)) => {
                     permit.hold(chunk.events.len(), true);
-                    let pieces = self.of_windows(chunk.events);
-                    self.ctx.add_held(permit, |batch| self.sort_in(batch, pieces)).await?;
+                    let mut batch = Batch::default();
+                    self.sort_in(&mut batch, chunk.events);
+                    self.ctx.inbox.add(batch, permit).await?;
                 }
                 Err(error) => {
                     tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");

@@ -33,7 +33,7 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
             let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
             note_deprecated(ctx, stream, lists.len(), now).await?;
             // What the first attempt began is not begun twice.
-            ctx.commit().await?;
+            ctx.inbox.commit().await?;
             read_lists(ctx, stream, first, now, &lists).await
         }
         other => other,
@@ -43,7 +43,7 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
 /// Where `history/devices` has answered before, a 404 is a fault: the deprecated history tells the same events in other
 /// words, and each would be archived once more.
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
-    ctx.settle().await?;
+    ctx.inbox.inspect(|_| ()).await?;
     Ok(ctx.with_state(|state| {
         let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
         is_known || state.files_of(Dataset::Connections).next().is_none()
@@ -124,7 +124,7 @@ impl Round<'_> {
         self.ctx.add(add).await?;
         if self.stream == Stream::Connections {
             // Durable before the first event is read: a computer that is removed from here on leaves a gap, whatever ends this run.
-            self.ctx.commit().await?;
+            self.ctx.inbox.commit().await?;
         }
         Ok(())
     }

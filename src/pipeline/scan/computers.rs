@@ -54,9 +54,9 @@ pub async fn note_computers(
     }
     if !known.is_subset(&listed) {
         // Activity knows when it was; what it tells is recorded by its commit.
-        ctx.commit().await?;
+        ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
-        ctx.commit().await?;
+        ctx.inbox.commit().await?;
         known = self::known(ctx).await?;
     }
     let delta = DeviceDelta {
@@ -93,7 +93,7 @@ async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant)
 
 /// The computers that the last look left.
 async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
-    let noted = ctx.pending(|batch| batch.devices.clone()).await?;
+    let noted = ctx.inbox.inspect(|batch| batch.devices.clone()).await?;
     let mut known = ctx.with_state(|state| state.devices.clone());
     known.extend(noted.added);
     known.retain(|device| !noted.removed.contains(device));
@@ -134,7 +134,8 @@ async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant)
     if removed.is_empty() {
         return Ok(Vec::new());
     }
-    let begun = ctx.pending(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.findings.clone())).await?;
+    let begun =
+        ctx.inbox.inspect(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.findings.clone())).await?;
     let quiet = ctx.memory.points(Stream::Connections);
     let settings = &ctx.settings;
     let mut reading = ctx.with_state(|state| {

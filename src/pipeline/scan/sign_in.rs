@@ -94,7 +94,7 @@ async fn ask_each(
             end = Some(End::Hidden);
         } else if failures >= FAILURES_MAX {
             end = Some(End::Cut);
-        } else if at < last && ctx.is_spent() {
+        } else if at < last && ctx.is_out_of_time() {
             // Whoever is left is asked about by the next run: the team's events do not wait for it.
             ctx.deferred.note_unfinished();
             end = Some(End::Cut);

@@ -1,7 +1,4 @@
-//! Sessions follow the archived events: in the commit that brings them, or part of time by part of time after a
-//! backfill.
+//! Sessions follow the archived events: in the commit that brings the events, or chunk by chunk after a backfill.
 
-pub mod maker;
-pub mod making;
-pub mod part;
+pub mod catch_up;
 pub mod update;

@@ -122,7 +122,7 @@ impl Permit {
     }
 
     /// Takes over the room of another, and what it holds.
-    pub fn join(&mut self, mut other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
         self.held += std::mem::take(&mut other.held);
         self.permit = match (self.permit.take(), other.permit.take()) {
             (Some(mut own), Some(others)) => {
@@ -134,7 +134,7 @@ impl Permit {
     }
 
     /// Splits off what goes with a commit; so many events stay.
-    pub fn leave(&mut self, stay: usize) -> Self {
+    pub fn split_off(&mut self, stay: usize) -> Self {
         let permit = self.beyond(stay);
         let held = self.held.saturating_sub(stay);
         self.held -= held;
@@ -224,10 +224,10 @@ mod tests {
         read.hold(1_000, true);
         assert_eq!((held(), free()), (1_000, 2 * READ_EVENTS_MAX - 1_000), "what a reading did not bring is free");
         let mut waiting = budget.nothing();
-        waiting.join(read);
+        waiting.merge(read);
         waiting.hold(1_200, false);
         assert_eq!((held(), free()), (1_200, 2 * READ_EVENTS_MAX - 1_000), "some came without room");
-        let leaving = waiting.leave(300);
+        let leaving = waiting.split_off(300);
         assert_eq!(held(), 1_200);
         drop(leaving);
         assert_eq!((held(), free()), (300, 2 * READ_EVENTS_MAX - 300));

@@ -22,8 +22,8 @@ const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
     pub source: Arc<dyn EventSource>,
-    /// Of the commit stage. Every error of a method that sends to it says that the stage has ended; the stage says why.
-    inbox: Inbox,
+    /// The inbox of the commit stage. An error of a method that sends to it says that the stage has ended; the stage says why.
+    pub inbox: Inbox,
     began: Duration,
     pub deferred: Deferred,
 }
@@ -43,7 +43,7 @@ impl TeamContext {
     }
 
     /// Whether this round has worked long enough, and leaves the rest to the next.
-    pub fn is_spent(&self) -> bool {
+    pub fn is_out_of_time(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);
         self.time_limit.is_some_and(|time_limit| spent >= time_limit)
     }
@@ -53,17 +53,9 @@ impl TeamContext {
     /// # Errors
     /// When the commit stage has ended.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
-        self.add_held(self.budget.nothing(), add).await
-    }
-
-    /// Sends events that `permit` has room for, as soon as the commit stage takes them.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
-    pub async fn add_held(&self, permit: Permit, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
-        self.inbox.add(batch, permit).await
+        self.inbox.add(batch, self.budget.nothing()).await
     }
 
     /// Room for so many events, which one reading may bring.
@@ -103,40 +95,5 @@ impl TeamContext {
             false => batch.note_stream(stream, change),
         })
         .await
-    }
-
-    /// Looks at what waits for its commit, when no commit is under way.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
-    pub async fn pending<T: Send + 'static>(
-        &self,
-        inspect: impl FnOnce(&Batch) -> T + Send + 'static,
-    ) -> Result<T, ArchiveError> {
-        self.inbox.inspect(inspect).await
-    }
-
-    /// Waits until no commit is under way: from then on the state holds what it brought.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
-    pub async fn settle(&self) -> Result<(), ArchiveError> {
-        self.pending(|_| ()).await
-    }
-
-    /// Commits all that was sent before.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
-    pub async fn commit(&self) -> Result<(), ArchiveError> {
-        self.inbox.commit().await
-    }
-
-    /// Makes all sessions that are behind.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
-    pub async fn catch_up(&self) -> Result<(), ArchiveError> {
-        self.inbox.catch_up().await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::archive::{ArchiveError, Salts, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
@@ -27,8 +27,6 @@ pub struct TeamEdges {
     pub memory: Arc<TeamMemory>,
     /// The daemon keeps it from round to round, and looks at its state in between.
     pub writer: Arc<Mutex<TeamWriter>>,
-    /// The writer's, for rows and files that are made beside its commits.
-    pub salts: Salts,
     /// How long a round settles and re-scans before it leaves the rest to the next; `None`: to the end.
     pub time_limit: Option<Duration>,
 }

@@ -1,0 +1,185 @@
+//! Findings about the rows of a commit: late, changed and vanished events, rejects, and new event types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord, WindowState};
+use crate::collect::Counted;
+use crate::correlate::connection_of;
+use crate::model::{Instant, Range, Stream};
+
+use crate::pipeline::commit::batch::{Place, UNSTABLE};
+use crate::pipeline::commit::computer_events::CommitContext;
+use crate::pipeline::commit::join::{Added, no_longer_served};
+use crate::pipeline::plan::ranges::missing;
+use crate::pipeline::sessions::update::NO_CONNECTION_ID;
+use crate::pipeline::settings::LAG_SECONDS_MAX;
+
+/// Event types remembered of one stream. Types beyond that are kept, but no longer announced.
+const EVENT_TYPES_MAX: usize = 1_000;
+/// Characters of an event type's name that a record keeps.
+const EVENT_TYPE_CHARS_MAX: usize = 120;
+
+/// What new rows teach of a stream.
+#[derive(Default, Clone)]
+pub struct Learned {
+    /// How late events came, in seconds.
+    pub lag: u64,
+    pub types: BTreeSet<String>,
+}
+
+/// Counts of new rows by kind, and what they teach.
+#[derive(Default)]
+pub struct Notices {
+    counts: BTreeMap<(Stream, FindingKind, String), u64>,
+    learned: BTreeMap<Stream, Learned>,
+}
+
+impl Notices {
+    pub fn count(&mut self, stream: Stream, added: &Added) {
+        let mut count = |kind, subject: &str, rows: u64| {
+            if rows > 0 {
+                *self.counts.entry((stream, kind, subject.to_owned())).or_default() += rows;
+            }
+        };
+        added.rejects.iter().for_each(|reject| count(FindingKind::Quarantined, &reject.reason, 1));
+        count(FindingKind::Redacted, "secret", added.redacted);
+        if stream == Stream::Connections {
+            let strays = added.rows.iter().filter(|row| connection_of(row).is_none());
+            strays.for_each(|row| count(FindingKind::NoConnectionId, &shorten(&row.event_type), 1));
+        }
+        self.learned.entry(stream).or_default().types.extend(added.types.iter().map(|name| shorten(name)));
+    }
+
+    /// Events that were first seen after the reading that settled their window.
+    pub fn late(&mut self, of: &CommitContext<'_>, before: &WindowRecord, added: &Added) -> Option<Finding> {
+        let (first, last) = added.times()?;
+        let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
+        let learned = &mut self.learned.entry(before.stream).or_default().lag;
+        *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
+        let reason = format!("first seen on a re-scan, up to {} s after their time", of.seen_at.since(first).as_secs());
+        let finding = finding(
+            before.stream,
+            FindingKind::Late,
+            &before.range.to_string(),
+            added.rows.len() as u64,
+            &reason,
+            of.seen_at,
+        );
+        Some(Finding { from: Some(first), to: Some(last), ..finding })
+    }
+
+    pub fn learned(&self, stream: Stream) -> Learned {
+        self.learned.get(&stream).cloned().unwrap_or_default()
+    }
+
+    /// The findings of all counts.
+    pub fn take_counts(&mut self, seen_at: Instant) -> Vec<Finding> {
+        let counts = std::mem::take(&mut self.counts).into_iter();
+        let finding = |((stream, kind, subject), count): ((Stream, FindingKind, String), u64)| {
+            let reason = match kind {
+                FindingKind::NoConnectionId => NO_CONNECTION_ID,
+                FindingKind::Redacted => "a string under a key named secret was replaced",
+                _ => "kept in quarantine",
+            };
+            finding(stream, kind, &subject, count, reason, seen_at)
+        };
+        counts.map(finding).collect()
+    }
+}
+
+/// Takes over into a stream's record what its new rows teach. Returns a finding for each new event type.
+pub fn learn(
+    record: &mut StreamRecord,
+    lag: u64,
+    types: BTreeSet<String>,
+    stream: Stream,
+    seen_at: Instant,
+) -> Vec<Finding> {
+    record.learned_lag_seconds = record.learned_lag_seconds.max(lag);
+    let mut findings = Vec::new();
+    for name in types {
+        if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
+            let reason = "an event type met for the first time";
+            findings.push(finding(stream, FindingKind::NewEventType, &name, 1, reason, seen_at));
+        }
+    }
+    findings
+}
+
+/// Ids that came with other content.
+pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Finding> {
+    let reason = "the same id came with other content: kept as a new revision";
+    let changed = added.changed.iter().map(|(id, time)| Finding {
+        from: Some(*time),
+        to: Some(*time),
+        ..finding(stream, FindingKind::ChangedUpstream, id.as_str(), 1, reason, of.seen_at)
+    });
+    changed.collect()
+}
+
+/// Counts archived events of `range` that a confirmed reading did not meet again, beyond those counted before of the same times:
+/// another re-scan may cut the window elsewhere.
+pub fn gone(
+    of: &CommitContext<'_>,
+    (stream, window): Place,
+    range: Range,
+    stored: &[StoredEvent],
+    served: &[Counted],
+) -> Option<Finding> {
+    let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
+    let gone = no_longer_served(&inside, served);
+    let known: u64 = (of.writer.state().findings.iter())
+        .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
+        .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))
+        .map(|(_, f)| f.count)
+        .sum();
+    let more = gone.checked_sub(known).filter(|more| *more > 0)?;
+    let reason = "archived, and no longer served upstream";
+    let finding = finding(stream, FindingKind::NoLongerServed, &window.to_string(), more, reason, of.seen_at);
+    Some(Finding { from: Some(range.start), to: Some(range.end), ..finding })
+}
+
+/// Gaps of seconds that became stable after all: nothing of them is lost.
+pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
+    let whole = [record.range];
+    let read = if record.state == WindowState::Provisional { &record.confirmed[..] } else { &whole };
+    let is_read = |from: Instant, to: Instant| {
+        record.range.start <= from && to <= record.range.end && missing(Range { start: from, end: to }, read).is_empty()
+    };
+    let gaps = of.writer.state().gaps();
+    let closed = gaps
+        .filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE)
+        .filter(|gap| gap.from.zip(gap.to).is_some_and(|(from, to)| is_read(from, to)));
+    let finding = |gap: &Finding| Finding {
+        kind: FindingKind::GapClosed,
+        reason: "read whole later".to_owned(),
+        found_at: of.seen_at,
+        ..gap.clone()
+    };
+    closed.map(finding).collect()
+}
+
+/// A finding about a stream, without times.
+pub fn finding(
+    stream: Stream,
+    kind: FindingKind,
+    subject: &str,
+    count: u64,
+    reason: &str,
+    found_at: Instant,
+) -> Finding {
+    Finding {
+        stream: Some(stream),
+        kind,
+        subject: subject.to_owned(),
+        from: None,
+        to: None,
+        reason: reason.to_owned(),
+        count,
+        found_at,
+    }
+}
+
+fn shorten(name: &str) -> String {
+    name.chars().take(EVENT_TYPE_CHARS_MAX).collect()
+}

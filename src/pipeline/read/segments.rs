@@ -1,0 +1,116 @@
+//! A segment of a span, read, becomes a batch: events of windows, changes of the windows' records, and findings.
+
+use std::collections::BTreeMap;
+
+use crate::archive::{Finding, FindingKind, WindowState};
+use crate::collect::{Outcome, Segment};
+use crate::model::{Instant, Range};
+use crate::pipeline::commit::batch::{Batch, UNSTABLE};
+use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::plan::ranges::{clip, missing, union};
+use crate::pipeline::read::round::{Purpose, Round};
+use crate::planted::{self, Bug};
+
+/// A window that settles empty is read again and reported when windows before it held so many events (median).
+const SILENCE_EVENTS_MIN: u64 = 50;
+const SILENCE_WINDOWS: usize = 14;
+
+/// The parts of each window that were re-scanned in this round, by the window's start.
+pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
+
+/// An empty answer that is suspicious, and whether it is believed all the same.
+struct Silence {
+    finding: Finding,
+    is_believed: bool,
+}
+
+impl Round<'_> {
+    /// Takes notice of a segment: the service's clock, the progress, and how stable its range was.
+    pub fn note_read(&self, segment: &Segment) {
+        self.ctx.service().hear(segment.ended_at);
+        self.ctx.progress.read(&self.ctx.team, self.stream, segment.range, segment.events.len() as u64, true);
+        match segment.outcome {
+            Outcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
+            Outcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
+            Outcome::Deferred => {
+                self.ctx.memory.note_unstable(self.stream, segment.range);
+                self.ctx.deferred.note_open(self.stream, segment.range);
+            }
+        }
+    }
+
+    /// The batch of a segment. `rescanned` says what of each window this round has re-scanned before.
+    pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
+        let mut batch = Batch::default();
+        self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
+        let is_unstable = segment.outcome != Outcome::Confirmed;
+        let read_at = segment.began_at.unwrap_or(self.now).min(self.ctx.service().now());
+        for window in self.index.overlapping(segment.range) {
+            let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");
+            let mut change = WindowChange::new(self.stream, window, read_at);
+            change.ended_at = self.ctx.service().now().max(read_at);
+            (change.walks, change.requests) = (segment.stats.walks, segment.stats.requests);
+            if let Some(held) = self.windows.get(&window.start) {
+                (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());
+            }
+            if is_unstable && purpose == Purpose::Settle {
+                change.unstable = Some(part);
+                batch.findings.extend(self.unstable(part));
+            } else if is_unstable {
+                batch.note_finding(self.unstable_window(part));
+            } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
+                // By the answer's own date the lag has not passed. Either this date or the one that planned the reading is wrong.
+                tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
+            } else if let Some(silence) = self.silence(window, part, &segment, read_at) {
+                change.confirmed = silence.is_believed.then_some(part);
+                batch.note_finding(silence.finding);
+            } else {
+                change.confirmed = Some(part);
+            }
+            if purpose == Purpose::Rescan && !is_unstable {
+                let parts = rescanned.entry(window.start).or_default();
+                *parts = union(parts, part);
+                change.rescanned = missing(window, parts).is_empty();
+            }
+            batch.changes.push(change);
+        }
+        if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
+            self.sort_in(&mut batch, segment.events);
+        }
+        batch
+    }
+
+    fn unstable(&self, part: Range) -> Vec<Finding> {
+        let known = self.windows.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
+        if known {
+            return Vec::new();
+        }
+        let why = "never held still: events may be missing until it does";
+        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
+    }
+
+    fn unstable_window(&self, part: Range) -> Finding {
+        let why = "the list changed under every walk; what was seen is kept";
+        self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
+    }
+
+    /// An empty answer where there were events, or should be some. It is not believed while the service can be asked again.
+    fn silence(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<Silence> {
+        if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
+            return None;
+        }
+        let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
+        let held = held.map_or(0, |held| held.events);
+        let before = self.windows.range(..window.start).rev().take(SILENCE_WINDOWS);
+        let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
+        before.sort_unstable();
+        let usual = before.get(before.len() / 2).copied().unwrap_or(0);
+        if held == 0 && (usual < SILENCE_EVENTS_MIN || before.len() < SILENCE_WINDOWS) {
+            return None;
+        }
+        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
+        let reason = format!("read empty, though {held} events of it are archived and {usual} are usual");
+        let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
+        Some(Silence { finding, is_believed: is_last || held == 0 })
+    }
+}

@@ -1,0 +1,187 @@
+//! Sessions catch up with the events after a backfill, after a change of the rules, and after an interruption. They are made
+//! from the archive alone, chunk by chunk of event time. Each chunk is a commit, which records how far the sessions came.
+//!
+//! A chunk reads all events of its time, and the earlier events of each session that they touch. So it does no harm when two
+//! chunks meet the same event.
+
+use std::time::Duration;
+
+use crate::archive::{ArchiveError, Committed, Dataset, Draft, SessionsMark, TeamState, TeamWriter, WindowState};
+use crate::correlate::SESSION_RULES;
+use crate::model::{Instant, Range, Stream};
+
+use super::update::{COMPLETE, DAY, NewEvents, no_connection_id};
+
+/// Events of one chunk, about. They and their sessions take half a kilobyte of memory each. Each chunk reads and writes the open
+/// sessions again, so smaller chunks take longer.
+pub const CHUNK_EVENTS: u64 = 50_000;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A span of event time whose sessions one commit makes.
+pub struct Chunk {
+    from: Instant,
+    /// `None`: up to the last event that the sessions lack.
+    to: Option<Instant>,
+    until: Option<Instant>,
+    /// All sessions are made again, by the rules of this program.
+    is_anew: bool,
+}
+
+impl Chunk {
+    /// The next chunk of about so many events.
+    pub fn next(state: &TeamState, events: u64) -> Self {
+        let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
+        let through = mark.and_then(|mark| mark.through);
+        let until = through.and(mark).and_then(|mark| mark.until);
+        let from = through.unwrap_or(Instant::from_nanos(i64::MIN));
+        let to = chunk_end(state, from, events).filter(|to| until.is_none_or(|until| *to < until));
+        Self { from, to, until, is_anew: through.is_none() }
+    }
+
+    /// The next chunk of deferred sessions, once all its windows are settled.
+    pub fn settled(state: &TeamState) -> Option<Self> {
+        let SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) } = state.sessions? else {
+            return None;
+        };
+        let chunk = Self::next(state, CHUNK_EVENTS);
+        chunk.to.is_some_and(|to| are_settled(state, Range::new(through, to))).then_some(chunk)
+    }
+
+    /// Makes the sessions of the chunk, in one commit. `service_now` is the service's clock, `now` the machine's.
+    ///
+    /// # Errors
+    /// When the archive cannot be read or written.
+    pub fn commit(
+        &self,
+        writer: &mut TeamWriter,
+        service_now: Instant,
+        now: Instant,
+    ) -> Result<Committed, ArchiveError> {
+        let mut reader = writer.sessions();
+        let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
+        let columns = reader.events_in(Range::new(self.from, end))?;
+        let mut events = NewEvents::default();
+        columns.iter().flat_map(|some| (0..some.len()).map(|at| some.get(at))).for_each(|event| events.add(event));
+        let mark = match self.to {
+            Some(_) => SessionsMark { rules: SESSION_RULES, through: self.to, until: self.until },
+            None => COMPLETE,
+        };
+        // The commits of a backfill have counted them.
+        let is_uncounted = events.strays > 0 && self.until.is_none();
+        let findings = is_uncounted.then(|| no_connection_id("", events.strays, service_now)).into_iter().collect();
+        let sessions = match self.is_anew {
+            true => events.sessions_anew(mark, service_now),
+            false => events.sessions(&mut reader, mark, service_now)?,
+        };
+        writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
+    }
+}
+
+/// Whether all windows of a range are settled.
+fn are_settled(state: &TeamState, range: Range) -> bool {
+    let before =
+        state.windows.range((Stream::Connections, Instant::from_nanos(i64::MIN))..=(Stream::Connections, range.start));
+    let Some(mut edge) = before.last().map(|((_, start), _)| *start) else { return false };
+    while edge < range.end {
+        match state.windows.get(&(Stream::Connections, edge)) {
+            Some(window) if window.state != WindowState::Provisional => edge = window.range.end,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Where the chunk that begins at `from` ends: at a day's border with about so many events, or within a day that holds more.
+/// `None`: it reaches to the last event.
+fn chunk_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
+    let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
+    let last = files().map(|(_, last, _)| last).max()?;
+    let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
+    let before =
+        |end| files().map(|(first, last, rows)| rows_in(Range::new(from, end), first, last, rows)).sum::<u64>();
+    // A small rest goes with the last chunk.
+    if before(Instant::from_nanos(last.nanos().saturating_add(1))) <= events.saturating_mul(3) / 2 {
+        return None;
+    }
+    let mut end = first.max(from).floor_to(DAY).plus(DAY);
+    while end <= last && before(end) < events {
+        let next = end.plus(DAY);
+        // Rather too few events than too many.
+        if before(end) > 0 && before(next) > events.saturating_mul(3) / 2 {
+            break;
+        }
+        end = next;
+    }
+    if before(end) > events.saturating_mul(2) {
+        let day = end.minus(DAY);
+        let hours = (1..24).map(|hour| day.plus(HOUR * hour)).filter(|hour| from < *hour && *hour <= last);
+        return hours.clone().find(|hour| before(*hour) >= events).or((end <= last).then_some(end));
+    }
+    (end <= last).then_some(end)
+}
+
+/// How many rows of a file lie in a range, if they are spread evenly.
+fn rows_in(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
+    let inside = range.end.min(last).since(range.start.max(first)).as_nanos();
+    let whole = last.since(first).as_nanos().max(1);
+    let is_apart = range.end <= first || last < range.start;
+    if is_apart { 0 } else { u64::try_from(u128::from(rows) * inside / whole).unwrap_or(rows) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{FileEntry, FileRole};
+    use crate::model::{Digest, TeamId};
+
+    fn start() -> Instant {
+        "2026-10-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn day(number: u32) -> Instant {
+        start().plus(DAY * number)
+    }
+
+    /// An archive of one file a day, with so many events.
+    fn state(days: &[u64]) -> TeamState {
+        let mut state = TeamState::genesis("a", TeamId::from("t"));
+        for (number, rows) in (0..).zip(days) {
+            let path = format!("{number:03}");
+            let file = FileEntry {
+                path: path.clone(),
+                dataset: Dataset::Connections,
+                role: FileRole::Window,
+                rows: *rows,
+                bytes: 0,
+                sha256: Digest::of(b""),
+                rows_digest: Digest::of(b""),
+                first: Some(day(number)),
+                last: Some(Instant::from_nanos(day(number + 1).nanos() - 1)),
+            };
+            state.files.insert(path, file);
+        }
+        state
+    }
+
+    #[test]
+    fn a_chunk_ends_on_a_days_border_with_about_as_many_events_or_within_a_busier_day() {
+        let hours = |hours: u32| start().plus(HOUR * hours);
+        for (what, days, end) in [
+            ("as many days as it takes", vec![120; 20], Some(day(9))),
+            ("not twice as many events", vec![900; 5], Some(day(1))),
+            ("half as many more", vec![600; 5], Some(day(2))),
+            ("a day with more", vec![1_900; 5], Some(day(1))),
+            ("a quiet day before a busy one", vec![10, 1_800, 10], Some(day(1))),
+            ("hours of a day with many more", vec![4_800; 5], Some(hours(5))),
+            ("all there is", vec![100; 5], None),
+            ("the last day", vec![600], None),
+            ("nothing", vec![], None),
+        ] {
+            assert_eq!(chunk_end(&state(&days), start(), 1_000), end, "{what}");
+        }
+        assert_eq!(chunk_end(&state(&[120; 22]), day(9), 1_000), Some(day(18)));
+        assert_eq!(chunk_end(&state(&[120; 22]), day(18), 1_000), None);
+        assert_eq!(chunk_end(&state(&[120; 20]), day(9), 1_000), None, "half as many more are one chunk");
+    }
+}

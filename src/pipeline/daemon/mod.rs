@@ -1,6 +1,7 @@
-//! The daemon: which team is visited when, what a visit does, and what can be shown of it.
+//! The daemon: when each task of each team runs, what a run does, and the state for display.
 
 pub mod event_loop;
+mod job;
 pub mod live;
 pub mod open_teams;
 pub mod timetable;

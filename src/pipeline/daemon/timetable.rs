@@ -1,120 +1,35 @@
-//! What runs next, for any number of teams. Pure: time is an argument, chance is a seed.
+//! Which task runs next, for any number of teams. Pure: time is an argument, chance is a seed.
 //!
-//! A task of a team is due at its cron moments, each shifted by an offset of its own, so that many teams do not start
-//! together. What is late runs once. A team does one thing at a time. Of what is due the task goes first that has the
-//! least time left until something is lost. Failing teams, teams with much to catch up on, and looks at people and
-//! computers, which take long and can wait, use a part of the slots each, so that they hold up nobody's newest events.
+//! A task of a team is due at the moments of its schedule. Each task shifts them by an offset of its own, so that many teams do
+//! not start together. A late task runs once. A team runs one task at a time. Of the tasks that are due, the one with the least
+//! time left until a loss goes first. Retries, teams that catch up, and inventory scans have a limited part of the slots each,
+//! so that they do not hold up the newest events of other teams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::config::{Cron, Schedule};
-use crate::model::{Digest, Instant, Stream, TeamId};
-use crate::planted::{self, Bug};
+use crate::config::Schedule;
+use crate::model::{Instant, TeamId};
 
-use crate::pipeline::plan::urgency::{HORIZON_ASSUMED, Urgency};
+use crate::pipeline::daemon::job::{Job, Lane, SLOW_RETRY, hash, next_due, offset};
+use crate::pipeline::plan::urgency::Urgency;
 
-/// Offsets are spread over the time between two moments of a schedule, but over no more than this.
-pub const SPREAD_MAX: Duration = Duration::from_secs(600);
-/// The waits after failures: the first, and the longest where nobody has to do anything, and where somebody has.
-pub const BACKOFF_FIRST: Duration = Duration::from_secs(1);
-pub const BACKOFF_MAX: Duration = Duration::from_secs(120);
-pub const SLOW_RETRY: Duration = Duration::from_secs(900);
-/// A wait that the service asks for in a row of failures is taken so many times at most.
-const ASKED_TIMES_MAX: u32 = 4;
+pub use crate::pipeline::daemon::job::{Outcome, Task};
 
-/// So many failures in a row, whichever team's, mean that the service is away. When it is back, what waits after a failure is
-/// tried at once: the newest events have waited long enough. No oftener than this.
+/// So many failures in a row, of any teams, mean that the service is away. When it is back, failed tasks are retried at once.
 const AWAY_FAILURES: u32 = 3;
+/// Such retries have at least this interval.
 const BACK_EVERY: Duration = Duration::from_secs(30);
-
-/// What a team is visited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Task {
-    Read(Stream),
-    Inventory,
-}
-
-impl Task {
-    pub const ALL: [Task; 4] =
-        [Task::Read(Stream::Activity), Task::Read(Stream::Connections), Task::Read(Stream::Billing), Task::Inventory];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Task::Read(stream) => stream.as_str(),
-            Task::Inventory => "inventory",
-        }
-    }
-
-    pub const fn cron(self, schedule: &Schedule) -> &Cron {
-        match self {
-            Task::Read(Stream::Activity) => &schedule.activity,
-            Task::Read(Stream::Connections) => &schedule.connections,
-            Task::Read(Stream::Billing) => &schedule.billing,
-            Task::Inventory => &schedule.inventory,
-        }
-    }
-}
-
-/// How a run ended, as far as the next one depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Done {
-        /// There is more to read than one run may take.
-        is_unfinished: bool,
-        /// The next run must not wait longer than this.
-        within: Option<Duration>,
-    },
-    /// The same may work later by itself; the service may have said when.
-    Failed { not_before: Option<Duration> },
-    /// Another writer was ahead: the team is left to it for a while.
-    Fenced,
-    /// Somebody has to do something first: a token, a disk, a damaged file.
-    Refused,
-}
-
-/// Which slots a task may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lane {
-    Newest,
-    CatchUp,
-    Inventory,
-    Trial,
-}
-
-#[derive(Debug, Clone)]
-struct Job {
-    due: Instant,
-    offset: Duration,
-    started: Option<Instant>,
-    failures: u32,
-    is_refused: bool,
-    is_unfinished: bool,
-    /// Asked for while it ran.
-    is_wanted: bool,
-    urgency: Urgency,
-}
-
-impl Job {
-    fn lane(&self, task: Task) -> Lane {
-        match (self.failures, task, self.is_unfinished) {
-            (1.., _, _) => Lane::Trial,
-            (0, Task::Inventory, _) => Lane::Inventory,
-            (0, Task::Read(_), true) => Lane::CatchUp,
-            (0, Task::Read(_), false) => Lane::Newest,
-        }
-    }
-}
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Start(TeamId, Task),
-    /// Nothing before this moment, unless a run ends.
+    /// Nothing starts before this moment, unless a run ends.
     Wait(Option<Instant>),
 }
 
-/// A task's standing, for showing.
+/// The state of a task, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     pub due: Instant,
@@ -123,7 +38,7 @@ pub struct Standing {
     pub is_unfinished: bool,
 }
 
-/// Everything that is due some time.
+/// The tasks of all teams, and when each is due.
 #[derive(Debug)]
 pub struct Timetable {
     schedule: Schedule,
@@ -132,9 +47,9 @@ pub struct Timetable {
     seed: u64,
     jobs: BTreeMap<(TeamId, Task), Job>,
     busy: BTreeMap<TeamId, Lane>,
-    /// Teams that are not visited for now, and until when.
+    /// Teams without new runs, and until when.
     resting: BTreeMap<TeamId, Instant>,
-    /// The service asked everybody to wait.
+    /// The service asked all teams to wait.
     paused_until: Option<Instant>,
     /// Failures in a row, and when the service was last seen to be back.
     away: u32,
@@ -143,7 +58,7 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// `slots`: teams that are visited at once.
+    /// `slots`: runs at once.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
         let (jobs, busy, resting) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
@@ -151,24 +66,15 @@ impl Timetable {
         Self { schedule, tasks, slots, seed, jobs, busy, resting, paused_until, away: 0, back_at, seen }
     }
 
-    /// Takes a team in: all of its tasks are due now. A team that is known stays as it is.
+    /// Adds a team: all of its tasks are due now. A known team stays as it is.
     pub fn add(&mut self, team: &TeamId, now: Instant) {
         for task in self.tasks.clone() {
             let offset = offset(self.seed, team, task, &self.schedule, now);
-            self.jobs.entry((team.clone(), task)).or_insert(Job {
-                due: now,
-                offset,
-                started: None,
-                failures: 0,
-                is_refused: false,
-                is_unfinished: false,
-                is_wanted: false,
-                urgency: first_urgency(task, now),
-            });
+            self.jobs.entry((team.clone(), task)).or_insert_with(|| Job::new(task, offset, now));
         }
     }
 
-    /// Forgets a team. A run under way ends unheard.
+    /// Removes a team. The end of a run under way is then ignored.
     pub fn remove(&mut self, team: &TeamId) {
         self.jobs.retain(|(of, _), _| of != team);
     }
@@ -181,7 +87,7 @@ impl Timetable {
         self.busy.is_empty()
     }
 
-    /// What to do at `now`; a start is taken for done.
+    /// What to do at `now`. The caller starts the task that this returns.
     pub fn next(&mut self, now: Instant) -> Next {
         self.notice_clock(now);
         if let Some(until) = self.paused_until.filter(|until| now < *until) {
@@ -206,50 +112,20 @@ impl Timetable {
         Next::Wait(later.map(|((team, _), job)| job.due.max(asked(team))).filter(|due| now < *due).min())
     }
 
-    /// Takes note of a run's end.
+    /// Takes notice of a run's end.
     pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: Outcome, urgency: Option<Urgency>) {
         self.busy.remove(team);
-        let (schedule, seed) = (&self.schedule, self.seed);
         let Some(job) = self.jobs.get_mut(&(team.clone(), task)) else { return };
-        let started = job.started.take().unwrap_or(now);
-        job.urgency = urgency.unwrap_or_else(|| match (task, outcome) {
-            (Task::Inventory, Outcome::Done { .. }) => first_urgency(task, now),
-            _ => job.urgency,
-        });
+        job.finished(task, now, outcome, urgency, &self.schedule, self.seed ^ hash(team, task));
         match outcome {
-            Outcome::Done { is_unfinished, within } => {
-                (job.failures, job.is_refused, job.is_unfinished) = (0, false, is_unfinished);
-                let soonest = within.map_or(Instant::LATEST, |within| now.plus(within));
-                job.due = next_due(task.cron(schedule), job.offset, started).min(soonest);
-                if is_unfinished || job.is_wanted {
-                    job.due = job.due.min(now);
-                }
+            // Each later task of the team asks the same service.
+            Outcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
+                self.resting.insert(team.clone(), now.plus(asked));
             }
-            Outcome::Failed { not_before } => {
-                job.failures = job.failures.saturating_add(1);
-                job.is_refused = false;
-                let wait = backoff(job.failures, BACKOFF_MAX, seed ^ hash(team, task));
-                // While the service asks for a wait everybody waits: who is asked again and again asks more seldom.
-                let asked = not_before.unwrap_or_default() * job.failures.min(ASKED_TIMES_MAX);
-                job.due = now.plus(wait.max(asked));
-                if let Some(asked) = not_before.filter(|asked| !asked.is_zero()) {
-                    // Whatever the team is visited for next asks the same service.
-                    self.resting.insert(team.clone(), now.plus(asked));
-                }
-            }
-            Outcome::Fenced => {
-                (job.failures, job.is_refused) = (job.failures.saturating_add(1), false);
-                job.due = now.plus(backoff(job.failures, BACKOFF_MAX, seed ^ hash(team, task)));
-                // Whatever the team is visited for next would write into the same ledger.
-                self.resting.insert(team.clone(), job.due);
-            }
-            Outcome::Refused => {
-                job.failures = job.failures.saturating_add(1);
-                job.is_refused = true;
-                job.due = now.plus(backoff(job.failures, SLOW_RETRY, seed ^ hash(team, task)));
-            }
+            // Each later task of the team would write into the same ledger.
+            Outcome::Fenced => drop(self.resting.insert(team.clone(), job.due)),
+            Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Refused => {}
         }
-        job.is_wanted = false;
         match outcome {
             Outcome::Failed { .. } => self.away = self.away.saturating_add(1),
             Outcome::Done { .. } if std::mem::take(&mut self.away) >= AWAY_FAILURES => self.back(now),
@@ -268,7 +144,7 @@ impl Timetable {
         }
     }
 
-    /// Makes a task due now: something happened that it should see. What waits after a failure goes on waiting.
+    /// Makes a task due now, because it should see an event. A task that waits after a failure goes on waiting.
     pub fn want(&mut self, team: &TeamId, task: Task, now: Instant) {
         if let Some(job) = self.jobs.get_mut(&(team.clone(), task)) {
             match (job.started, job.failures) {
@@ -279,25 +155,25 @@ impl Timetable {
         }
     }
 
-    /// The team is not visited before `until`.
+    /// No task of the team starts before `until`.
     pub fn rest(&mut self, team: &TeamId, until: Instant) {
         let held = self.resting.entry(team.clone()).or_insert(until);
         *held = until.max(*held);
     }
 
-    /// What was refused is tried again now: the token is another one.
+    /// Retries refused tasks now, because the token changed.
     pub fn retry_refused(&mut self, now: Instant) {
         for job in self.jobs.values_mut().filter(|job| job.is_refused) {
             (job.due, job.failures) = (job.due.min(now), job.failures.min(1));
         }
     }
 
-    /// Nothing starts before `until`: the service asked for it.
+    /// No task starts before `until`, because the service asked for a pause.
     pub fn pause(&mut self, until: Instant) {
         self.paused_until = Some(self.paused_until.map_or(until, |held| held.max(until)));
     }
 
-    /// Another schedule is in force from now on.
+    /// Takes over another schedule.
     pub fn reload(&mut self, schedule: Schedule, tasks: Vec<Task>, slots: usize, now: Instant) {
         (self.schedule, self.slots, self.paused_until) = (schedule, slots.max(1), None);
         self.jobs.retain(|(_, task), _| tasks.contains(task));
@@ -318,7 +194,7 @@ impl Timetable {
         Some(Standing { due, is_running: job.started.is_some(), failures, is_unfinished })
     }
 
-    /// A clock that was set back must not let a schedule stand still until it has caught up.
+    /// After the clock was set back, tasks must not wait until it has caught up.
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
             (self.paused_until, self.back_at) = (None, None);
@@ -339,47 +215,11 @@ impl Timetable {
         }
         let mut free = vec![Lane::Newest];
         free.extend((used(Lane::CatchUp) < (self.slots / 2).max(1)).then_some(Lane::CatchUp));
-        for lane in [Lane::Inventory, Lane::Trial] {
+        for lane in [Lane::Inventory, Lane::Retry] {
             free.extend((used(lane) < (self.slots / 4).max(1)).then_some(lane));
         }
         free
     }
-}
-
-/// A stream that was never read goes before what is well; people and computers, of which nothing is lost by waiting, after.
-fn first_urgency(task: Task, now: Instant) -> Urgency {
-    match task {
-        Task::Read(_) => Urgency::default(),
-        Task::Inventory => Urgency { loss_at: Some(now.plus(HORIZON_ASSUMED)), horizon: HORIZON_ASSUMED },
-    }
-}
-
-/// The first moment of a schedule, shifted, after `after`.
-fn next_due(cron: &Cron, offset: Duration, after: Instant) -> Instant {
-    cron.next_after(after.minus(offset)).map_or(Instant::LATEST, |next| next.plus(offset))
-}
-
-/// Where between two moments of its schedule a team's task has its place: the same as long as the process lives.
-fn offset(seed: u64, team: &TeamId, task: Task, schedule: &Schedule, now: Instant) -> Duration {
-    let spread = task.cron(schedule).interval(now).min(SPREAD_MAX);
-    let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX).max(1);
-    Duration::from_nanos((seed ^ hash(team, task)) % nanos)
-}
-
-fn hash(team: &TeamId, task: Task) -> u64 {
-    let digest = Digest::with_domain("annals schedule\n", &[team.as_str().as_bytes(), b"\n", task.as_str().as_bytes()]);
-    u64::from_le_bytes(digest.0[..8].try_into().expect("BUG: a digest has more than 8 bytes"))
-}
-
-/// The wait after so many failures in a row: twice as long each time, less up to a quarter, so that those who failed
-/// together do not come back together.
-fn backoff(failures: u32, longest: Duration, chance: u64) -> Duration {
-    if planted::is(Bug::HotLoop) {
-        return Duration::ZERO;
-    }
-    let whole = BACKOFF_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest);
-    let quarter = u64::try_from((whole / 4).as_nanos()).unwrap_or(u64::MAX).max(1);
-    whole - Duration::from_nanos(chance.rotate_left(failures % 64) % quarter)
 }
 
 #[cfg(test)]

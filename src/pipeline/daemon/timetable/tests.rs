@@ -1,4 +1,7 @@
 use super::*;
+use crate::config::Cron;
+use crate::model::Stream;
+use crate::pipeline::daemon::job::{BACKOFF_FIRST, BACKOFF_MAX};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const CONNECTIONS: Task = Task::Read(Stream::Connections);

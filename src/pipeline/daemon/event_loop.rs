@@ -1,7 +1,4 @@
-//! The daemon: visits teams as the timetable says, for years.
-//!
-//! One loop owns the timetable and starts visits; what it decides is in `schedule`, what a visit does in `visit`. It ends
-//! when it is told to.
+//! The daemon's loop: it owns the timetable and starts the runs that are due, until it is told to stop.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,59 +9,56 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
-use crate::api::{ApiError, EventSource};
+use crate::api::ApiError;
 use crate::archive::{Archive, VerifyOptions, verify};
 use crate::config::Schedule;
 use crate::model::{Instant, Stream, TeamId};
 
-use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::daemon::live::{Live, TaskLive, Verified};
+use crate::pipeline::daemon::live::{Live, Verified};
 use crate::pipeline::daemon::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
 use crate::pipeline::daemon::task_run::{Edges, TaskRun, run_task};
 use crate::pipeline::daemon::timetable::{Next, Outcome, Task, Timetable};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::workers::Workers;
 
-/// The loop comes round at least this often.
+/// The loop turns at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
-/// The service's list of teams is read so often, and after a failure so soon.
-const LISTING_EVERY: Duration = Duration::from_secs(300);
-const LISTING_RETRY: Duration = Duration::from_secs(15);
-/// Told to stop, the daemon waits so long for visits to end by themselves.
+/// The time that runs have to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// So many visits in a row that are asked to wait mean everybody.
+/// When the service asks so many runs in a row to wait, all teams wait.
 const ASKED_TO_WAIT_MAX: u32 = 4;
-/// Teams that are visited at once, at least.
+/// Runs at once, at least.
 const SLOTS_MIN: usize = 8;
-/// After this many failures in a row a task is named in the log only at every doubling.
-const FAILURES_LOGGED: u32 = 3;
 
-/// What the daemon is told while it works.
+/// A command to the daemon.
 pub enum Command {
     /// Another configuration, checked and whole.
     Reload(Box<(Edges, Schedule)>),
-    /// The token is another one: what was refused is tried again.
+    /// The token changed: refused tasks are tried again.
     TokenChanged,
-    /// End: visits may finish for a moment.
+    /// Stop; runs may finish for a moment.
     Stop,
 }
 
 /// The daemon, ready to run.
 pub struct Daemon {
-    archive: Arc<Archive>,
+    pub(super) archive: Arc<Archive>,
     open_teams: Arc<OpenTeams>,
-    edges: Arc<Edges>,
+    pub(super) edges: Arc<Edges>,
     schedule: Schedule,
-    live: Arc<Live>,
-    timetable: Timetable,
-    runs: FuturesUnordered<BoxFuture<'static, TaskRun>>,
-    listing: Option<BoxFuture<'static, Result<Vec<TeamId>, ApiError>>>,
-    listed_next: Instant,
-    checking: Option<BoxFuture<'static, Verified>>,
+    pub(super) live: Arc<Live>,
+    pub(super) timetable: Timetable,
+    /// What is under way: runs, a list of the teams, a check of the archive.
+    under_way: FuturesUnordered<BoxFuture<'static, Event>>,
+    runs_under_way: usize,
+    is_checking: bool,
+    /// When the teams are listed next; `None` while a list is under way.
+    pub(super) listed_next: Option<Instant>,
+    /// When the archive is checked next.
     checked_next: Option<Instant>,
-    /// Teams known from the archive alone: the service has not listed them yet.
-    assumed: BTreeSet<TeamId>,
-    /// Visits in a row that the service has asked to wait.
+    /// Teams that only the archive knows: the service has not listed them yet.
+    pub(super) assumed: BTreeSet<TeamId>,
+    /// Runs in a row that the service asked to wait.
     asked_to_wait: u32,
 }
 
@@ -98,16 +92,16 @@ impl Daemon {
             edges: Arc::new(edges),
             schedule,
             live,
-            runs: FuturesUnordered::new(),
-            listing: None,
-            listed_next: now,
-            checking: None,
+            under_way: FuturesUnordered::new(),
+            runs_under_way: 0,
+            is_checking: false,
+            listed_next: Some(now),
             assumed: BTreeSet::new(),
             asked_to_wait: 0,
         }
     }
 
-    /// Works until it is told to stop, or nobody is left to tell it.
+    /// Works until a command stops it, or no commands can come any more.
     pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         self.assume_teams();
         loop {
@@ -120,7 +114,7 @@ impl Daemon {
                 Event::Told(Some(Command::TokenChanged)) => {
                     tracing::info!("the token is another one: what was refused is tried again");
                     self.timetable.retry_refused(self.edges.clock.now());
-                    self.listed_next = self.edges.clock.now();
+                    self.listed_next = Some(self.edges.clock.now());
                 }
                 Event::Told(Some(Command::Stop) | None) => break,
                 Event::Time => {}
@@ -129,39 +123,17 @@ impl Daemon {
         self.wind_down().await;
     }
 
-    /// Until the service has told which teams there are: those configured, or those of the archive; of these, the shard's own.
-    fn assume_teams(&mut self) {
-        let now = self.edges.clock.now();
-        let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
-        if self.edges.settings.teams.is_empty() {
-            teams = self.edges.settings.own(self.archive.teams().unwrap_or_else(|error| {
-                tracing::warn!(%error, "the archive does not say which teams it holds");
-                Vec::new()
-            }));
-            self.assumed.extend(teams.iter().cloned());
-        }
-        for team in teams {
-            self.take_in(&team, now);
-        }
-        if !self.edges.settings.teams.is_empty() {
-            self.live.listed(None);
-        }
-    }
-
-    fn take_in(&mut self, team: &TeamId, now: Instant) {
-        self.timetable.add(team, now);
-        self.show_standing(team);
-    }
-
     fn start_what_is_due(&mut self) -> Duration {
         let now = self.edges.clock.now();
         self.live.beat(self.edges.clock.monotonic());
-        if self.edges.settings.teams.is_empty() && self.listing.is_none() && self.listed_next <= now {
-            let source: Arc<dyn EventSource> = self.edges.source.clone();
-            self.listing = Some(async move { source.teams().await.map(|served| served.body) }.boxed());
+        if self.edges.settings.teams.is_empty() && self.listed_next.take_if(|at| *at <= now).is_some() {
+            let source = self.edges.source.clone();
+            self.under_way.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
         }
-        if self.checking.is_none() && self.checked_next.is_some_and(|at| at <= now) {
-            self.checking = Some(check(self.archive.clone(), self.edges.clone()).boxed());
+        if !self.is_checking && self.checked_next.is_some_and(|at| at <= now) {
+            self.is_checking = true;
+            let check = check(self.archive.clone(), self.edges.clone());
+            self.under_way.push(check.map(Event::Checked).boxed());
         }
         loop {
             match self.timetable.next(now) {
@@ -173,76 +145,56 @@ impl Daemon {
 
     fn start(&mut self, team: TeamId, task: Task) {
         self.show_standing(&team);
-        let task_run = run_task(self.open_teams.clone(), self.edges.clone(), team.clone(), task);
-        self.runs.push(match self.edges.workers {
-            Workers::Inline => task_run.boxed(),
+        let run = run_task(self.open_teams.clone(), self.edges.clone(), team.clone(), task);
+        let run = match self.edges.workers {
+            Workers::Inline => run.boxed(),
             Workers::Threads => {
-                let handle = tokio::spawn(task_run);
-                async move {
-                    handle.await.unwrap_or_else(|error| {
-                        tracing::error!(%team, task = task.as_str(), %error, "BUG: a visit broke");
-                        TaskRun::broken(team, task, format!("BUG: the visit broke: {error}"))
-                    })
-                }
-                .boxed()
+                let broken = move |error| {
+                    tracing::error!(%team, task = task.as_str(), %error, "BUG: a run broke");
+                    TaskRun::broken(team, task, format!("BUG: the run broke: {error}"))
+                };
+                tokio::spawn(run).map(|run| run.unwrap_or_else(broken)).boxed()
             }
-        });
+        };
+        self.under_way.push(run.map(|run| Event::RunEnded(Box::new(run))).boxed());
+        self.runs_under_way += 1;
     }
 
     async fn next_event(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, wait: Duration) -> Event {
-        let (mut never_listed, mut never_checked) =
-            (futures::future::pending().boxed(), futures::future::pending().boxed());
-        let listing = self.listing.as_mut().unwrap_or(&mut never_listed);
-        let checking = self.checking.as_mut().unwrap_or(&mut never_checked);
         let mut time = self.edges.clock.sleep(wait).fuse();
         futures::select_biased! {
-            told = commands.next() => Event::Told(told),
-            run = self.runs.select_next_some() => Event::RunEnded(Box::new(run)),
-            listed = listing.fuse() => Event::Listed(listed),
-            checked = checking.fuse() => Event::Checked(checked),
+            command = commands.next() => Event::Told(command),
+            event = self.under_way.select_next_some() => event,
             () = time => Event::Time,
         }
     }
 
     fn run_ended(&mut self, run: TaskRun) {
+        self.runs_under_way -= 1;
         let now = self.edges.clock.now();
-        let TaskRun { team, task, outcome, urgency, status, gaps, opened_at, committed, error } = run;
-        self.timetable.finished(&team, task, now, outcome, urgency);
+        let (team, task, outcome, committed) = (run.team.clone(), run.task, run.outcome, run.committed.clone());
+        self.timetable.finished(&team, task, now, outcome, run.urgency);
         if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
             self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
         }
         self.heed(outcome, now);
         let failures = self.timetable.standing(&team, task).map_or(0, |standing| standing.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
-            // Activity may tell of changes of people and computers: whether it does is decided there.
+            // Activity may tell of changes of people and computers. The scan decides whether it does.
             self.timetable.want(&team, Task::Inventory, now);
             if committed.removals > 0 {
                 self.timetable.want(&team, Task::Read(Stream::Connections), now);
             }
         }
         if self.timetable.standing(&team, task).is_none() {
-            // It was taken out while the visit was under way.
+            // The team was removed during the run.
             return;
         }
-        self.live.change(|shown| {
-            let live = shown.teams.entry(team.clone()).or_default();
-            if status.is_some() {
-                (live.status, live.seen_at, live.gaps) = (status, Some(now), gaps);
-                live.opened_at = live.opened_at.or(opened_at);
-            }
-            if let Some(shown) = live.tasks.get_mut(&task) {
-                let had_failed = shown.error.is_some();
-                tell(&team, task, &committed, error.as_deref(), failures, had_failed);
-                shown.counts.add(&committed);
-                shown.done_at = if error.is_none() { Some(now) } else { shown.done_at };
-                shown.error = error;
-            }
-            (shown.open_bytes, shown.open_teams) = self.open_teams.size();
-        });
+        self.live.run_ended(run, failures, now, self.open_teams.size());
         self.show_standing(&team);
     }
 
-    /// A team that is asked to wait waits by itself. When one after another is asked, all wait.
+    /// A team that is asked to wait waits by itself. When the service asks one team after another, all wait.
     fn heed(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Failed { not_before: Some(wait) } => {
@@ -257,58 +209,8 @@ impl Daemon {
         }
     }
 
-    fn show_standing(&self, team: &TeamId) {
-        self.live.change(|shown| {
-            let live = shown.teams.entry(team.clone()).or_default();
-            for task in Task::ALL {
-                if let Some(standing) = self.timetable.standing(team, task) {
-                    let fresh = TaskLive { standing, done_at: None, error: None, counts: Default::default() };
-                    live.tasks.entry(task).or_insert(fresh).standing = standing;
-                }
-            }
-        });
-    }
-
-    fn listed(&mut self, listed: Result<Vec<TeamId>, ApiError>) {
-        let now = self.edges.clock.now();
-        self.listing = None;
-        match listed {
-            Ok(teams) => {
-                let teams = self.edges.settings.own(teams);
-                self.listed_next = now.plus(LISTING_EVERY);
-                let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
-                for team in gone {
-                    tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
-                    self.forget(&team);
-                }
-                self.assumed.clear();
-                let known = self.timetable.teams();
-                for team in teams.iter().filter(|team| !known.contains(*team)) {
-                    tracing::info!(%team, "a team to read");
-                    self.take_in(team, now);
-                }
-                // Last, so that nobody takes teams that are not taken in yet for none.
-                self.live.listed(None);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the service does not list the teams");
-                self.listed_next = now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY));
-                self.live.listed(Some(error.to_string()));
-            }
-        }
-    }
-
-    fn forget(&mut self, team: &TeamId) {
-        self.timetable.remove(team);
-        self.live.change(|shown| {
-            for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
-                shown.forgotten.entry(task).or_default().add(&live.counts);
-            }
-        });
-    }
-
     fn checked(&mut self, verified: Verified) {
-        self.checking = None;
+        self.is_checking = false;
         self.checked_next = self.schedule.verify.next_after(self.edges.clock.now());
         match &verified.first {
             Some(first) => tracing::error!(faults = verified.faults, first, "the archive does not check"),
@@ -327,7 +229,7 @@ impl Daemon {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
-        (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), now);
+        (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), Some(now));
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
         if is_named {
             for team in self.timetable.teams().difference(&named) {
@@ -344,15 +246,18 @@ impl Daemon {
         tracing::info!("the configuration was read again and is in force");
     }
 
-    /// Lets visits end by themselves for a moment; the others are given up. What they have read and not committed is read
-    /// again by the next process.
+    /// Lets runs end by themselves for a moment, then gives up the others. The next process reads again what they have read and
+    /// not committed.
     async fn wind_down(mut self) {
         let mut grace = self.edges.clock.sleep(STOP_GRACE).fuse();
-        while !self.runs.is_empty() {
+        while self.runs_under_way > 0 {
             futures::select_biased! {
-                _ = self.runs.select_next_some() => {}
+                event = self.under_way.select_next_some() => {
+                    self.runs_under_way -= usize::from(matches!(event, Event::RunEnded(_)));
+                }
                 () = grace => {
-                    tracing::info!(visits = self.runs.len(), "given up in the middle: nothing is half committed");
+                    let runs = self.runs_under_way;
+                    tracing::info!(runs, "given up in the middle: nothing is half committed");
                     return;
                 }
             }
@@ -374,24 +279,5 @@ async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
             Verified { at, faults: report.faults.len(), first }
         }
         Err(error) => Verified { at, faults: 1, first: Some(error.to_string()) },
-    }
-}
-
-/// One line for what is worth knowing: new events, a gap, a failure and its end.
-fn tell(team: &TeamId, task: Task, committed: &Flushed, error: Option<&str>, failures: u32, had_failed: bool) {
-    let task = task.as_str();
-    if committed.commits > 0 && committed.rows + committed.rejects > 0 {
-        let Flushed { rows: new, late, rejects: quarantined, .. } = committed;
-        tracing::info!(%team, task, new, late, quarantined, "committed");
-    }
-    if committed.gaps > 0 {
-        tracing::warn!(%team, task, gaps = committed.gaps, "a gap was recorded: `annals status` and `findings` name it");
-    }
-    match error {
-        Some(error) if failures <= FAILURES_LOGGED || failures.is_power_of_two() => {
-            tracing::warn!(%team, task, failures, error, "not done");
-        }
-        None if had_failed => tracing::info!(%team, task, "works again"),
-        _ => {}
     }
 }

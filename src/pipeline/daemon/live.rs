@@ -11,6 +11,7 @@ use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
 
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::daemon::open_teams::OpenTeams;
+use crate::pipeline::daemon::task_run::TaskRun;
 use crate::pipeline::daemon::timetable::{Standing, Task};
 use crate::pipeline::status::TeamStatus;
 
@@ -153,6 +154,42 @@ impl Live {
 
     pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
         change(&mut self.held().shown);
+    }
+
+    /// Shows the end of a run, and logs it. `failures` are those of the task in a row, `size` the bytes and number of open teams.
+    pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
+        let shown = &mut self.held().shown;
+        (shown.open_bytes, shown.open_teams) = size;
+        let live = shown.teams.entry(run.team.clone()).or_default();
+        let had_failed = live.tasks.get(&run.task).is_some_and(|task| task.error.is_some());
+        run.log(failures, had_failed);
+        if run.status.is_some() {
+            (live.status, live.seen_at, live.gaps) = (run.status, Some(now), run.gaps);
+            live.opened_at = live.opened_at.or(run.opened_at);
+        }
+        if let Some(task) = live.tasks.get_mut(&run.task) {
+            task.counts.add(&run.committed);
+            task.done_at = if run.error.is_none() { Some(now) } else { task.done_at };
+            task.error = run.error;
+        }
+    }
+
+    /// Shows the state of a team's tasks.
+    pub(super) fn show_tasks(&self, team: &TeamId, standing: impl Fn(Task) -> Option<Standing>) {
+        let mut held = self.held();
+        let live = held.shown.teams.entry(team.clone()).or_default();
+        for (task, standing) in Task::ALL.into_iter().filter_map(|task| Some((task, standing(task)?))) {
+            let new = TaskLive { standing, done_at: None, error: None, counts: Flushed::default() };
+            live.tasks.entry(task).or_insert(new).standing = standing;
+        }
+    }
+
+    /// Shows a team no more, but keeps the sums of its tasks.
+    pub(super) fn forget(&self, team: &TeamId) {
+        let shown = &mut self.held().shown;
+        for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
+            shown.forgotten.entry(task).or_default().add(&live.counts);
+        }
     }
 
     pub(super) fn listed(&self, error: Option<String>) {

@@ -6,3 +6,4 @@ pub mod live;
 pub mod open_teams;
 pub mod timetable;
 pub mod task_run;
+mod team_list;

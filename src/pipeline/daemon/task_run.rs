@@ -1,4 +1,4 @@
-//! One visit of the daemon to one team, for one task.
+//! One run of a task of a team.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,10 +22,12 @@ use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::pipeline::workers::Workers;
 
-/// A visit settles and re-scans for so long, and leaves the rest to the next: newest events are read at each.
+/// A run settles and re-scans for so long, and leaves the rest to the next run: each run reads the newest events.
 const RUN_TIME_MAX: Duration = Duration::from_secs(10);
+/// After this many failures in a row a task is named in the log only at every doubling.
+const FAILURES_LOGGED: u32 = 3;
 
-/// What a visit works with. Another one is made when the configuration changes.
+/// What runs work with. A change of the configuration makes another one.
 pub struct Edges {
     pub source: Arc<dyn EventSource>,
     pub clock: Arc<dyn Clock>,
@@ -57,7 +59,7 @@ impl Edges {
         Self { source, clock, workers, progress, settings, by_stream, inventory }
     }
 
-    /// What teams are visited for.
+    /// The tasks of each team.
     pub fn tasks(&self) -> Vec<Task> {
         let looks = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
         self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(looks).collect()
@@ -71,7 +73,7 @@ impl Edges {
     }
 }
 
-/// How a visit went.
+/// The end of a run.
 pub struct TaskRun {
     pub team: TeamId,
     pub task: Task,
@@ -79,14 +81,14 @@ pub struct TaskRun {
     pub urgency: Option<Urgency>,
     pub status: Option<TeamStatus>,
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
-    /// The ledger's last line when the team was opened, if this visit did.
+    /// The ledger's last line when this run opened the team.
     pub opened_at: Option<LedgerSeq>,
     pub committed: Flushed,
     pub error: Option<String>,
 }
 
 impl TaskRun {
-    /// A visit of which nothing is known but that it broke.
+    /// A run that broke.
     pub fn broken(team: TeamId, task: Task, error: String) -> Self {
         Self {
             team,
@@ -100,9 +102,28 @@ impl TaskRun {
             error: Some(error),
         }
     }
+
+    /// Logs new events, a gap, a failure, and the end of failures.
+    pub fn log(&self, failures: u32, had_failed: bool) {
+        let (team, task) = (&self.team, self.task.as_str());
+        let Flushed { commits, rows: new, rejects: quarantined, late, gaps, .. } = self.committed;
+        if commits > 0 && new + quarantined > 0 {
+            tracing::info!(%team, task, new, late, quarantined, "committed");
+        }
+        if gaps > 0 {
+            tracing::warn!(%team, task, gaps, "a gap was recorded: `annals status` and `findings` name it");
+        }
+        match &self.error {
+            Some(error) if failures <= FAILURES_LOGGED || failures.is_power_of_two() => {
+                tracing::warn!(%team, task, failures, error, "not done");
+            }
+            None if had_failed => tracing::info!(%team, task, "works again"),
+            _ => {}
+        }
+    }
 }
 
-/// Visits a team.
+/// Runs a task of a team.
 pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> TaskRun {
     let opened = match open_teams.open(&team).await {
         Ok(opened) => opened,

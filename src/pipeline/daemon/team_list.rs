@@ -1,0 +1,75 @@
+//! The teams that the daemon reads: those configured, else those that the service lists.
+
+use std::time::Duration;
+
+use crate::api::ApiError;
+use crate::model::{Instant, TeamId};
+
+use super::event_loop::Daemon;
+
+/// The interval between two lists of the teams, and after a failure.
+const LISTING_EVERY: Duration = Duration::from_secs(300);
+const LISTING_RETRY: Duration = Duration::from_secs(15);
+
+impl Daemon {
+    /// Begins with the configured teams, or with those of the archive until the service has listed its teams.
+    pub(super) fn assume_teams(&mut self) {
+        let now = self.edges.clock.now();
+        let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
+        if self.edges.settings.teams.is_empty() {
+            teams = self.edges.settings.own(self.archive.teams().unwrap_or_else(|error| {
+                tracing::warn!(%error, "the archive does not say which teams it holds");
+                Vec::new()
+            }));
+            self.assumed.extend(teams.iter().cloned());
+        }
+        for team in teams {
+            self.take_in(&team, now);
+        }
+        if !self.edges.settings.teams.is_empty() {
+            self.live.listed(None);
+        }
+    }
+
+    pub(super) fn take_in(&mut self, team: &TeamId, now: Instant) {
+        self.timetable.add(team, now);
+        self.show_standing(team);
+    }
+
+    pub(super) fn show_standing(&self, team: &TeamId) {
+        self.live.show_tasks(team, |task| self.timetable.standing(team, task));
+    }
+
+    pub(super) fn listed(&mut self, listed: Result<Vec<TeamId>, ApiError>) {
+        let now = self.edges.clock.now();
+        match listed {
+            Ok(teams) => {
+                let teams = self.edges.settings.own(teams);
+                self.listed_next = Some(now.plus(LISTING_EVERY));
+                let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
+                for team in gone {
+                    tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
+                    self.forget(&team);
+                }
+                self.assumed.clear();
+                let known = self.timetable.teams();
+                for team in teams.iter().filter(|team| !known.contains(*team)) {
+                    tracing::info!(%team, "a team to read");
+                    self.take_in(team, now);
+                }
+                // Only now: the teams are complete.
+                self.live.listed(None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the service does not list the teams");
+                self.listed_next = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
+                self.live.listed(Some(error.to_string()));
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, team: &TeamId) {
+        self.timetable.remove(team);
+        self.live.forget(team);
+    }
+}

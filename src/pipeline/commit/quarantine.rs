@@ -13,7 +13,7 @@ use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{Added, Held, Joining};
 use crate::pipeline::commit::notices;
-use crate::pipeline::plan::window_index::owner;
+use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
@@ -65,6 +65,7 @@ struct Reading<'a> {
     release: Release,
     /// What the rows are added to, by stream and start of the window.
     places: BTreeMap<(Stream, Instant), Place>,
+    indexes: BTreeMap<Stream, WindowIndex>,
 }
 
 struct Place {
@@ -76,7 +77,7 @@ struct Place {
 impl<'a> Reading<'a> {
     fn new(path: String, of: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
-        Self { flush: Flush::new(of), release, places: BTreeMap::new() }
+        Self { flush: Flush::new(of), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
     }
 
     /// Whether the event is a row now.
@@ -91,8 +92,9 @@ impl<'a> Reading<'a> {
 
     fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
         let Some(at) = event.at() else { return Ok(false) };
-        let state = self.flush.of.writer.state();
-        let window = owner(&state.windows, row.stream, self.flush.of.settings.grid, at);
+        let (state, grid) = (self.flush.of.writer.state(), self.flush.of.settings.grid);
+        let index = || WindowIndex::new(grid, &windows_of(state, row.stream).1);
+        let window = self.indexes.entry(row.stream).or_insert_with(index).of(at);
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
@@ -113,7 +115,7 @@ impl<'a> Reading<'a> {
 
     /// The commit of what leaves quarantine, if anything does.
     fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
-        let Self { mut flush, release, places } = self;
+        let Self { mut flush, release, places, .. } = self;
         if release.released.is_empty() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use crate::api::{ApiError, EventSource, PAGE_EVENTS_MAX, PageQuery};
 use crate::model::{Instant, Range, RawEvent, Stream, TeamId};
 
-use crate::pipeline::plan::stream_plan::Windows;
+use crate::pipeline::plan::window_index::Windows;
 
 /// Windows whose mean stands for those that follow.
 const WINDOWS_RECENT: usize = 14;

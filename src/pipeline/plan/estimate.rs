@@ -10,7 +10,8 @@ use crate::model::{Instant, Range, Stream};
 use crate::pipeline::plan::density::Density;
 use crate::pipeline::plan::ranges::clip;
 use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
-use crate::pipeline::plan::stream_plan::{StreamPlan, Windows};
+use crate::pipeline::plan::stream_plan::StreamPlan;
+use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
 /// Spans that are gone through; what is left is reckoned from them.

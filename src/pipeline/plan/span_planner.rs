@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Instant, Range, WindowGrid};
 use crate::pipeline::plan::ranges::clip;
-use crate::pipeline::plan::stream_plan::Windows;
+use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
 /// The first stride of a settled reading. Of a stream that nothing is known of, several windows read at once might each be

@@ -1,25 +1,14 @@
 //! What a stream's next round would read: a pure function of its windows and the service's clock.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, Range, Stream};
+use crate::archive::{StreamRecord, WindowRecord, WindowState};
+use crate::model::{Instant, Range};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::plan::ranges::missing;
+use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::settings::Settings;
-
-/// One stream's windows, by start.
-pub type Windows = BTreeMap<Instant, WindowRecord>;
-
-/// One stream's record and windows.
-pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
-    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
-    let windows = windows.take_while(|((of, _), _)| *of == stream);
-    let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
-}
 
 /// What there is to do for one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +36,7 @@ pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: 
     let begins = begins(record, first, settings, now);
     let lag = lag(record, settings);
     let mut plan = StreamPlan { begins: Some(begins), ..StreamPlan::default() };
-    for window in windows_from(begins, windows, settings, now) {
+    for window in WindowIndex::new(settings.grid, windows).extend(begins, now) {
         if !settings.selects(window) {
             continue;
         }
@@ -83,26 +72,6 @@ fn is_due(held: Option<&WindowRecord>, window: Range, settings: &Settings, now: 
         held.state == WindowState::Settled && settings.tiers_passed(window.end, now) > held.rescans
     });
     asked || (due && !planted::is(Bug::NoRescans))
-}
-
-/// Every window from `begins` to the one that holds `now`: those that the archive knows, and new ones on the grid
-/// between them.
-fn windows_from(begins: Instant, windows: &Windows, settings: &Settings, now: Instant) -> Vec<Range> {
-    let mut all = Vec::new();
-    let mut start = begins;
-    while start <= now {
-        let window = match windows.get(&start) {
-            Some(held) => held.range,
-            None => {
-                let fresh = settings.grid.window_from(start);
-                let next = windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
-                Range::new(start, fresh.end.min(next))
-            }
-        };
-        start = window.end;
-        all.push(window);
-    }
-    all
 }
 
 #[cfg(test)]

@@ -1,44 +1,64 @@
-//! The windows that events are sorted into.
+//! The windows of a stream: those that the archive knows, and new ones on the grid between them.
 
 use std::collections::BTreeMap;
 
-use crate::archive::WindowRecord;
+use crate::archive::{StreamRecord, TeamState, WindowRecord};
 use crate::model::{Instant, Range, Stream, WindowGrid};
 
-use crate::pipeline::plan::stream_plan::{StreamPlan, Windows};
+/// One stream's records of windows, by start.
+pub type Windows = BTreeMap<Instant, WindowRecord>;
 
-/// The windows that events are sorted into.
+/// One stream's record and windows.
+pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
+    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+    let windows = windows.take_while(|((of, _), _)| *of == stream);
+    let record = state.streams.get(&stream).cloned().unwrap_or_default();
+    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
+}
+
+/// Tells which window owns an event.
 pub struct WindowIndex {
     windows: BTreeMap<Instant, Range>,
     grid: WindowGrid,
 }
 
 impl WindowIndex {
-    pub fn new(grid: WindowGrid, held: &Windows, plan: &StreamPlan, now: Instant) -> Self {
-        let mut windows: BTreeMap<Instant, Range> =
-            held.values().map(|window| (window.range.start, window.range)).collect();
-        windows.extend(plan.open.iter().map(|window| (window.start, *window)));
-        let mut start = plan.begins.unwrap_or(now);
+    pub fn new(grid: WindowGrid, held: &Windows) -> Self {
+        Self { windows: held.values().map(|window| (window.range.start, window.range)).collect(), grid }
+    }
+
+    /// Adds the windows that are missing between `begins` and `now`. Returns every window from the one that starts at `begins` to
+    /// the one that owns `now`.
+    pub fn extend(&mut self, begins: Instant, now: Instant) -> Vec<Range> {
+        let mut all = Vec::new();
+        let mut start = begins;
         while start <= now {
-            let window = windows.get(&start).copied().unwrap_or_else(|| {
-                let fresh = grid.window_from(start);
-                let next = windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
+            let window = self.windows.get(&start).copied().unwrap_or_else(|| {
+                let fresh = self.grid.window_from(start);
+                let next = self.windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
                 Range::new(start, fresh.end.min(next))
             });
-            windows.insert(window.start, window);
+            self.windows.insert(start, window);
             start = window.end;
+            all.push(window);
         }
-        Self { windows, grid }
+        all
     }
 
-    /// The window that owns `at`.
+    /// The window that owns `at`: a known one, or one of the grid, less what its known neighbours own. Windows of another length
+    /// stay as they are.
     pub fn of(&self, at: Instant) -> Range {
         let before = self.windows.range(..=at).next_back().map(|(_, window)| *window);
-        let next = self.windows.range(at..).next().map(|(next, _)| *next);
-        beside(self.grid, before, next, at)
+        if let Some(held) = before.filter(|held| held.owns(at)) {
+            return held;
+        }
+        let fresh = self.grid.window_of(at);
+        let start = before.map_or(fresh.start, |before| fresh.start.max(before.end));
+        let next = self.windows.range(at..).next().map_or(fresh.end, |(next, _)| *next);
+        Range::new(start, fresh.end.min(next))
     }
 
-    /// The windows that a part of event time touches, in order.
+    /// The windows that a range of event time touches, in order.
     pub fn overlapping(&self, range: Range) -> Vec<Range> {
         let mut all = Vec::new();
         let mut at = range.start;
@@ -49,30 +69,6 @@ impl WindowIndex {
         }
         all
     }
-}
-
-/// The window that owns `at`, given those that are known.
-pub fn owner(
-    windows: &BTreeMap<(Stream, Instant), WindowRecord>,
-    stream: Stream,
-    grid: WindowGrid,
-    at: Instant,
-) -> Range {
-    let of_stream = |(_, record): &(&(Stream, Instant), &WindowRecord)| record.stream == stream;
-    let before = windows.range(..=(stream, at)).next_back().filter(of_stream).map(|(_, record)| record.range);
-    let next = windows.range((stream, at)..).next().filter(of_stream).map(|((_, next), _)| *next);
-    beside(grid, before, next, at)
-}
-
-/// The window that owns `at`: the known one `before`, or that of the grid, less what the known windows before and after it
-/// own. Windows made under another length stay as they are.
-pub fn beside(grid: WindowGrid, before: Option<Range>, next: Option<Instant>, at: Instant) -> Range {
-    if let Some(held) = before.filter(|held| held.owns(at)) {
-        return held;
-    }
-    let fresh = grid.window_of(at);
-    let start = before.map_or(fresh.start, |before| fresh.start.max(before.end));
-    Range::new(start, next.map_or(fresh.end, |next| fresh.end.min(next)))
 }
 
 #[cfg(test)]
@@ -87,7 +83,7 @@ mod tests {
         let start = day.window_of(hour(0)).start;
         let at = |hours: u64| start.plus(Duration::from_secs(hours * 3600));
         let windows = [(2, 3), (3, 4), (30, 31)].map(|(from, to)| (at(from), Range::new(at(from), at(to))));
-        let index = WindowIndex { windows: windows.into(), grid: day };
+        let mut index = WindowIndex { windows: windows.into(), grid: day };
         for (asked, expected) in [
             (1, (0, 2)),
             (2, (2, 3)),
@@ -103,5 +99,8 @@ mod tests {
         }
         let parts: Vec<Range> = index.overlapping(Range::new(at(0), at(49)));
         assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start), "{parts:?}");
+        let all = index.extend(at(0), at(31));
+        let expected = [(0, 2), (2, 3), (3, 4), (4, 28), (28, 30), (30, 31), (31, 55)];
+        assert_eq!(all, expected.map(|(from, to)| Range::new(at(from), at(to))));
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
 use crate::collect::Counted;
-use crate::model::{Instant, Multiset, Range, RawEvent, Stream};
+use crate::model::{Instant, Multiset, RawEvent, Stream};
 
 use crate::pipeline::commit::batch::{Batch, is_same_matter};
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::plan::stream_plan::{Windows, lag};
-use crate::pipeline::plan::window_index::beside;
+use crate::pipeline::plan::stream_plan::lag;
+use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::read::billing_snapshot::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered, twins_at_the_end};
 use crate::pipeline::team::context::TeamContext;
 
@@ -30,7 +30,8 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let snapshot = remembered(&record.snapshot, &entries);
     ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
     let read_to = read_to(&record.read_points).max(ctx.memory.last_point(Stream::Billing).map(|point| point.read_to));
-    let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, events: &events };
+    let index = WindowIndex::new(ctx.settings.grid, &windows);
+    let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, index, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
     let hidden = poll.hidden(twins_at_the_end(&record.snapshot, &entries));
     let change = StreamChange {
@@ -62,6 +63,7 @@ struct Poll<'a> {
     /// The last look that is known of, committed or not.
     read_to: Option<Instant>,
     windows: &'a Windows,
+    index: WindowIndex,
     /// Newest first, as documented.
     events: &'a [RawEvent],
 }
@@ -76,17 +78,11 @@ impl Poll<'_> {
         self.ctx.settings.grid.window_of(first).start
     }
 
-    fn window_of(&self, at: Instant) -> Range {
-        let before = self.windows.range(..=at).next_back().map(|(_, held)| held.range);
-        let next = self.windows.range(at..).next().map(|(next, _)| *next);
-        beside(self.ctx.settings.grid, before, next, at)
-    }
-
     fn add_events(&self, batch: &mut Batch) {
         let mut counts: Multiset<_> = Multiset::default();
         for event in self.events.iter().rev() {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
-            let window = event.at().map(|at| self.window_of(at));
+            let window = event.at().map(|at| self.index.of(at));
             batch.add_event(Stream::Billing, window, Counted { event: event.clone(), count });
         }
     }
@@ -95,12 +91,8 @@ impl Poll<'_> {
     fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
         let settings = &self.ctx.settings;
         let mut changes = Vec::new();
-        let mut start = begins;
-        while start < self.now {
-            let fresh = settings.grid.window_from(start);
-            let held = self.windows.get(&start);
-            let window = held.map_or(fresh, |held| held.range);
-            start = window.end;
+        for window in WindowIndex::new(settings.grid, self.windows).extend(begins, self.now) {
+            let held = self.windows.get(&window.start);
             let mut change = WindowChange::new(Stream::Billing, window, self.now);
             (change.walks, change.requests) = (1, 1);
             match held.map_or(WindowState::Provisional, |held| held.state) {
@@ -151,7 +143,7 @@ impl Poll<'_> {
         let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
         let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));
         let waited = self.ctx.settings.rescan.last().copied().unwrap_or_default();
-        if self.read_to.unwrap_or(self.now) >= self.window_of(from).end.plus(waited) {
+        if self.read_to.unwrap_or(self.now) >= self.index.of(from).end.plus(waited) {
             return None;
         }
         let why = "equal entries without ids reach to the end of the answer: more of them may have been lost";

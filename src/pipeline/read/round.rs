@@ -7,8 +7,8 @@ use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, Counted, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::plan::stream_plan::Windows;
 use crate::pipeline::plan::window_index::WindowIndex;
+use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::team::context::TeamContext;
 
 /// Seconds of padding of a first reading.

@@ -60,11 +60,13 @@ async fn read_lists(
     let (record, windows) = ctx.stream_state(stream);
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
-    let index = WindowIndex::new(ctx.settings.grid, &windows, &plan, now);
+    let begins = plan.begins.expect("BUG: a plan has a beginning");
+    let mut index = WindowIndex::new(ctx.settings.grid, &windows);
+    index.extend(begins, now);
     let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
     let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
     if record.begins != plan.begins {
-        round.begin(plan.begins.expect("BUG: a plan has a beginning"), record.begins).await?;
+        round.begin(begins, record.begins).await?;
     }
     for window in &plan.open {
         round.tail(*window).await?;

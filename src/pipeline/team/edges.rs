@@ -7,7 +7,7 @@ use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWri
 use crate::clock::Clock;
 use crate::collect::PageLimit;
 use crate::model::{Range, Stream, TeamId};
-use crate::pipeline::plan::stream_plan::{Windows, windows_of};
+use crate::pipeline::plan::window_index::{Windows, windows_of};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
 use crate::pipeline::team::budget::Budget;

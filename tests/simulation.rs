@@ -1,7 +1,8 @@
-//! Weeks in the life of several teams, a world a seed: the real pipeline on a simulated service, store and clock.
+//! Runs the real pipeline over weeks of several teams, on a simulated service, store and clock. Each seed makes one
+//! world.
 //!
-//! `ANNALS_SIM_SEED=N cargo test --release --test simulation -- --nocapture one_seed` repeats a world and prints what
-//! happened in it.
+//! `ANNALS_SIM_SEED=N cargo test --release --test simulation -- --nocapture one_seed` repeats one world and prints
+//! its trace.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails, and it says what it ran")]
 
 #[path = "simulation/mod.rs"]
@@ -17,30 +18,30 @@ use simulation::plan::{DAY, Plan};
 use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
-/// What is run each time, and what by the long run.
+/// The number of worlds and days, for each run and for the long run.
 const SEEDS: (u64, u64) = (288, 3_000);
 const DAYS: (i64, i64) = (24, 60);
 
-/// Worlds that showed a bug once: the seed, its days, and its faults where they are not the seed's own.
+/// Worlds that once showed a bug: the seed, its days, and its faults if they differ from the seed's.
 const KEPT: [(u64, i64, Option<&[Fault]>); 10] = [
-    // A gap of the plan's span was forgotten where the round that found it broke off.
+    // A gap of the plan's span was lost when the round that found it failed.
     (103, 24, None),
     (130, 24, None),
-    // After a 429 something else was asked before `Retry-After` allowed it.
+    // After a 429 another task sent a request before `Retry-After` allowed it.
     (14, 24, None),
     (123, 24, None),
     (134, 24, None),
     (1, 20, Some(&[Fault::Throttled])),
     // Equal billing entries were lost without a gap.
     (224, 24, None),
-    // A second that never held still was split and read again at every poll.
+    // A second whose list always changed was split and read again at every poll.
     (3, 24, None),
-    // A read point was forgotten where the batch that held it changed nothing else: the gap of a removed computer began too early.
+    // A read point was lost if its batch changed nothing else, so the gap of a removed computer began too early.
     (9, 14, None),
     (111, 24, None),
 ];
 
-/// What the seeds of the short run do not bring about in a world that breaks no law.
+/// Faults and states that the seeds of the short run do not reach.
 const DIRECTED: [(u64, &[Fault]); 4] = [
     (0, &[Fault::ComputerRemoved]),
     (0, &[Fault::HasMoreFalse]),
@@ -48,7 +49,7 @@ const DIRECTED: [(u64, &[Fault]); 4] = [
     (1, &[Fault::ClockStep, Fault::Crash]),
 ];
 
-/// A panic is one of the faults: it is not to be printed, least of all with its stack, which costs more than the world.
+/// Silences panics: they are one of the faults, and printing a stack takes longer than a world.
 fn quiet_panics() {
     let loud = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -71,7 +72,7 @@ fn days() -> i64 {
     number("ANNALS_SIM_DAYS").map_or(of_run, |days| i64::try_from(days).unwrap())
 }
 
-/// Says what was broken, and the one command that shows it again.
+/// Prints the broken laws and the command that repeats the world.
 fn tell(broken: &Broken) -> String {
     let again = run(broken.seed, days(), true);
     let trace =
@@ -122,7 +123,7 @@ fn the_same_seed_twice_gives_the_same_archive_byte_for_byte() {
     }
 }
 
-/// In few days of a world that loses power around its snapshots, readers meet all that can become of them.
+/// In a short world that loses power around its snapshots, readers see every kind of damaged snapshot.
 #[test]
 fn readers_go_on_from_snapshots_and_pass_over_those_that_do_not_fit() {
     let mut met = Coverage::default();

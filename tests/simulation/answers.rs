@@ -1,4 +1,4 @@
-//! The bodies of answers.
+//! Makes the bodies of answers.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub fn failure(fault: Fault, chance: &mut Draw) -> ApiError {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     match fault {
         Fault::Throttled => {
-            // As the client reads them: an absurd wait is cut, a date is counted from the answer's own.
+            // Read the wait like the client: limit an absurd one, and count a date from the answer's own date.
             let retry_after = chance.pick(&[None, seconds(0), seconds(7), seconds(120), seconds(900)]);
             ApiError::Throttled { what, retry_after }
         }
@@ -86,7 +86,7 @@ pub fn is_listed(event: &Event, plan_span: Option<i64>, now: i64, flips: u64) ->
     is_retained && is_its_turn && (event.from..event.until).contains(&now)
 }
 
-/// Entries of billing that are shown.
+/// How many billing entries an answer shows.
 const BILLING_MAX: usize = 10;
 
 pub fn billing(team: &Team, now: Instant) -> Bytes {
@@ -96,7 +96,7 @@ pub fn billing(team: &Team, now: Instant) -> Bytes {
     format!(r#"{{"events":[{}]}}"#, texts.join(", ")).into()
 }
 
-/// Somebody turns a page: what waits for it happens now.
+/// A client requests the next page: the changes that wait for this happen now.
 fn turn(inner: &mut Inner, team: usize, stream: Stream, (start, stop): (i64, i64), now: i64) {
     let list = &mut inner.teams[team].lists[stream as usize];
     let inside = |event: &Event| (start * NANO..stop * NANO).contains(&event.at);
@@ -171,7 +171,7 @@ fn listed<'e>(
     here.flat_map(|event| std::iter::repeat_n(event, event.shown)).collect()
 }
 
-/// `hasMoreEvents` and `nextOffset`, or what stands in their place.
+/// `hasMoreEvents` and `nextOffset`, or the false values of a fault.
 fn claims(habits: &Habits, is_cut: bool, (offset, to): (u64, usize)) -> String {
     let more = match habits.more {
         More::True => format!(r#","hasMoreEvents":{is_cut}"#),
@@ -207,7 +207,7 @@ fn count_habits(inner: &mut Inner, plan: &Plan, habits: &Habits, is_cut: bool) {
     }
 }
 
-/// Takes note of the events that an answer held whose own place was asked for.
+/// Records which events an answer held, if the request was about their time.
 pub fn mark(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant, body: &Bytes) {
     let (team, stream, places) = match ask {
         Ask::Page { team, stream, start, stop, .. } => (*team, *stream, (*start + 1) * NANO..(*stop - 1) * NANO),
@@ -218,7 +218,7 @@ pub fn mark(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant, body: &Byte
     let flips = inner.flips;
     let Inner { teams, coverage, .. } = inner;
     let list = &mut teams[team].lists[stream as usize];
-    // Equal entries of billing beyond those that are shown are not served, whatever the text.
+    // Equal billing entries beyond the shown ones do not count as served.
     let listed = |event: &&Event| is_listed(event, None, now.nanos(), 0);
     let oldest = match ask {
         Ask::Billing(_) => list.iter().rev().filter(listed).take(BILLING_MAX).last().map(|event| event.number),

@@ -1,4 +1,4 @@
-//! The machine's clock in virtual time: it may jump, while the time that passes does not.
+//! The machine's clock in virtual time: its shown time may jump, but elapsed time does not.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::virtual_clock::VirtualClock;
 
 pub struct SimClock {
     pub base: Arc<VirtualClock>,
-    /// From each of these seconds since the epoch on, the machine's clock is so many seconds beside.
+    /// From each of these seconds since the epoch on, the machine's clock is wrong by this many seconds.
     steps: Vec<(i64, i64)>,
     chance: Mutex<Draw>,
     second: Duration,
@@ -23,7 +23,7 @@ impl SimClock {
         Self { base: VirtualClock::at(start), steps, chance: Mutex::new(Draw::of(seed, "clock")), second }
     }
 
-    /// What time it truly is.
+    /// The true time.
     pub fn truth(&self) -> Instant {
         self.base.now()
     }
@@ -48,8 +48,8 @@ impl Clock for SimClock {
         self.base.monotonic()
     }
 
-    /// The daemon looks every second whether something is due. Where nothing is, a simulated second may last longer: that
-    /// is most of what a quiet day costs.
+    /// The daemon checks every second whether a task is due. If none is, the clock takes longer steps, because these
+    /// checks take most of a quiet day's run time.
     fn sleep(&self, span: Duration) -> BoxFuture<'_, ()> {
         self.base.sleep(if span == Duration::from_secs(1) { self.second } else { span })
     }

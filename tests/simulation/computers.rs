@@ -1,4 +1,4 @@
-//! The faults that lie in computers that come and go.
+//! The faults of computers that are added and removed.
 
 use super::draw::Draw;
 use super::faults::Fault;
@@ -10,7 +10,7 @@ use annals::model::Stream;
 
 const MILLI: i64 = 1_000_000;
 
-/// A computer is added, used and removed, most often between two looks.
+/// A computer is added, used and removed, usually between two lists.
 pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 5) {
         let start = draft.plan.start * NANO;
@@ -29,7 +29,7 @@ pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// A computer that was there all along is removed while the first reading is under way.
+/// A computer is removed during the first reading.
 pub fn in_first_reading(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 3) {
         let at = draft.plan.start * NANO + draw.between(0, 8 * NANO);
@@ -39,7 +39,7 @@ pub fn in_first_reading(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// Events of a computer appear late, and it is removed before they are looked for again.
+/// Events of a computer appear late, and the computer is removed before the re-scan.
 pub fn late(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 4) {
         let removed = moment(draft, draw);
@@ -54,7 +54,7 @@ pub fn late(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// A computer was removed before anybody read anything.
+/// A computer is removed before the first reading.
 pub fn before(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 3) {
         let at = draft.plan.start * NANO - draw.between(HOUR, 3 * DAY) * NANO;
@@ -77,7 +77,7 @@ fn use_until(draft: &mut Draft<'_>, n: usize, at: i64) {
     }
 }
 
-/// Activity tells of the removal, in one of the shapes that it may have.
+/// Activity shows the removal, in one of several payload shapes.
 fn tell(draft: &mut Draft<'_>, draw: &mut Draw, fault: Fault, n: usize) {
     let device = &mut draft.devices[n];
     assert!(device.removed < NEVER);

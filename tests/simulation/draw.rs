@@ -1,4 +1,5 @@
-//! Draws from a seed: each part of a plan has a sequence of its own, so that one more draw in one part moves no other.
+//! Random numbers from a seed. Each part of a plan has its own sequence, so a new draw in one part changes no other
+//! part.
 
 use super::chance::Chance;
 
@@ -18,7 +19,7 @@ impl Draw {
         self.0.below(end.max(1))
     }
 
-    /// From `from` on, below `to`.
+    /// A number from `from` on and below `to`.
     pub fn between(&mut self, from: i64, to: i64) -> i64 {
         let span = u64::try_from(to.saturating_sub(from)).unwrap_or(0);
         from + i64::try_from(self.below(span)).unwrap()

@@ -1,4 +1,4 @@
-//! Why an event of the truth may be missing: a gap says so, or nobody could have read it.
+//! The reasons for which an event of the truth may be missing: a gap records it, or no reader could have read it.
 
 use annals::archive::{Finding, FindingKind, TeamState};
 use annals::model::{Instant, Stream};
@@ -8,7 +8,7 @@ use super::run::Run;
 use super::service::Inner;
 use super::world::{Device, Event, Gone, NANO, NEVER};
 
-/// The subject of findings of a computer that nothing names.
+/// The subject of findings about a computer that no event names.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
 
 pub struct Excuses<'a> {
@@ -20,21 +20,21 @@ pub struct Excuses<'a> {
     devices: &'a [Device],
 }
 
-/// What is accounted for.
+/// Whether one of the reasons applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excuse {
     Gap,
     /// Older than the archive's beginning.
     BeforeBeginning,
-    /// It vanished by itself before anybody read it, and nothing tells of that.
+    /// The event vanished by itself before the first reading.
     DeletedUnread,
-    /// It was read, and what was read was lost with its process or its disk before it was committed; then it vanished.
+    /// The program read the event, but the process or the disk failed before the commit, and then the event vanished.
     LostWithProcess,
-    /// It appeared after the last re-scan of its window.
+    /// The event appeared after the last re-scan of its window.
     AfterLastRescan,
-    /// Its computer was removed, a gap says so, and it was later than the lag when it appeared.
+    /// The event's computer was removed, a gap records that, and the event appeared later than the lag.
     LaterThanLag,
-    /// The plan's span had passed before it appeared, or so soon after that no poll could see it.
+    /// The event left the plan's span before it appeared, or too soon afterwards for a poll.
     OutOfSpan,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Excuses<'a> {
         Self { plan: &run.plan, state, troubles, disk, looks, devices }
     }
 
-    /// Until when the service shows it: it ends, or the plan's span has passed.
+    /// Until when the service shows the event: it disappears, or the plan's span ends.
     fn shown_until(&self, event: &Event) -> i64 {
         let span = self.plan.plan_span.filter(|_| event.stream == Stream::Connections);
         event.until.min(span.map_or(NEVER, |span| event.at.saturating_add(span * NANO)))
@@ -87,7 +87,7 @@ impl<'a> Excuses<'a> {
         self.state.gaps().filter(|gap| gap.stream == Some(event.stream)).any(|gap| {
             let (from, to) = (gap.from.map_or(i64::MIN, Instant::nanos), gap.to.map_or(NEVER, Instant::nanos));
             let of_computer = self.devices.iter().position(|device| device.id == gap.subject);
-            // The service's clock is told in whole seconds.
+            // The service's clock has whole seconds.
             let is_inside = from - NANO <= event.at && event.at < to + NANO;
             is_inside && (of_computer.is_none() || of_computer == event.device)
         })
@@ -101,7 +101,7 @@ impl<'a> Excuses<'a> {
         };
         let first_look = self.looks.first().copied().unwrap_or(NEVER);
         let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_look - (span - 2 * HOUR) * NANO);
-        // Where activity tells of the removal, a finding must.
+        // If activity shows the removal, a finding must record it.
         let device = event.device.map(|n| &self.devices[n]);
         let is_told = event.gone == Some(Gone::Removed) && device.is_some_and(|device| device.is_told);
         let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_look };
@@ -110,7 +110,7 @@ impl<'a> Excuses<'a> {
             || was_removed
     }
 
-    /// Whether a finding says that its computer was removed before the first reading.
+    /// Whether a finding records that the event's computer was removed before the first reading.
     fn is_removed_before(&self, event: &Event) -> bool {
         let findings = self.state.findings.iter().map(|(_, finding)| finding);
         findings.filter(|finding| finding.kind == FindingKind::RemovedBefore).any(|finding| {
@@ -120,7 +120,7 @@ impl<'a> Excuses<'a> {
         })
     }
 
-    /// Whether it appeared later than the gap of its computer reaches back, and than the configured lag.
+    /// Whether the event appeared later than the configured lag, and later than the computer's gap reaches back.
     fn is_later_than_lag(&self, event: &Event) -> bool {
         let is_late = event.from - event.at > i64::try_from(self.plan.settings.lag.as_nanos()).unwrap();
         let is_its =
@@ -129,7 +129,7 @@ impl<'a> Excuses<'a> {
         is_late && self.state.gaps().any(|gap| is_its(&gap.subject) && is_told(gap))
     }
 
-    /// Whether what was read then may have been lost before its commit.
+    /// Whether the events of a reading at that time may have been lost before their commit.
     fn is_in_trouble(&self, served: i64) -> bool {
         let soon = served..served + 2 * HOUR * NANO;
         let near = |times: &[i64]| times.iter().any(|at| soon.contains(at));

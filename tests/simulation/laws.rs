@@ -1,5 +1,5 @@
-//! The laws of the store, held at every verb: S1 (a line's files are durable before it, and stay), S3 (`vacuum` removes
-//! nothing that a line within the grace or a commit under way names), S4 (what a reader began it can finish).
+//! Checks the laws of the store at every operation: S1 (a line's files are durable before the line, and stay), S3
+//! (`vacuum` removes no file that a line within the grace or an unfinished commit names), S4 (a reader can finish).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use bytes::Bytes;
 
 use super::faults::{Coverage, Rare};
 
-/// What lines say of files, and how far each ledger file was followed.
+/// The files that the lines name, and how far the check has read each ledger file.
 #[derive(Default)]
 pub struct StoreLaws {
-    /// Every file that a line names, with its digest; with the time of the line that removes it, where one does.
+    /// Every file that a line names, with its digest and, if a line removes it, that line's time.
     named: BTreeMap<String, (Digest, Option<Instant>)>,
-    /// Files of events that are sealed, as they were when a line named them.
+    /// The sealed files of events, with their content when a line named them.
     sealed: BTreeMap<String, Bytes>,
     followed: BTreeMap<String, usize>,
 }
 
 impl StoreLaws {
-    /// Follows the lines that an acknowledged append left in a ledger file.
+    /// Reads the new lines of a ledger file after an acknowledged append.
     pub fn follow(&mut self, files: &MemoryStore, path: &str, broken: &mut Vec<String>) {
         let content = content(files, path).unwrap_or_default();
         let at = modified(files, path).expect("it was written just now");
@@ -51,7 +51,7 @@ impl StoreLaws {
         self.followed.insert(path.to_owned(), end);
     }
 
-    /// Looks at a file that is about to be removed.
+    /// Checks a file before its removal.
     pub fn remove(&self, files: &MemoryStore, path: &str, coverage: &mut Coverage, seed: u64) -> Option<String> {
         let (now, written) = (files.now().expect("memory has a clock"), modified(files, path)?);
         let is_young = |at: Instant| now.since(at) < GRACE_MIN;
@@ -73,7 +73,7 @@ impl StoreLaws {
         }
     }
 
-    /// Whether every live file is there unaltered, and every removed one within the grace.
+    /// Checks that every live file, and every removed file within the grace, is there and unchanged.
     pub fn check(&self, files: &MemoryStore) -> Vec<String> {
         let now = files.now().expect("memory has a clock");
         let is_due = |gone: &Option<Instant>| gone.is_none_or(|at| now.since(at) < GRACE_MIN);
@@ -92,7 +92,7 @@ impl StoreLaws {
     }
 }
 
-/// The store's clock stands up to an hour beside ours.
+/// The store's clock differs from ours by up to an hour.
 pub fn store_time(truth: Instant, seed: u64) -> Instant {
     let hour = Duration::from_secs(3_600);
     match seed % 3 {
@@ -102,7 +102,7 @@ pub fn store_time(truth: Instant, seed: u64) -> Instant {
     }
 }
 
-/// A file that is sealed never changes: months of events.
+/// Whether a file is a sealed file of events, which never changes.
 fn is_sealed(path: &str) -> bool {
     let is_of_events =
         ["activity", "connections", "billing"].iter().any(|of| path.starts_with(&format!("tables/{of}/")));

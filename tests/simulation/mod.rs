@@ -1,7 +1,7 @@
-//! The whole of the program in virtual time, over a world that a seed makes.
+//! Simulates the whole program in virtual time, over a world that a seed makes.
 //!
-//! `plan` draws, `world` is the truth, `service` and `store` are the edges with their faults, `run` lets processes live
-//! and die, `oracle` checks the laws.
+//! `plan` draws a world from the seed, `world` holds the truth, `service` and `store` are the edges with their
+//! faults, `run` starts and kills processes, and `oracle` checks the laws.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(
     clippy::cast_possible_truncation,

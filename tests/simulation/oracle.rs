@@ -1,4 +1,4 @@
-//! The laws, checked against the truth when 144 quiet hours have passed.
+//! Checks the laws against the truth after 144 quiet hours.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::sessions;
 use super::texts::SECRET;
 use super::world::{Device, Event, NANO, Team};
 
-/// Every law that was broken, in words.
+/// Every broken law, in words.
 pub fn check(run: &mut Run) -> Vec<String> {
     let mut broken = std::mem::take(&mut run.broken);
     broken.extend(std::mem::take(&mut run.service.inner().seen.broken));
@@ -78,7 +78,7 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
     note_rare(run, state);
 }
 
-/// I1 to I4: nothing lost outside a gap, nothing that was never served, nothing doubled.
+/// I1 to I4: no event is lost outside a gap, invented or doubled.
 fn compare(team: &Team, stream: Stream, held: &HashMap<Digest, i64>, excuses: &Excuses<'_>, broken: &mut Vec<String>) {
     let mut truth: BTreeMap<Digest, Vec<&Event>> = BTreeMap::new();
     for event in team.lists[stream as usize].iter().filter(|event| event.from < event.until) {
@@ -97,7 +97,8 @@ fn compare(team: &Team, stream: Stream, held: &HashMap<Digest, i64>, excuses: &E
         let found = held.get(digest).copied().unwrap_or(0);
         let must: Vec<&&Event> = events.iter().filter(|event| excuses.of(event).is_none()).collect();
         let must_be = if events[0].has_id { must.len().min(1) } else { must.len() } as i64;
-        // Of equal billing entries without ids no more are kept than one answer shows at once: a gap tells of the others.
+        // The archive keeps only as many equal billing entries without ids as one answer shows: a gap records the
+        // others.
         let is_told = stream == Stream::Billing && !events[0].has_id && excuses.is_in_gap(events[0]);
         let must_be = if is_told { must_be.min(1) } else { must_be };
         if found < must_be {
@@ -119,7 +120,7 @@ fn compare(team: &Team, stream: Stream, held: &HashMap<Digest, i64>, excuses: &E
     }
 }
 
-/// How many of the same bytes there were at one time.
+/// How many events had the same bytes at one time.
 fn most_at_once(events: &[&Event]) -> i64 {
     if events[0].has_id {
         return 1;
@@ -129,7 +130,7 @@ fn most_at_once(events: &[&Event]) -> i64 {
     i64::try_from(most).unwrap()
 }
 
-/// I9: nothing is open that should be settled, and nothing settled that should be final.
+/// I9: every window that should be settled or final is.
 fn settled(run: &Run, team: &Team, state: &TeamState, broken: &mut Vec<String>) {
     let now = run.clock.truth();
     for ((stream, _), window) in &state.windows {
@@ -190,7 +191,7 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             broken.push(format!("I5: {} was never removed: {gap:?}", gap.subject));
             continue;
         }
-        // The last reading before the removal, less what a process that ended since had not written down.
+        // The last reading before the removal that the program recorded before it ended.
         let polls = 2 * plan.poll * NANO;
         let readings = &inner.seen.readings[number];
         let last = readings[..readings.partition_point(|read| *read < removed.min(to.nanos()))].last().copied();
@@ -198,7 +199,7 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
         let troubles = &inner.seen.troubles[number];
         let in_trouble = troubles.iter().any(|at| (since - 3 * HOUR * NANO..to.nanos() + 3 * HOUR * NANO).contains(at));
         let slack = polls + if in_trouble { 4 * HOUR * NANO } else { 5 * 60 * NANO };
-        // The part that is possible alone reaches back by the lag.
+        // The part for late events reaches back by the lag.
         let certain = certain_from(gap).unwrap_or(from);
         if gap.reason.contains("of this time are missing only") {
             continue;
@@ -213,12 +214,12 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
     }
 }
 
-/// Where the part of a gap begins that was not read at all.
+/// The beginning of a gap's unread part.
 fn certain_from(gap: &Finding) -> Option<Instant> {
     gap.reason.split_once(" from ")?.1.split_once(" on ")?.0.parse().ok()
 }
 
-/// I12, for every byte that is kept.
+/// I12, for every stored byte.
 fn no_secret(files: &MemoryStore, broken: &mut Vec<String>) {
     use annals::archive::Store;
     for listed in files.list("").expect("memory can be listed") {
@@ -229,7 +230,7 @@ fn no_secret(files: &MemoryStore, broken: &mut Vec<String>) {
     }
 }
 
-/// I10: reading everything again adds no row.
+/// I10: a second reading of everything adds no row.
 fn replay(run: &Run, archive: &Archive, broken: &mut Vec<String>) {
     let settings = Settings { rescan_now: true, ..run.plan.settings_at(run.plan.end) };
     let fleet = run.fleet(Arc::new(archive.clone()), Arc::new(settings));

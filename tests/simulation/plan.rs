@@ -1,4 +1,4 @@
-//! What one seed makes of a world: its length, its teams, its faults and when they come.
+//! Draws a world from a seed: its length, its teams, its faults and their times.
 
 use std::collections::BTreeSet;
 
@@ -14,37 +14,37 @@ use super::spells;
 pub const MINUTE: i64 = 60;
 pub const HOUR: i64 = 3_600;
 pub const DAY: i64 = 86_400;
-/// After the last fault the world is left in peace for so long.
+/// The quiet time after the last fault.
 pub const QUIET: i64 = 144 * HOUR;
 /// 2026-09-20T00:00:00Z
 const FIRST_DAY: i64 = 1_789_862_400;
 /// 2027-01-06T00:00:00Z
 const YEAR_IS_SEALED: i64 = 1_799_193_600;
-/// A world that sees a year sealed lives so long at least: from the November before on.
+/// The shortest life of a world that seals a year. It begins in the November before.
 const YEARS_END_DAYS: i64 = 44;
 
-/// A fault that lasts a while.
+/// A fault that lasts for some time.
 #[derive(Debug, Clone)]
 pub struct Spell {
     pub fault: Fault,
-    /// None: every team.
+    /// `None`: every team.
     pub team: Option<usize>,
     pub stream: Option<Stream>,
     /// Seconds since the epoch.
     pub from: i64,
     pub until: i64,
-    /// Of a hundred requests or verbs, so many are hit.
+    /// How many in a hundred requests or operations fail.
     pub percent: u64,
 }
 
 /// How a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Told to stop.
+    /// It receives the order to stop.
     Stopped,
-    /// Dropped wherever it waits.
+    /// Its task is dropped wherever it waits.
     Killed,
-    /// Dies in the store's next verb of this kind, so many later; what was not durable is torn.
+    /// Power is lost in the store's next operation of this kind, after this many; unsynced data is torn.
     PowerLost { verb: Deadly, after: u64, is_torn: bool },
 }
 
@@ -53,7 +53,7 @@ pub enum Deadly {
     Any,
     Append,
     Remove,
-    /// Whatever is done to a snapshot.
+    /// Any operation on a snapshot.
     Snapshot,
 }
 
@@ -69,18 +69,18 @@ pub struct Life {
 pub struct Plan {
     pub seed: u64,
     pub start: i64,
-    /// No fault begins, and nothing happens in the teams, from then on.
+    /// From this moment on, no fault begins and nothing happens in the teams.
     pub calm_from: i64,
     pub end: i64,
     pub poll: i64,
     pub schedule: Schedule,
-    /// But for what changes with time: see [`Plan::settings_at`].
+    /// The settings, except those that change with time: see [`Plan::settings_at`].
     pub settings: Settings,
-    /// How months are sealed, in both halves of the world's life; a process keeps to what it began with.
+    /// How months are sealed in each half of the world's life. A running process keeps its setting.
     partitions: [Partition; 2],
     pub teams: usize,
     pub plan_span: Option<i64>,
-    /// `history/devices` was never there.
+    /// The service never had `history/devices`.
     pub is_old: bool,
     pub habits: [Habits; 2],
     pub habits_change: i64,
@@ -89,14 +89,14 @@ pub struct Plan {
     pub lives: Vec<Life>,
     pub clock_steps: Vec<(i64, i64)>,
     pub pollers: Vec<i64>,
-    /// When the daemon is told that the token is another one.
+    /// When the daemon gets a new token.
     pub rotations: Vec<i64>,
-    /// Ledger lines from one snapshot to the next.
+    /// How many ledger lines are between two snapshots.
     pub snapshot_lines: u64,
 }
 
 impl Plan {
-    /// `days` of life, the quiet ones at the end among them. `only`: these faults, whatever the seed would draw.
+    /// A world of `days`, quiet days included. `only` replaces the faults that the seed would draw.
     pub fn of(seed: u64, days: i64, only: Option<&[Fault]>) -> Self {
         let mut draw = Draw::of(seed, "plan");
         let after = draw.between(0, 40 * DAY);
@@ -159,14 +159,14 @@ impl Plan {
         Settings { partition, ..self.settings.clone() }
     }
 
-    /// A stretch of time for a fault that lasts between `shortest` and `longest` seconds.
+    /// A time for a fault that lasts from `shortest` to `longest` seconds.
     pub fn stretch(&self, draw: &mut Draw, shortest: i64, longest: i64) -> (i64, i64) {
         let length = draw.between(shortest, longest + 1).min((self.calm_from - self.start) / 2);
         let from = draw.between(self.start + 2 * HOUR, self.calm_from - length);
         (from, from + length)
     }
 
-    /// What the service is used to do, in both halves of its life or in one.
+    /// The service's habits, in one or both halves of its life.
     fn habit(&mut self, fault: Fault) {
         let mut draw = Draw::of(self.seed, fault.id());
         let halves = draw.pick(&[0..2, 0..2, 0..1, 1..2]);
@@ -192,24 +192,24 @@ impl Plan {
     }
 }
 
-/// One of 32 worlds lives to see a year sealed.
+/// One world in 32 lives until a year is sealed.
 fn sees_years_end(seed: u64) -> bool {
     seed % 32 == 5
 }
 
-/// In half of the worlds months are sealed whole, in the others day by day, for ever or for half of the time.
+/// Half of the worlds seal whole months. The others seal day by day, always or for half of the time.
 fn partitions(seed: u64) -> [Partition; 2] {
     let (month, day) = (Partition::Month, Partition::Day);
     Draw::of(seed, "partition").pick(&[[month; 2], [month; 2], [month; 2], [day; 2], [day, month], [month, day]])
 }
 
-/// In one of eight worlds nothing goes wrong.
+/// One world in eight has no faults.
 fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let drawn = Fault::drawn();
     let count = if draw.below(8) == 0 { 0 } else { draw.count(1, 9) };
     let mut faults: BTreeSet<Fault> = (0..count).map(|_| draw.pick(&drawn)).collect();
     let mut draw = Draw::of(seed, "computers");
-    // Whether a reading came before a removal is told by `Date` and the event's time: they must be of one clock.
+    // `Date` and an event's time decide whether a reading came before a removal, so both must come from one clock.
     let is_skewed = faults.contains(&Fault::Skew);
     let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);

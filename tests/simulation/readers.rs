@@ -1,5 +1,5 @@
-//! Readers beside the writer. One that goes on from a snapshot sees what the whole ledger says, whatever became of snapshots;
-//! one whose lists lag sees a whole commit, the last or an earlier one.
+//! Readers beside the writer. A reader that starts from a snapshot gets the state of the whole ledger, even if
+//! snapshots are damaged. A reader with stale lists sees a complete commit, the last or an earlier one.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::faults::{Coverage, Fault, Rare};
 
 pub const SNAPSHOTS: &str = "snapshots/";
 const LEDGER: &str = "ledger/";
-/// After so many looks the disk as it stands is what is remembered of it.
+/// After how many readings the readers remember the current state of the disk.
 const LOOKS_REMEMBERED: u64 = 4;
-/// Of so many snapshots that are written, readers look at one: a look costs as much as reading the ledger some times.
+/// Readers check one snapshot in this many, because a check takes as long as several readings of the ledger.
 const SNAPSHOTS_LOOKED_AT: u64 = 128;
-/// What stands before a snapshot's text in what its digest is of.
+/// The prefix of a snapshot's text in its digest.
 const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
 
-/// Where it is written down what was met.
+/// Counts the faults and states.
 pub struct Notes<'a> {
     pub seed: u64,
     pub coverage: &'a mut Coverage,
@@ -29,14 +29,14 @@ pub struct Notes<'a> {
 #[derive(Default)]
 pub struct Readers {
     looks: u64,
-    /// The disk as it was some looks ago.
+    /// The disk's state some readings ago.
     earlier: Option<MemoryStore>,
     written: u64,
-    /// Something happened to a snapshot: so many are looked at that are written next.
+    /// How many of the next snapshots to check, after a fault of a snapshot.
     expected: u64,
 }
 
-/// What a reader sees of a team, and the snapshot that it went on from.
+/// A reader's state of a team, and the snapshot from which it started.
 type Seen = Result<(TeamState, Option<LedgerSeq>), String>;
 
 fn seen(store: impl Store + 'static, team: &TeamId) -> Seen {
@@ -45,12 +45,12 @@ fn seen(store: impl Store + 'static, team: &TeamId) -> Seen {
 }
 
 impl Readers {
-    /// A snapshot will not be what it should.
+    /// A snapshot is going to be damaged.
     pub fn expect(&mut self) {
         self.expected = 2;
     }
 
-    /// A snapshot was written; whether readers look now.
+    /// A snapshot was written. Returns whether readers check it now.
     pub fn is_due(&mut self) -> bool {
         self.written += 1;
         let is_expected = self.expected > 0;
@@ -58,7 +58,7 @@ impl Readers {
         is_expected || self.written.is_power_of_two() || self.written.is_multiple_of(SNAPSHOTS_LOOKED_AT)
     }
 
-    /// Looks at the team whose file `of` is, or at all: as things stand, and in one of the other ways.
+    /// Checks the team that owns the file `of`, or all teams: with the current disk, and with one changed view of it.
     pub fn look(&mut self, files: &MemoryStore, of: Option<&str>, notes: &mut Notes<'_>) {
         let teams = Archive::open(Arc::new(files.clone())).and_then(|archive| archive.teams()).unwrap_or_default();
         let is_asked = |team: &&TeamId| of.is_none_or(|path| path.starts_with(&format!("{}/", snapshots_of(team))));
@@ -86,7 +86,7 @@ fn snapshots_of(team: &TeamId) -> String {
     format!("{SNAPSHOTS}team={}", TeamKey::of(team))
 }
 
-/// The numbers of a team's snapshots, and whether each is as it was written.
+/// The numbers of a team's snapshots, and whether each is intact.
 fn held(files: &MemoryStore, team: &TeamId) -> Vec<(LedgerSeq, bool)> {
     let listed = files.list(&snapshots_of(team)).unwrap();
     let held = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
@@ -102,7 +102,7 @@ fn is_whole(files: &MemoryStore, path: &str) -> bool {
     digest == format!("{}\n", Digest::with_domain(DIGEST_DOMAIN, &[text])).as_bytes()
 }
 
-/// The files without some.
+/// The files without the given ones.
 fn without(files: &MemoryStore, is_left_out: impl Fn(&str) -> bool) -> MemoryStore {
     let bare = files.snapshot();
     for entry in bare.list("").unwrap().iter().filter(|entry| is_left_out(&entry.path)) {
@@ -111,7 +111,7 @@ fn without(files: &MemoryStore, is_left_out: impl Fn(&str) -> bool) -> MemorySto
     bare
 }
 
-/// What a reader sees is what one sees who has the whole ledger alone.
+/// Asserts that a reader gets the same state as a reader without snapshots.
 fn agree(what: &str, team: &TeamId, seen: &Seen, whole: &Seen, notes: &mut Notes<'_>) {
     match (seen, whole) {
         (Ok(seen), Ok(whole)) if seen.0 == whole.0 => {
@@ -141,7 +141,7 @@ fn as_it_stands(files: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
     }
 }
 
-/// The archive as a copy has it that is older than the snapshots beside it.
+/// A copy of the archive whose ledger is older than its snapshots.
 fn restored(files: &MemoryStore, earlier: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
     let bare = without(earlier, |path| path.starts_with(SNAPSHOTS));
     let whole = seen(bare.clone(), team);
@@ -174,7 +174,7 @@ fn of_another_team(files: &MemoryStore, team: &TeamId, other: &TeamId, notes: &m
     notes.coverage.rare(Rare::SnapshotUnfit, notes.seed);
 }
 
-/// F62: lists tell of the disk as it was.
+/// F62: lists show an earlier state of the disk.
 fn lagging(files: &MemoryStore, earlier: &MemoryStore, team: &TeamId, notes: &mut Notes<'_>) {
     let ledger = format!("{LEDGER}team={}", TeamKey::of(team));
     let listed = earlier.list(&ledger).unwrap();
@@ -188,7 +188,7 @@ fn lagging(files: &MemoryStore, earlier: &MemoryStore, team: &TeamId, notes: &mu
     notes.coverage.fault(Fault::StaleList, notes.seed);
 }
 
-/// A disk whose lists are those of another time.
+/// A disk whose lists come from an earlier time.
 struct Lagging {
     listed: MemoryStore,
     files: MemoryStore,

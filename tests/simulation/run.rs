@@ -1,4 +1,4 @@
-//! One world from its first day to its last: processes live and die, and the laws are checked throughout.
+//! Runs one world from its first to its last day: starts and kills processes, and checks the laws all the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -24,10 +24,10 @@ use super::service::Service;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
 
-/// Seconds after which a process that ended by itself is started again, as the unit in deploy/ has it.
+/// Seconds until a process that ended by itself starts again, as in the systemd unit of `deploy/`.
 const RESTART: i64 = 10;
 
-/// A law that was broken.
+/// A broken law.
 #[derive(Debug, Clone)]
 pub struct Broken {
     pub seed: u64,
@@ -35,7 +35,7 @@ pub struct Broken {
     pub trace: String,
 }
 
-/// What a world came to.
+/// The result of a world.
 pub struct Outcome {
     pub coverage: Coverage,
     pub files: MemoryStore,
@@ -49,18 +49,18 @@ pub struct Run {
     pub disk: Arc<Disk>,
     pub files: MemoryStore,
     pub broken: Vec<String>,
-    /// Windows that were settled at some process's end.
+    /// The windows that were settled when a process ended.
     settled: BTreeSet<(TeamId, Stream, Instant)>,
-    /// The heads of the chains at some process's end.
+    /// The ledger heads when a process ended.
     heads: BTreeMap<TeamId, u64>,
-    /// The ledgers as the last process left them.
+    /// The ledgers after the last process.
     ledgers: Vec<Listed>,
 }
 
 /// Runs the world of a seed.
 ///
 /// # Errors
-/// The laws that were broken.
+/// The broken laws.
 pub fn run(seed: u64, days: i64, is_traced: bool) -> Result<Outcome, Broken> {
     run_with(seed, days, is_traced, None)
 }
@@ -68,7 +68,7 @@ pub fn run(seed: u64, days: i64, is_traced: bool) -> Result<Outcome, Broken> {
 /// Runs the world of a seed with these faults.
 ///
 /// # Errors
-/// The laws that were broken.
+/// The broken laws.
 pub fn run_with(seed: u64, days: i64, is_traced: bool, only: Option<&[Fault]>) -> Result<Outcome, Broken> {
     let plan = Arc::new(Plan::of(seed, days, only));
     let trace = Arc::new(Trace::new(is_traced));
@@ -133,7 +133,7 @@ impl Run {
         self.clock.base.run(self.clock.sleep(Duration::from_secs(seconds.unsigned_abs())));
     }
 
-    /// One process; whether it ended as it was to.
+    /// Runs one process. Returns whether it ended in the planned way.
     fn process(&mut self, life: &Life) -> bool {
         let run: &Run = self;
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| run.one_process(life)));
@@ -186,7 +186,7 @@ impl Run {
         Arc::new(Retrying::new(service, self.clock.clone(), policy))
     }
 
-    /// Second pollers, and words to the daemon.
+    /// Starts second pollers, and sends orders to the daemon.
     async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<Command>) {
         let mut times: Vec<(i64, bool)> = self.plan.pollers.iter().map(|at| (*at, true)).collect();
         times.extend(self.plan.rotations.iter().map(|at| (*at, false)));
@@ -213,7 +213,7 @@ impl Run {
         Fleet { source, archive, clock: self.clock.clone(), settings, workers, progress }
     }
 
-    /// Waits for the end of the process; whether it is killed.
+    /// Waits for the end of the process. Returns whether it was killed.
     async fn end(&self, life: &Life, commands: mpsc::UnboundedSender<Command>) -> bool {
         let now = self.clock.truth().seconds();
         self.clock.sleep(Duration::from_secs((life.until - now).max(0).unsigned_abs())).await;
@@ -227,7 +227,7 @@ impl Run {
                 if !self.disk.inner().is_dead {
                     self.disk.inner().deadly = Some((verb, after, is_torn));
                 }
-                // Where nothing is written any more, it is told to go.
+                // A process that writes nothing any more gets the order to stop.
                 self.clock.sleep(Duration::from_secs(3 * 86_400)).await;
                 self.disk.inner().is_dead = true;
                 true
@@ -235,7 +235,7 @@ impl Run {
         }
     }
 
-    /// The disk as the process left it, and what must hold of it.
+    /// Checks the disk after a process ended.
     fn after_process(&mut self) {
         self.files = self.files.snapshot();
         let now = self.clock.truth();
@@ -248,7 +248,7 @@ impl Run {
         }
         let broken = self.disk.check(&self.files);
         self.broken.extend(broken);
-        // What was acknowledged stands: ledgers that have not grown say what they said.
+        // Acknowledged lines stay: a ledger that has not grown has the same content.
         let ledgers = self.files.list("ledger").expect("memory can be listed");
         if std::mem::replace(&mut self.ledgers, ledgers) == self.ledgers {
             return;
@@ -300,7 +300,7 @@ enum Ended {
     Died,
 }
 
-/// A process and what happens to it. Its death is looked for after every step.
+/// A process and its planned end. The run checks for the end after every step.
 struct Lived<'a, D, O, E> {
     daemon: Pin<Box<D>>,
     others: Pin<Box<O>>,

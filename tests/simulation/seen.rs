@@ -1,4 +1,4 @@
-//! What the service saw of the program: kept for the laws about requests, and for what excuses a loss.
+//! The requests that the service saw. The laws about requests and the excuses for losses need them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use super::faults::{Coverage, Rare};
 use super::plan::HOUR;
 use super::service::Ask;
 
-/// Requests that one team may cost in an hour, whatever happens.
+/// The most requests of one team in an hour.
 const REQUESTS_AN_HOUR_MAX: u32 = 3_000;
-/// And all teams in a life.
+/// The most requests of all teams in a world's life.
 const REQUESTS_MAX: u64 = 1_000_000;
 
 #[derive(Default)]
 pub struct Seen {
     pub seed: u64,
     pub requests: u64,
-    /// Laws about requests that were broken.
+    /// Broken laws about requests.
     pub broken: Vec<String>,
     /// By team: when its computers were listed.
     pub looks: Vec<Vec<i64>>,
-    /// By team: those of the looks that ended a reading of its connections.
+    /// By team: the lists of computers that ended a reading of its connections.
     pub readings: Vec<Vec<i64>>,
-    /// By team: whether connections were read since the last look or failure.
+    /// By team: whether the program read connections since the last list or failure.
     has_read: Vec<bool>,
-    /// By team: when a request of it was not answered, or the process ended. Nanoseconds.
+    /// By team: when a request got no answer, or the process ended, in nanoseconds.
     pub troubles: Vec<Vec<i64>>,
     hours: BTreeMap<(usize, i64), u32>,
-    /// By process: until when the service asked it to wait, with whatever it asks.
+    /// By process: until when the service ordered it to wait with all requests.
     not_before: BTreeMap<u32, Instant>,
     begun: u64,
     ended: BTreeMap<Option<usize>, u64>,
     walks: BTreeMap<(usize, Stream), Walked>,
 }
 
-/// The last look at a list: its range, what it showed, and whether it moved under the walk.
+/// The last reading of a list: its range, its content, and whether it changed during the walk.
 struct Walked {
     range: (i64, i64),
     rows: Vec<u32>,
@@ -50,7 +50,7 @@ impl Seen {
         Self { seed, looks, readings, troubles, has_read: vec![false; teams], ..Self::default() }
     }
 
-    /// A request begins: its number.
+    /// A request begins. Returns its number.
     pub fn begin(&mut self, process: u32, ask: &Ask, now: Instant, coverage: &mut Coverage) -> u64 {
         self.requests += 1;
         assert!(self.requests < REQUESTS_MAX, "I11: more than {REQUESTS_MAX} requests, {:?}", self.broken.first());
@@ -83,7 +83,7 @@ impl Seen {
         self.begun
     }
 
-    /// The request comes to its end; whether one that began later ended before it.
+    /// The request ends. Returns whether a later request ended before it.
     pub fn end(&mut self, ask: &Ask, number: u64) -> bool {
         let last = self.ended.entry(ask.team()).or_default();
         let is_overtaken = *last > number;
@@ -105,7 +105,7 @@ impl Seen {
     }
 
     pub fn failed(&mut self, process: u32, ask: &Ask, error: &ApiError, now: Instant) {
-        // Who is asked to wait waits with all that it would ask.
+        // A process that must wait waits with all requests.
         let team = ask.team().filter(|_| error.retry_after().is_none());
         let teams = team.map_or(0..self.troubles.len(), |team| team..team + 1);
         teams.for_each(|team| self.troubles[team].push(now.nanos()));
@@ -119,18 +119,18 @@ impl Seen {
         }
     }
 
-    /// The process ended, or its store failed: what was read and not committed may be lost to it.
+    /// The process ended, or its store failed: it may have lost uncommitted events.
     pub fn trouble(&mut self, now: Instant) {
         self.troubles.iter_mut().for_each(|times| times.push(now.nanos()));
         self.has_read.fill(false);
     }
 
-    /// Another process knows nothing of what its predecessor was told.
+    /// A new process does not know its predecessor's waiting times.
     pub fn forget(&mut self) {
         self.not_before.clear();
     }
 
-    /// A list as it stands at a request.
+    /// The content of a list at a request.
     pub fn shown(
         &mut self,
         (team, stream): (usize, Stream),

@@ -1,4 +1,4 @@
-//! The service: what its interface describes over the truth, with the habits and the faults of the plan.
+//! The simulated service: the documented interface over the truth, with the habits and the faults of the plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,7 +21,7 @@ use super::seen::Seen;
 use super::trace::Trace;
 use super::world::{NANO, Team};
 
-/// What a request asks for, and of whom.
+/// A request's operation and team.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
     Teams,
@@ -54,7 +54,7 @@ pub struct Inner {
     pub coverage: Coverage,
     pub seen: Seen,
     pub chance: Draw,
-    /// Answers that a cache may serve again.
+    /// Old answers for the cache fault.
     cached: BTreeMap<Ask, (Instant, Bytes)>,
     pub flips: u64,
 }
@@ -64,7 +64,7 @@ pub struct Service {
     pub clock: Arc<SimClock>,
     pub trace: Arc<Trace>,
     inner: Arc<Mutex<Inner>>,
-    /// Which of the processes that live at one time asks.
+    /// The number of the requesting process among the running ones.
     process: u32,
 }
 
@@ -81,7 +81,7 @@ impl Service {
         Self { plan, clock, trace, inner: Arc::new(Mutex::new(inner)), process: 0 }
     }
 
-    /// The same service, asked by another process at the same time.
+    /// The same service for another process.
     pub fn of_another_process(&self) -> Self {
         let (plan, clock, trace) = (self.plan.clone(), self.clock.clone(), self.trace.clone());
         Self { plan, clock, trace, inner: self.inner.clone(), process: self.process + 1 }
@@ -95,7 +95,7 @@ impl Service {
         team.as_str().rsplit('-').next().and_then(|n| n.parse().ok()).expect("a team of this world")
     }
 
-    /// The spells that a request meets now.
+    /// The faults that affect a request now.
     fn spells(&self, ask: &Ask, chance: &mut Draw) -> Vec<Fault> {
         let now = self.clock.truth().seconds();
         let is_of = |of: Option<usize>, stream: Option<Stream>| {
@@ -149,7 +149,7 @@ impl Service {
         }
     }
 
-    /// The answer's date and body, or why there is none.
+    /// The answer's date and body, or the error.
     fn decide(
         &self,
         inner: &mut Inner,
@@ -171,7 +171,7 @@ impl Service {
             if fault == Fault::StaleCache {
                 let Some((made, body)) = inner.cached.get(ask).cloned() else { continue };
                 inner.coverage.fault(fault, seed);
-                // The client refuses what says of itself that it is old; what does not, it has to live with.
+                // The client refuses an answer with an `Age` header; it cannot recognise other old answers.
                 if now.since(made) > Duration::from_secs(300) {
                     let detail = "stale: a cache on the way says that it is old".to_owned();
                     return Err(ApiError::Unexpected { what: "a request".into(), detail });

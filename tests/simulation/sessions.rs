@@ -1,4 +1,4 @@
-//! I13: the archive's sessions are what a naive program makes of the archived events.
+//! I13: the archive's sessions equal those that a naive program computes from the archived events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     }
 }
 
-/// The row as the naive program tells it.
+/// The row that the naive program computes.
 fn told(row: &SessionRow) -> Value {
     let millis = |at: Option<Instant>| at.map(|at| at.nanos().div_euclid(1_000_000));
     let mut value = json!({

@@ -1,4 +1,4 @@
-//! When the faults that last a while come, and when processes end.
+//! The times of lasting faults, and of the ends of processes.
 
 use annals::model::Stream;
 
@@ -6,7 +6,7 @@ use super::draw::Draw;
 use super::faults::Fault;
 use super::plan::{DAY, Deadly, End, HOUR, Life, MINUTE, Plan, Spell};
 
-/// How often, how long at least and at most, and how many of a hundred requests or verbs.
+/// A fault's frequency, its shortest and longest duration, and how many in a hundred operations fail.
 fn lasting(fault: Fault) -> Option<(usize, i64, i64, &'static [u64])> {
     Some(match fault {
         Fault::EmptyAnswer => (3, HOUR, 8 * HOUR, &[100]),
@@ -35,11 +35,11 @@ pub fn draw(plan: &mut Plan, fault: Fault) {
         for _ in 0..draw.count(1, times + 1) {
             let (mut from, until) = plan.stretch(&mut draw, shortest, longest);
             if fault == Fault::NotFound {
-                // Where nothing was read yet, a history that is not there is taken for one that never was.
+                // Before the first reading, the program takes a missing history for one that never existed.
                 from = from.max(plan.start + 2 * DAY).min(until);
             }
             if fault == Fault::OutOfOrder {
-                // Requests side by side are those of a backfill.
+                // Only a backfill sends parallel requests.
                 from = plan.start;
             }
             if fault == Fault::TokenRotated {
@@ -88,7 +88,7 @@ fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
             Fault::KilledInRecovery => power(Deadly::Any, draw.below(30), draw.is(50)),
             Fault::CrashBeforeLine => power(Deadly::Append, draw.below(3), false),
             Fault::VacuumCrash => power(Deadly::Remove, draw.below(3), false),
-            // Restarts belong to life: no fault.
+            // A restart is normal and no fault.
             Fault::LateWithinLag | Fault::Bounds | Fault::OddSessions => End::Stopped,
             _ => return,
         };

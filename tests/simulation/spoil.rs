@@ -1,4 +1,4 @@
-//! The faults that lie in the events themselves.
+//! The faults of the events themselves.
 
 use annals::model::{Digest, Stream};
 
@@ -38,7 +38,7 @@ pub fn spoil(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw) {
     }
 }
 
-/// Some events of the time in which faults happen.
+/// Some events from the time with faults.
 fn some(draft: &Draft<'_>, draw: &mut Draw, stream: Stream, most: usize) -> Vec<usize> {
     let (from, to) = ((draft.plan.start + HOUR) * NANO, (draft.plan.calm_from - 75 * HOUR) * NANO);
     let fits = |event: &Event| event.stream == stream && (from..to).contains(&event.at) && event.fault.is_none();
@@ -52,7 +52,7 @@ fn some(draft: &Draft<'_>, draw: &mut Draw, stream: Stream, most: usize) -> Vec<
     picked
 }
 
-/// A moment of the time in which faults happen, in nanoseconds.
+/// A moment from the time with faults, in nanoseconds.
 pub fn moment(draft: &Draft<'_>, draw: &mut Draw) -> i64 {
     draw.between(draft.plan.start + 2 * HOUR, draft.plan.calm_from - 76 * HOUR) * NANO
 }
@@ -91,7 +91,7 @@ fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
     let start = draft.plan.start * NANO;
     let at = if draw.is(30) { start + draw.between(0, 5 * NANO) } else { moment(draft, draw) };
     draft.devices[n].removed = at;
-    // It was in use until then: some of that nobody can have read.
+    // The computer was in use until its removal, so no reader could read its last events.
     for (kind, minutes) in [(0, 44), (1, 21), (2, 4), (4, 1)] {
         let connection = format!("{}-removed", draft.name);
         let event = draft.step(&connection, kind, (at / NANO - minutes * MINUTE) * NANO, n);
@@ -136,7 +136,7 @@ fn twins(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// The same event with another body; the number of the new one.
+/// Gives an event another body. Returns the number of the new one.
 fn another_body(draft: &mut Draft<'_>, n: usize, fault: Fault) -> usize {
     let (host, text) = (format!("other-{n}"), draft.events[n].text.clone());
     let text = text.replacen("\"host\"", &format!("\"{host}\""), 1).replacen("Succeeded", "Failed", 1);
@@ -221,7 +221,7 @@ fn burst(draft: &mut Draft<'_>, draw: &mut Draw) {
         let event = draft.billing(at + n * 4 * NANO, "usersAdded");
         draft.events[event].fault = Some(Fault::BillingBurst);
     }
-    // Entries that nothing tells apart, later.
+    // Equal entries at a later time.
     let at = at + 30 * HOUR * NANO;
     for n in 0..draw.between(2, 12) {
         let text = texts::billing(None, at / NANO, "paymentFailed");

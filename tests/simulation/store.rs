@@ -1,5 +1,5 @@
-//! The store over memory: it fails, lies, flips bits, and loses power as the plan has it. What it has answered `Ok` for
-//! stays; what was under way when the power went is kept, torn, zeroed or gone.
+//! A store in memory that fails, lies, flips bits and loses power as planned. Data stays once the store has answered
+//! `Ok`. A power loss keeps, tears, zeroes or drops unfinished writes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use super::plan::{Deadly, Plan};
 use super::readers::{Notes, Readers, SNAPSHOTS};
 use super::trace::Trace;
 
-/// What the disk remembers beyond the life of a process.
+/// The state that outlives a process.
 pub struct Disk {
     pub plan: Arc<Plan>,
     pub clock: Arc<SimClock>,
@@ -27,17 +27,17 @@ pub struct Disk {
 
 pub struct Remembered {
     pub coverage: Coverage,
-    /// Laws that were broken.
+    /// Broken laws.
     pub broken: Vec<String>,
-    /// When a verb failed, in nanoseconds.
+    /// When an operation failed, in nanoseconds.
     pub failures: Vec<i64>,
     chance: Draw,
-    /// Ledger files as they were acknowledged.
+    /// The acknowledged content of ledger files.
     pub acknowledged: BTreeMap<String, Bytes>,
     laws: StoreLaws,
-    /// Scratch files that dead processes left.
+    /// Scratch files of dead processes.
     scratch: u64,
-    /// Power goes in the verb of this kind, so many later; whether what is under way is torn.
+    /// Power is lost in an operation of this kind, after this many, and whether that tears unfinished writes.
     pub deadly: Option<(Deadly, u64, bool)>,
     pub is_dead: bool,
     readers: Readers,
@@ -64,7 +64,7 @@ impl Disk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every acknowledged line stands, and every file that lines name.
+    /// Checks that every acknowledged line and every file of these lines is there.
     pub fn check(&self, files: &MemoryStore) -> Vec<String> {
         let inner = self.inner();
         let mut broken = Vec::new();
@@ -80,7 +80,7 @@ impl Disk {
 }
 
 impl Disk {
-    /// Readers beside the writer: of the team that a path is of, or of all.
+    /// Runs the readers beside the writer: for the team of a path, or for all teams.
     pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
         let mut inner = self.inner();
         let Remembered { readers, coverage, broken, .. } = &mut *inner;
@@ -106,19 +106,19 @@ enum Act {
     Append,
 }
 
-/// What happens to a verb.
+/// The fault of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Done,
-    /// Nothing is done, and that is known.
+    /// The operation does nothing and reports it.
     Refused,
-    /// Nothing is done.
+    /// The operation does nothing.
     Failed,
-    /// It is done, and the answer says that it failed.
+    /// The operation succeeds but reports a failure.
     FailedButDone,
-    /// A bit is not what it was.
+    /// One bit is flipped.
     Flipped,
-    /// The power goes before, in the middle of, or after it.
+    /// Power is lost before, during or after the operation.
     Dies(u64),
     Dead,
 }
@@ -213,7 +213,7 @@ impl SimStore {
     }
 }
 
-/// What a verb that failed answers.
+/// The error of a failed operation.
 fn failed(path: &str, undone: bool) -> StoreError {
     let fault = if undone { annals::archive::Fault::FailedUndone } else { annals::archive::Fault::Failed };
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), 0, false, fault);
@@ -290,7 +290,7 @@ impl Store for SimStore {
     }
 }
 
-/// What the trace calls a file that has no name yet.
+/// The trace's name for a file without a name.
 const NAMELESS: &str = "a new file";
 
 struct SimWriter {
@@ -358,7 +358,7 @@ impl FileWriter for SimWriter {
 }
 
 impl Drop for SimWriter {
-    /// What was not finished when the power went.
+    /// A write that was unfinished at a power loss.
     fn drop(&mut self) {
         if self.inner.is_some() && self.store.disk.inner().is_dead {
             let (how, path) = {

@@ -1,6 +1,6 @@
-//! What events say: valid JSON that no serializer would write so, so that nothing but a copy is equal.
+//! The JSON texts of events. No serializer would write them this way, so only a byte-for-byte copy is equal.
 
-/// Stands where secrets stand, and nowhere else.
+/// The planted secret, which only secret fields contain.
 pub const SECRET: &str = "PLANTED-9d1f";
 
 const KINDS: [&str; 5] = [
@@ -17,7 +17,7 @@ pub struct Step<'a> {
     pub connection: &'a str,
     pub kind: usize,
     pub at: i64,
-    /// None in the deprecated history.
+    /// `None` in the deprecated history.
     pub device: Option<&'a str>,
     pub number: u32,
 }
@@ -44,7 +44,7 @@ impl Step<'_> {
     }
 }
 
-/// Without a connection, without an id, of an unknown kind.
+/// Events without a connection, without an id, or of an unknown kind.
 pub fn unusual_connection(number: u32, at: i64, device: &str) -> String {
     match number % 4 {
         0 => {
@@ -58,7 +58,7 @@ pub fn unusual_connection(number: u32, at: i64, device: &str) -> String {
     }
 }
 
-/// `time` as it stands there.
+/// `time` is the JSON text of the time.
 pub fn activity(name: &str, time: &str, number: u32) -> String {
     format!(r#"{{"header": {{"eventTimestampUnixNano":{time}}},"{name}":{{"user":"u{}", "n":{number}}}}}"#, number % 5)
 }
@@ -71,7 +71,7 @@ pub fn removal(time: i64, device: &str) -> String {
     removal_as(time, device, Shape::Inside)
 }
 
-/// How the removal of a computer says which one it was.
+/// How a removal event names its computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Inside,
@@ -116,7 +116,7 @@ pub fn billing(id: Option<u32>, at: i64, name: &str) -> String {
     format!(r#"{{{id}"teamid":"t","timestamp":{at},"event":{{"{name}":{{"users": 3}}}}}}"#)
 }
 
-/// The text as it may be kept.
+/// The text that the archive may keep.
 pub fn kept(text: &str) -> String {
     match text.split_once(&format!("\"{SECRET}")) {
         Some((before, after)) => {

@@ -1,11 +1,11 @@
-//! What happened, kept where somebody wants to read it.
+//! The trace of a world, for the command that repeats it.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use annals::model::Instant;
 
-/// Lines that are kept.
+/// How many lines the trace keeps.
 const LINES_MAX: usize = 600;
 
 pub struct Trace {

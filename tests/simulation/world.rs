@@ -1,4 +1,5 @@
-//! The truth: every event that ever existed, with its bytes, its time, its computer, and when it was to be seen.
+//! The truth: every event that ever existed, with its bytes, time, computer, and the time in which the service shows
+//! it.
 
 use annals::model::{Digest, Stream, TeamId};
 
@@ -11,14 +12,14 @@ use super::texts::{self, Step};
 pub const NANO: i64 = 1_000_000_000;
 pub const NEVER: i64 = i64::MAX;
 
-/// Why an event is not served any more.
+/// Why an event disappeared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
-    /// By itself: nothing tells of it.
+    /// The event was deleted alone, without any notice.
     Deleted,
-    /// With its computer.
+    /// The event was deleted with its computer.
     Removed,
-    /// Another body took its place.
+    /// Another body replaced the event.
     Edited,
 }
 
@@ -28,43 +29,43 @@ pub struct Event {
     pub number: u32,
     pub stream: Stream,
     pub device: Option<usize>,
-    /// Where the service lists it; its text may say otherwise.
+    /// The time by which the service lists the event; its text may say another time.
     pub at: i64,
     pub text: String,
-    /// Of the text as it may be kept.
+    /// The digest of the text that the archive may keep.
     pub digest: Digest,
     pub has_id: bool,
     pub from: i64,
     pub until: i64,
     pub gone: Option<Gone>,
-    /// How often a list shows it.
+    /// How often a list shows the event.
     pub shown: usize,
-    /// Counted when it is first served.
+    /// The fault to count when the event is first served.
     pub fault: Option<Fault>,
-    /// It appears when somebody turns a page over its place.
+    /// The event appears when a client reads the next page at its position.
     pub is_waiting: bool,
-    /// It is deleted when somebody turns a page over its place.
+    /// The event is deleted when a client reads the next page at its position.
     pub is_doomed: bool,
-    /// Between these, two bodies take turns: this is the first, or the second.
+    /// In this time two bodies alternate; this is the first or the second.
     pub flaps: Option<(i64, i64, bool)>,
-    /// When an answer first held it that was about its own place.
+    /// When an answer about its time first held the event.
     pub served: Option<i64>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Device {
     pub id: String,
-    /// From when to when it is listed.
+    /// The time in which the computer is listed.
     pub added: i64,
     pub removed: i64,
-    /// Activity tells of its removal.
+    /// Whether activity shows the removal.
     pub is_told: bool,
 }
 
 pub struct Team {
     pub id: TeamId,
     pub devices: Vec<Device>,
-    /// By stream, in the order of their places.
+    /// The events of each stream, in order.
     pub lists: [Vec<Event>; 3],
 }
 
@@ -78,7 +79,7 @@ impl Team {
     }
 }
 
-/// A team in the making.
+/// Builds a team.
 pub struct Draft<'p> {
     pub plan: &'p Plan,
     pub devices: Vec<Device>,
@@ -114,7 +115,7 @@ fn team(plan: &Plan, n: usize) -> Team {
 }
 
 impl Draft<'_> {
-    /// One day of an ordinary team: some clusters of sessions, and what is changed meanwhile.
+    /// One ordinary day of a team: some clusters of sessions, and some changes.
     fn day(&mut self, day: i64, draw: &mut Draw) {
         for _ in 0..draw.count(0, 4) {
             let begin = (day + draw.between(0, DAY)) * NANO + draw.between(0, NANO);
@@ -150,7 +151,7 @@ impl Draft<'_> {
         }
     }
 
-    /// `at` is whole milliseconds.
+    /// `at` is in whole milliseconds.
     pub fn step(&mut self, connection: &str, kind: usize, at: i64, device: usize) -> usize {
         let number = self.next();
         let (id, of) = (format!("{}-e{number}", self.name), self.devices[device].id.clone());
@@ -171,7 +172,7 @@ impl Draft<'_> {
         self.born
     }
 
-    /// What came before the first day was there from its own time on.
+    /// Events from before the first day are visible from their own time on.
     pub fn add(&mut self, stream: Stream, at: i64, device: Option<usize>, text: String, has_id: bool) -> usize {
         let number = self.next();
         let delay = i64::from(number % 4) * NANO / 2;
@@ -197,7 +198,7 @@ impl Draft<'_> {
         self.events.len() - 1
     }
 
-    /// What a computer's history held goes with it, and it connects no more.
+    /// Removes a computer: its history disappears, and it has no more connections.
     fn remove_computers(&mut self) {
         for (n, device) in self.devices.iter().enumerate().filter(|(_, device)| device.removed < NEVER) {
             for event in self.events.iter_mut().filter(|event| event.device == Some(n)) {

@@ -1,4 +1,4 @@
-//! A service that misbehaves on the wire: every fault is an error that says what it is, or is survived by trying again.
+//! A service that fails on the wire: the client names each fault in its error, or retries successfully.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -31,7 +31,7 @@ fn query() -> PageQuery {
     PageQuery { stream: Stream::Activity, start: 1, stop: 2, offset: 0, limit: 1001, device: None }
 }
 
-/// The number of events of the page, or the error, which never holds a token, a query or a body.
+/// The number of events of the page, or the error. The error never contains a token, a query or a body.
 async fn ask(source: &dyn EventSource) -> Result<usize, ApiError> {
     let answer = source.page(&TeamId::from("t"), &query()).await;
     if let Err(error) = &answer {
@@ -100,7 +100,7 @@ async fn a_whole_answer_counts_however_the_connection_ends() {
     for act in [Act::Close(cut(PAGE.len())), Act::HalfClose(cut(PAGE.len()))] {
         assert_eq!(ask_once(act).await, Ok(1));
     }
-    // The reset may overtake the answer, so that it is asked for again.
+    // The reset may overtake the answer, so the client may repeat the request.
     let server = ScriptedServer::start([Act::Reset(cut(PAGE.len())), ok(PAGE)]);
     assert_eq!(ask(&retrying(&server).0).await, Ok(1));
 }
@@ -332,7 +332,7 @@ async fn what_is_not_there_says_so_in_its_own_words() {
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let secure = format!("https://{}", listener.local_addr().unwrap());
-    // The thread ends with the test program: nobody may come.
+    // The thread ends with the test program, because no client may connect.
     std::thread::spawn(move || {
         let (mut plain, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut plain, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();

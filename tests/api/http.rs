@@ -1,4 +1,4 @@
-//! What the client sends, and what it makes of orderly answers.
+//! The client's requests, and its reading of valid answers.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

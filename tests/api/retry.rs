@@ -1,4 +1,4 @@
-//! The retry policy against a source that fails as it is told, in virtual time.
+//! The retry policy against a source with scripted failures, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -17,7 +17,7 @@ use annals::model::{Instant, TeamId};
 use common::quick_clock::QuickClock;
 use common::virtual_clock::VirtualClock;
 
-/// Answers `teams` with the scripted failures, each after `takes`; then with the last for ever, or with success.
+/// Answers `teams` with the scripted failures, each after `takes`; then always with the last one, or with success.
 struct Failing {
     script: Mutex<VecDeque<ApiError>>,
     last: Option<ApiError>,
@@ -53,7 +53,7 @@ impl EventSource for Failing {
     }
 }
 
-/// What came of one request: the answer, the attempts, the time that it took and the waits between attempts.
+/// The outcome of one request: the answer, the number of attempts, its duration and the waits between attempts.
 struct Outcome {
     answer: Result<(), ApiError>,
     attempts: u64,
@@ -67,7 +67,7 @@ async fn run(script: Vec<ApiError>, last: Option<ApiError>, takes: Duration, pol
     let retrying = Retrying::new(Arc::new(source), clock.clone(), policy);
     let answer = retrying.teams().await.map(|_| ());
     let attempts = retrying.counts().now().requests;
-    // Every second sleep is a wait: the others are the requests' own time.
+    // Every second sleep is a wait; the others are the durations of requests.
     let waits = clock.slept().into_iter().skip(1).step_by(2).collect();
     Outcome { answer, attempts, took: clock.monotonic(), waits }
 }
@@ -168,7 +168,7 @@ async fn an_address_that_never_answered_is_given_up_after_ten_seconds_where_a_pe
     let outcome = run(vec![], Some(unreachable()), Duration::ZERO, typed()).await;
     assert_eq!((outcome.answer, outcome.took), (Err(unreachable()), ten));
     assert!((4..=8).contains(&outcome.attempts), "{}", outcome.attempts);
-    // Each attempt takes a while itself, as a slow resolver does.
+    // Each attempt takes time itself, like a slow resolver.
     let outcome = run(vec![], Some(unreachable()), Duration::from_secs(4), typed()).await;
     assert!(outcome.answer.is_err() && outcome.took <= ten + Duration::from_secs(4), "{:?}", outcome.took);
     let patient = run(vec![], Some(unreachable()), Duration::ZERO, RetryPolicy::default()).await;
@@ -183,7 +183,7 @@ async fn an_address_that_never_answered_is_given_up_after_ten_seconds_where_a_pe
     assert_eq!(run(vec![], Some(unreachable()), Duration::ZERO, never).await.attempts, 1);
 }
 
-/// When a listener heard something, and what; and when the request ended.
+/// What a listener heard and when, and when the request ended.
 fn heard(script: Vec<ApiError>, last: Option<ApiError>, takes: u64) -> (Vec<(Duration, String)>, Duration) {
     let clock = VirtualClock::at(Instant::from_seconds(1_800_000_000));
     let heard = Arc::new(Mutex::new(Vec::new()));

@@ -1,5 +1,5 @@
-//! The program reads through a proxy that spoils the connection: it says what is wrong in words of its own, writes
-//! nothing by halves, and once the proxy is honest everything is there.
+//! The program reads through a proxy that damages the connection. It explains each fault in its own words, leaves no
+//! half-written file, and archives everything once the proxy stops.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -12,15 +12,15 @@ use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
 use wire::{ALL, Fault, Part, Proxy, tls};
 
 const NOON: i64 = DAY + 84 * HOUR;
-/// Whether a request is made again when it failed.
+/// Whether the client repeats a failed request.
 const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
 const PATIENT: &str = "[api]\nretry_for = \"75s\"\n";
 const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
-/// For those that never end by themselves; for all others a busy machine has the usual minute.
+/// The time limit for faults that never end by themselves. All others get the usual minute, for a busy machine.
 const HASTE: &str = "deadline = \"1s\"\n";
-/// Requests that pass before the fault begins in the middle of a reading.
+/// How many requests pass before a fault in the middle of a reading.
 const BEFORE: usize = 5;
-/// Scenarios at once: they mostly wait.
+/// How many scenarios run at once: they mostly wait.
 const AT_ONCE: usize = 5;
 
 fn scene() -> (Service, Proxy, Program) {
@@ -31,7 +31,7 @@ fn scene() -> (Service, Proxy, Program) {
     (service, proxy, program)
 }
 
-/// Each fault, and what is said of it. The whole answer may be there before the reset behind it.
+/// Each fault, and the expected message. The whole answer may arrive before its reset.
 fn faults() -> Vec<(Fault, &'static str)> {
     let (broke, off) = ("broke: ", "broke off or cannot be decoded: ");
     let (late, odd) = ("no whole answer from http://127.0.0.1:", "is not what the interface describes: ");
@@ -88,7 +88,7 @@ fn is_survived(fault: Fault, said: &str) {
     hold(&service, &program, &SINCE);
 }
 
-/// Runs scenarios side by side, and names the one that failed.
+/// Runs scenarios in parallel, and names the one that failed.
 fn side_by_side<T: Sync + std::fmt::Debug>(cases: &[T], run: impl Fn(&T) + Sync) {
     let run = &run;
     for some in cases.chunks(AT_ONCE) {
@@ -133,7 +133,7 @@ fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
     });
 }
 
-/// Renewed in the middle of a retry, as behind a balancer of which one host is still the old one.
+/// The certificate is renewed during a retry, as behind a load balancer with one old host.
 #[test]
 fn a_certificate_that_is_renewed_meanwhile_is_enough() {
     let service = Service::at(NOON);
@@ -173,7 +173,7 @@ fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
     hold(&service, &program, &SINCE);
 }
 
-/// What a person typed does not wait for a minute in silence where the address is wrong.
+/// With a wrong address, a command of a person ends soon and explains why.
 #[test]
 fn an_address_that_nobody_listens_at_is_said_before_it_is_tried_again() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

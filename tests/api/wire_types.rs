@@ -1,4 +1,4 @@
-//! Answers read: what each event's time and id are, what is redacted, what is no answer at all.
+//! Parsed answers: the time and id of each event, redaction, and invalid answers.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -33,7 +33,7 @@ fn event_with_time(stream: Stream, time: &str) -> String {
     }
 }
 
-/// The time in nanoseconds, or the word why there is none.
+/// The time in nanoseconds, or the reason why there is none.
 fn time_of(event: &RawEvent) -> Result<i64, String> {
     match &event.time {
         ServedTime::At(at) => Ok(at.nanos()),
@@ -302,7 +302,7 @@ proptest! {
 
     #[test]
     fn any_bytes_in_a_string_are_kept(inside in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'u')], 0..60)) {
-        // A quote would end the string, and the last backslash would keep it open.
+        // A quote would end the string, and a final backslash would keep it open.
         let mut inside: Vec<u8> = inside.into_iter().filter(|byte| *byte != b'"').collect();
         inside.push(b'.');
         let event = [b"{\"timestamp\":1700000000,\"x\":\"".as_slice(), &inside, b"\"}"].concat();

@@ -1,5 +1,5 @@
-//! The published table of damage, from outside: the program, a real archive, the damage, and what `annals verify --json`
-//! says: its codes, its exit code and its verdict.
+//! The published table of damage, from outside. Each case damages a real archive, and checks the codes, the exit code
+//! and the verdict of `annals verify --json`.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::damage;
@@ -9,7 +9,7 @@ use std::fs;
 use damage::hands::{change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed};
 use damage::world::{HONEST, Life, World, key, make};
 
-/// What whoever verifies has from elsewhere.
+/// The things that the verifier keeps outside the archive.
 #[derive(Clone, Copy, PartialEq)]
 enum Has {
     Nothing,
@@ -22,7 +22,7 @@ struct Case {
     life: Life,
     damage: fn(&World),
     has: Has,
-    /// Codes of faults (of notices where there is no fault) that must be named, as often as they stand here.
+    /// The expected codes of faults, or of notices if there is no fault, each as often as it stands here.
     codes: &'static [&'static str],
     exit: i32,
     verdict: &'static str,
@@ -36,7 +36,7 @@ const fn with_head(name: &'static str, damage: fn(&World), codes: &'static [&'st
     Case { has: Has::KeyAndHead, ..case(name, damage, codes) }
 }
 
-/// What the archive alone cannot show: nothing is found, and the verdict says that it is not anchored.
+/// Damage that the archive alone cannot show: verify finds nothing, and the verdict is not anchored.
 const fn unseen(name: &'static str, damage: fn(&World), has: Has, codes: &'static [&'static str]) -> Case {
     Case { has, exit: 0, verdict: "SELF_CONSISTENT", ..case(name, damage, codes) }
 }
@@ -126,7 +126,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// The rows of the published table that no case stands for, and why.
+/// The rows of the published table without a case, and why.
 const NOT_APPLICABLE: &[(u32, &str)] = &[
     (
         28,
@@ -179,7 +179,7 @@ fn edit_second(lines: &mut [String]) {
     lines[1].clone_from(&all[1]);
 }
 
-/// The line inserted says nothing.
+/// The inserted line has no content.
 fn insert_line(lines: &mut Vec<String>) {
     let (head, rest) = lines[1].split_once("\"body\":{").unwrap();
     let hash = &rest[rest.rfind(",\"sha256\"").unwrap()..];
@@ -187,7 +187,7 @@ fn insert_line(lines: &mut Vec<String>) {
     rechain(lines);
 }
 
-/// Everything is made again with one row changed, and the honest signatures are put beside it.
+/// An attacker makes everything again with one changed row, and puts the original signatures beside it.
 fn history_edited(world: &World) {
     copy_tree(&world.archive(), &world.path("honest"));
     replace(world, Life { key: None, ..EDITED });
@@ -196,7 +196,7 @@ fn history_edited(world: &World) {
     }
 }
 
-/// Takes the last line away; with all that tells of it, or with nothing else.
+/// Removes the last line, either with everything that belongs to it, or alone.
 fn cut_tail(world: &World, is_thorough: bool) {
     let root = world.archive();
     let more = ["2026-11-03.heads", "20261101t000000z-window-", "salts/team=acme/2026-11-"];
@@ -223,7 +223,7 @@ fn first_stripped(world: &World) {
     heads(world, |text| text.lines().skip(1).map(|line| format!("{line}\n")).collect());
 }
 
-/// The last line may be one that was written this very moment: a weaker check, and no fault.
+/// A writer may be writing the last line at this moment, so this is a weaker check and no fault.
 fn last_stripped(world: &World) {
     fs::remove_file(world.archive().join("ledger/team=acme/2026-11-03.heads")).unwrap();
 }
@@ -248,7 +248,7 @@ fn alter_head(text: &mut Vec<u8>) {
     *text = altered.into_bytes();
 }
 
-/// The same head, signed by somebody whom nobody knows.
+/// The same head, signed by an unknown key.
 fn foreign_head(world: &World) {
     put(&world.path("signing.key"), key(5).to_file().as_bytes());
     world.take_head();
@@ -296,7 +296,7 @@ fn every_case_of_the_damage_table_is_named_with_its_code_exit_and_verdict() {
     }
 }
 
-/// But for what puts another history in its place: that one seals months.
+/// All cases except those with another history, which seals months.
 #[test]
 fn days_that_are_sealed_are_watched_like_months() {
     for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 35) && !case.name.starts_with("10b")) {

@@ -1,4 +1,4 @@
-//! For whom the program's files are, under the umask that most systems set: it is run, and each of its files is looked at.
+//! The modes of the program's files under the usual umask: runs the program, and checks each of its files.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, File, Permissions, symlink_metadata};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A directory to work in, and the program under umask 022.
+/// A working directory, and the program under umask 022.
 struct Place(TempDir);
 
 impl Place {
@@ -34,12 +34,12 @@ impl Place {
     fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
         let output = self.command(arguments).envs(environment.iter().copied()).output().unwrap();
         let code = output.status.code().unwrap();
-        // 3: done, though with less than was asked for.
+        // 3: done, but with less than requested.
         assert!(matches!(code, 0 | 3), "{arguments:?}: {code}: {}", String::from_utf8_lossy(&output.stderr));
         output
     }
 
-    /// The result and the detail of one of doctor's checks.
+    /// The result and the detail of one check of `doctor`.
     fn modes_check(&self, environment: &[(&str, &str)]) -> (String, String) {
         let output =
             self.command(&["doctor", "--format", "ndjson"]).envs(environment.iter().copied()).output().unwrap();
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-/// A sandbox of its own process, stopped with the test.
+/// A sandbox in its own process. It stops with the test.
 struct Service {
     child: Child,
     base_url: String,
@@ -73,7 +73,7 @@ impl Service {
         [("ANNALS_BASE_URL", &self.base_url), ("ANNALS_TOKEN", &self.token), ("ANNALS_REQUESTS_PER_SECOND", "0")]
     }
 
-    /// Asks it politely to end, and waits until it has.
+    /// Stops the process with SIGTERM and waits for its end.
     fn stop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -92,7 +92,7 @@ fn mode(path: &Path) -> u32 {
     symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Everything at or under a path has these modes; how much there is.
+/// Asserts that everything at or under a path has these modes, and returns the number of entries.
 fn assert_modes(path: &Path, directories: u32, files: u32) -> usize {
     let (mut seen, mut waiting) = (0, vec![path.to_owned()]);
     while let Some(path) = waiting.pop() {
@@ -112,7 +112,7 @@ fn write(path: &Path, text: &str) {
 
 const PERIOD: [&str; 4] = ["--from", "2000-01-01", "--to", "2099-01-01"];
 
-/// Writes with everything that writes: an archive, signed heads and a review in it, packs, exports.
+/// Runs every verb that writes: makes an archive with signed heads and a review, packs and exports.
 fn write_all(place: &Place, environment: &[(&str, &str)]) {
     place.run(&["anchor", "--keygen", "key"], environment);
     write(&place.path("annals.toml"), "[signing]\nkey_file = \"key\"\n");
@@ -128,7 +128,7 @@ fn write_all(place: &Place, environment: &[(&str, &str)]) {
     }
     let page = [&["report", "run", "R02", "-o", "page.html"][..], &PERIOD].concat();
     place.run(&page, environment);
-    // The engine makes these files, not this program.
+    // The SQL engine makes these files.
     place.run(&["sql", "copy (from connections) to 'copied.parquet'"], environment);
     place.run(&["connect", "-o", "views.sql"], environment);
 }
@@ -146,7 +146,7 @@ fn everything_that_is_made_is_for_its_owner_alone() {
         assert_modes(&place.path(name), 0o700, 0o600);
     }
     assert_eq!(mode(&place.path("key")), 0o600);
-    // Over a file that others could read, too.
+    // Also over an existing file that others could read.
     write(&place.path("wide.csv"), "before");
     fs::set_permissions(place.path("wide.csv"), Permissions::from_mode(0o644)).unwrap();
     place.run(&["sql", "from connections", "-o", "wide.csv"], &[]);
@@ -174,7 +174,7 @@ fn the_group_may_read_where_that_is_asked_for_and_never_a_key() {
             assert_eq!(mode(&place.path("key")), 0o600);
         }
         assert_eq!(place.modes_check(&variables).0, "ok");
-        // The environment and a flag stand over the file.
+        // The environment and a flag override the file.
         variables.push(("ANNALS_GROUP_READABLE", "false"));
         let (result, detail) = place.modes_check(&variables);
         assert_eq!(result, "warning", "{detail}");

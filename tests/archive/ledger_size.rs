@@ -1,4 +1,4 @@
-//! A ledger that somebody made as large as a disk: the program names the place, and takes no more memory than it ever does.
+//! A ledger that an attacker made as large as a disk: the program names the file, and uses no more memory than usual.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -12,7 +12,7 @@ use annals::archive::{Archive, Draft, LocalStore, WindowRows};
 use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
 
 const HOLE_BYTES: u64 = 3 << 30;
-/// The program with the engine takes some 60 MB; the hole is ten times what is allowed.
+/// The program with its engine takes about 60 MB; the hole is ten times the limit.
 const MEMORY_KB_MAX: u64 = 300_000;
 
 /// Four commits in one day's ledger.
@@ -39,7 +39,7 @@ fn make_archive(root: &Path) {
     }
 }
 
-/// The exit code, standard error, and the most memory that the program was seen to have, in kB.
+/// The exit code, standard error, and the program's peak memory in kB.
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
 fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));

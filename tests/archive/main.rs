@@ -1,4 +1,4 @@
-//! The files of an archive: size, damage, modes, and readers that are not ours.
+//! The files of an archive: size, damage, modes, and other programs as readers.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../common/mod.rs"]

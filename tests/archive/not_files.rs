@@ -1,5 +1,5 @@
-//! Pipes, sockets, links, directories and endless files in place of the program's files: it ends, says what it found,
-//! reads nothing through them, and changes nothing behind them.
+//! Pipes, sockets, links, directories and endless files in place of the program's files. The program ends, names what
+//! it found, reads nothing through them, and changes nothing behind them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use reporting::Place;
 
-/// A run that lasts as long as this waits for something that never comes.
+/// A run that takes this long hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 const PACK: [&str; 8] =
     ["report", "pack", "--from", "2026-10-01", "--to", "2026-11-01", "--made-at", "2026-11-20T12:00:00Z"];
 
-/// Exit code, and all that was said. A run that hangs is stopped, and fails the test.
+/// The exit code and all output. A run that hangs is stopped, and fails the test.
 fn run(place: &Place, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
     let mut command = place.command(arguments);
     let command = command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -43,7 +43,7 @@ fn run(place: &Place, arguments: &[&str], environment: &[(&str, &str)]) -> (i32,
     (status.code().unwrap_or_else(|| panic!("{arguments:?} was killed: {said}")), said)
 }
 
-/// It fails, says why, and tells nothing of what the archive or another file holds.
+/// Asserts that the program fails, explains why, and prints no content of the archive or another file.
 fn refuses(place: &Place, arguments: &[&str], words: &str) {
     let (code, said) = run(place, arguments, &[]);
     assert!(matches!(code, 1 | 2), "{arguments:?} ended with {code}: {said}");
@@ -55,12 +55,12 @@ fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// A file of 3 GB that takes no room.
+/// A sparse file of 3 GB.
 fn endless(path: &Path) {
     File::create(path).unwrap().set_len(3 << 30).unwrap();
 }
 
-/// The one file under a directory whose path ends so.
+/// The only file under a directory whose path has this ending.
 fn file_under(directory: &Path, ending: &str) -> PathBuf {
     let (mut found, mut waiting) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(directory) = waiting.pop() {
@@ -98,7 +98,7 @@ fn a_live_file_that_is_none_is_refused_by_every_question() {
         let place = Place::one_event();
         let (live, moved) = (live_file(&place), place.path().join("moved"));
         fs::rename(&live, &moved).unwrap();
-        // A socket's path may not be long: it is made elsewhere and moved.
+        // A socket's path must be short, so make the socket elsewhere and move it.
         let made = place.path().join("made");
         put(&made, &moved);
         fs::rename(&made, &live).unwrap();
@@ -171,7 +171,7 @@ fn a_report_of_ones_own_that_is_no_file_is_named_and_the_others_stay() {
     endless(&own("X6-endless.sql"));
     symlink("/dev/zero", own("X7-device.sql")).unwrap();
     symlink("nowhere", own("X8-dangling.sql")).unwrap();
-    // As Kubernetes places the files of a volume.
+    // Kubernetes places the files of a volume this way.
     symlink("inside", own("X1-good.sql")).unwrap();
     let (code, said) = run(&place, &["report", "list", "--queries", "own", "--format", "csv"], &[]);
     assert_eq!(code, 2, "{said}");

@@ -1,4 +1,4 @@
-//! The archive's files as an engine that is not ours reads them.
+//! Another engine reads the archive's files.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

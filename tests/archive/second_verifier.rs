@@ -1,5 +1,5 @@
-//! The description of the archive's format is enough to write another verifier: one of 200 lines of Python that uses nothing
-//! of ours finds what `annals verify` finds, on a whole archive and on damaged ones.
+//! The description of the archive's format is enough to write another verifier. A verifier of 200 lines of Python,
+//! without our code, finds the same faults as `annals verify`, on intact and damaged archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use common::python::python_with_duckdb;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
 const LEFT_OUT: &str = "the second verifier did not run";
 
-/// What the second verifier says, and whether it found nothing.
+/// The second verifier's output, and whether it found no fault.
 fn second(python: &str, archive: &Path) -> (bool, String) {
     let output = Command::new(python).arg(SCRIPT).arg(archive).output().expect("Python runs");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it does not fail itself");
@@ -50,7 +50,7 @@ fn rewrite(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     std::io::Write::write_all(&mut fs::File::create(path).expect("a file"), &bytes).expect("written");
 }
 
-/// A ledger's only line says that its first file's rows are others, and has the hash that belongs to it.
+/// The ledger's only line has another digest of its first file's rows, and a matching hash.
 fn forge_rows_digest(line: &mut Vec<u8>) {
     let text = String::from_utf8(line.clone()).expect("text");
     let at = text.find("\"rows_digest\":\"").expect("a digest") + "\"rows_digest\":\"".len();
@@ -60,7 +60,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
     *line = format!("{body},\"sha256\":\"{}\"}}\n", hex::encode(hash)).into_bytes();
 }
 
-/// Each damage, and the code that both verifiers give it.
+/// Each kind of damage, and the code that both verifiers report.
 type Damage = (&'static str, &'static str, fn(&Path));
 const DAMAGES: [Damage; 10] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
@@ -118,7 +118,7 @@ fn another_verifier_finds_what_ours_finds() {
     }
 }
 
-/// Seals each of the days of a team by itself.
+/// Seals each day of a team into its own file.
 fn seal_days(root: &Path) {
     let archive = Archive::open(std::sync::Arc::new(LocalStore::new(root))).expect("an archive");
     let mut writer = archive.writer(&TeamId::from("acme")).expect("a writer");
@@ -148,7 +148,7 @@ fn another_verifier_proves_an_archive_of_a_real_life() {
     let output = place.command(&["demo", "--archive"]).arg(&archive).output().expect("the program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(second(&python, &archive), (true, "no fault\n".to_owned()));
-    // Connections, sessions and people are in it.
+    // The archive holds connections, sessions and people.
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }

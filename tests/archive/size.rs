@@ -1,4 +1,4 @@
-//! What archived events cost: bytes in files and time on one core. Run by hand, on a quiet machine:
+//! The cost of archived events: bytes in files, and time on one core. Run it by hand on a quiet machine:
 //! `cargo test --release --test archive -- --ignored --nocapture`
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -16,7 +16,7 @@ use annals::sandbox::{Sandbox, SandboxConfig};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A month of connection events by day, as the pipeline would archive them.
+/// A month of connection events by day, in the form of the pipeline.
 async fn month() -> (TeamId, BTreeMap<Instant, Vec<EventRow>>) {
     let end: Instant = "2026-11-01T00:00:00Z".parse().unwrap();
     let config = SandboxConfig {
@@ -41,7 +41,7 @@ async fn month() -> (TeamId, BTreeMap<Instant, Vec<EventRow>>) {
     (team, days)
 }
 
-/// Commits and says how long it took.
+/// Commits, and returns how long it took.
 fn timed(clock: &SystemClock, writer: &mut TeamWriter, what: &str, events: u64, draft: Draft) {
     let start = clock.monotonic();
     let outcome = writer.commit(draft, clock.now()).unwrap();

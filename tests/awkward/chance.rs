@@ -1,4 +1,4 @@
-//! Repeatable chance: SplitMix64.
+//! Repeatable random numbers: SplitMix64.
 
 pub struct Chance(u64);
 
@@ -15,18 +15,18 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// Below `end`.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Always the same disorder for the same number.
+    /// A shuffle that depends only on the seed.
     pub fn scatter(number: u64) -> u64 {
         Self(number).next()
     }
 }
 
-/// How often: `default`, or what the environment says for a longer run.
+/// The number of repetitions: `default`, or the value of the environment for a longer run.
 pub fn times(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -1,6 +1,6 @@
-//! Event texts: valid JSON with uneven spacing, escapes and unknown fields, so that nothing but a copy is equal.
+//! Event texts: valid JSON with uneven spacing, escapes and unknown fields, so only a byte-for-byte copy is equal.
 
-/// A part that is never the same in two events, and is written unlike any serializer would.
+/// A part that differs in every event. No serializer would write it this way.
 fn flourish(number: u64) -> String {
     match number % 5 {
         0 => format!("\"note\" :\"\\u00e4\\/{number}\""),
@@ -16,12 +16,12 @@ pub fn connection(number: u64, at: i64, device: &str) -> String {
     connection_with(&format!("\"id\":\"ce-{number}\","), number, at, &format!("\"deviceID\":\"{device}\","))
 }
 
-/// Without `deviceID`, as the deprecated history has it.
+/// The event without `deviceID`, as in the deprecated history.
 pub fn connection_deprecated(number: u64, at: i64) -> String {
     connection_with(&format!("\"id\":\"ce-{number}\","), number, at, "")
 }
 
-/// Without `id`.
+/// The event without `id`.
 pub fn connection_without_id(number: u64, at: i64, device: &str) -> String {
     connection_with("", number, at, &format!("\"deviceID\":\"{device}\","))
 }
@@ -42,8 +42,8 @@ fn connection_with(id: &str, number: u64, at: i64, device: &str) -> String {
     format!("{{{id}\"timestamp\":{at},{device}\"computerHostName\":\"host\",{field},{}}}", flourish_in_event(number))
 }
 
-/// Unknown fields beside the one event field would be further event fields in some readings: they stay inside names
-/// that are surely none.
+/// Unknown fields stay inside names that are certainly no event fields, because a reader might take others for a
+/// second event field.
 fn flourish_in_event(number: u64) -> String {
     format!("\"clientInfo\":{{{}}}", flourish(number))
 }
@@ -58,7 +58,7 @@ pub fn typed_activity(name: &str, number: u64, at: i64) -> String {
     format!("{{\"header\":{{\"eventTimestampUnixNano\":{at}}},\"{name}\":{{{}}}}}", flourish(number))
 }
 
-/// Nothing in it tells it from another of the same moment.
+/// Events of the same moment are equal.
 pub fn plain_activity(at: i64) -> String {
     format!("{{\"header\": {{\"eventTimestampUnixNano\":{at}}},\"teamUserLoggedInEvent\":{{\"user\":\"u1\"}}}}")
 }

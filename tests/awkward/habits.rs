@@ -1,10 +1,10 @@
-//! How the service reads what its interface leaves open, and where it lies.
+//! The service's interpretation of open points in its interface, and its false claims.
 
 use std::fmt;
 
 pub const SECOND: i128 = 1_000_000_000;
 
-/// To what an event's time is brought before it is compared with a bound in whole seconds.
+/// How the service rounds an event's time before it compares it with a bound in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     Exact,
@@ -41,7 +41,7 @@ impl Bound {
         at < stop || (self.inclusive && at == stop)
     }
 
-    /// All eight readings of one bound.
+    /// All eight interpretations of one bound.
     pub fn all() -> impl Iterator<Item = Bound> {
         let edges = [Edge::Exact, Edge::Floor, Edge::Ceil, Edge::Round];
         edges.into_iter().flat_map(|edge| [true, false].map(|inclusive| Bound { edge, inclusive }))
@@ -67,23 +67,23 @@ pub enum More {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     True,
-    /// The offset that was asked for.
+    /// The requested offset.
     Stuck,
-    /// Smaller than the offset that was asked for.
+    /// An offset before the requested one.
     Backwards,
     Null,
     Zero,
     Absent,
-    /// A text, far ahead.
+    /// A text with a number far ahead.
     Absurd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Time,
-    /// Newest first although oldest first was asked for.
+    /// Newest first although the request wants oldest first.
     NewestFirst,
-    /// Without any order, but always the same.
+    /// Shuffled, but always the same.
     Scattered,
 }
 
@@ -93,7 +93,7 @@ pub enum Dates {
     Clock,
     Absent,
     Garbage,
-    /// So many seconds beside the service's clock.
+    /// The service's clock plus this many seconds.
     Off(i64),
 }
 
@@ -101,15 +101,15 @@ pub enum Dates {
 pub struct Habits {
     pub start: Bound,
     pub stop: Bound,
-    /// A larger `limit` is refused with 400.
+    /// The service refuses a larger `limit` with 400.
     pub limit_max: usize,
-    /// Pages are never longer, whatever was asked for.
+    /// The longest page, whatever the request's limit.
     pub cap: Option<usize>,
     pub more: More,
     pub next: Next,
     pub order: Order,
     pub dates: Dates,
-    /// Whether `history/devices` is there.
+    /// Whether `history/devices` exists.
     pub team_connections: bool,
 }
 

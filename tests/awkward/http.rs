@@ -1,4 +1,4 @@
-//! Just enough HTTP/1.1 to serve, and to misbehave.
+//! Just enough HTTP/1.1 to serve, and to cause faults.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -7,9 +7,9 @@ use std::net::TcpStream;
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// Decoded, in order.
+    /// The decoded query, in order.
     pub query: Vec<(String, String)>,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
 }
 
@@ -26,7 +26,7 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether it asks for a page of a history.
+    /// Whether the request is for a page of a history.
     pub fn is_history(&self) -> bool {
         self.path.ends_with("/history") || self.path.ends_with("/history/devices")
     }
@@ -66,7 +66,7 @@ impl Answer {
         Self { status: 200, headers: vec![("Content-Type".into(), "text/html".into())], body: page.into() }
     }
 
-    /// The head, and of the body what is sent: with `cut`, less than the head claims.
+    /// The head and the body; with `cut`, a shorter body than the head announces.
     pub fn bytes(&self, date: Option<&str>, cut: Option<usize>) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} Status\r\nContent-Length: {}\r\n", self.status, self.body.len());
         if let Some(date) = date {
@@ -107,7 +107,7 @@ fn line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     (length > 0).then(|| text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// False when the other side is gone.
+/// Returns false when the peer is gone.
 pub fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).and_then(|()| stream.flush()).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What must hold after every scenario, whatever the service did.
+//! The laws that hold after every scenario, whatever the service did.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -12,20 +12,20 @@ use super::service::Service;
 use super::world::{Event, Kind, Team};
 use super::{habits::SECOND, parquet_files};
 
-/// What a scenario may leave beside the truth.
+/// The differences from the truth that a scenario expects.
 #[derive(Debug, Clone, Default)]
 pub struct Expected<'a> {
-    /// Stream and subject of each gap that must stand, and no other.
+    /// Stream and subject of each expected gap; no other gap may exist.
     pub gaps: &'a [(&'a str, &'a str)],
-    /// Requests of all runs together, at most; 0: the usual number.
+    /// The most requests of all runs together; 0: the usual number.
     pub requests_max: usize,
-    /// Further syncs may do more: windows stay open.
+    /// Whether further syncs may find more, because windows stay open.
     pub is_moving: bool,
-    /// Ends every further `sync`; none: what the usual one ends with.
+    /// The exit code of every further `sync`; `None`: the usual code.
     pub arguments: &'a [&'a str],
 }
 
-/// A sync of a small history of one team costs no more than this.
+/// The most requests of a sync of one team's small history.
 const REQUESTS_USUAL_MAX: usize = 100;
 
 pub fn hold(service: &Service, program: &Program, arguments: &[&str]) {
@@ -46,7 +46,7 @@ pub fn hold_with(service: &Service, program: &Program, expected: &Expected) {
     requests_are_explicit(service);
 }
 
-/// Wherever the archive lies: each event is archived once unless one of these gaps tells of it, no other gap stands, and the
+/// For every kind of store: each event is archived once or lies in one of these gaps, there is no other gap, and the
 /// archive verifies.
 #[track_caller]
 pub fn archive_holds(service: &Service, program: &Program, expected: &[(&str, &str)]) {
@@ -63,7 +63,7 @@ pub fn word(row: &Value, column: &str) -> String {
     row[column].as_str().unwrap_or_default().to_owned()
 }
 
-/// The findings of kind `gap` that no later one takes back.
+/// The gaps that no later finding closed.
 pub fn standing_gaps(program: &Program) -> Vec<Value> {
     program.sql(
         "select stream, subject, from_time, to_time, reason, \
@@ -75,14 +75,14 @@ pub fn standing_gaps(program: &Program) -> Vec<Value> {
     )
 }
 
-/// How often each finding of a kind is there, by subject.
+/// The number of findings of a kind, by subject.
 pub fn findings(program: &Program, kind: &str) -> BTreeMap<String, i64> {
     let rows = program
         .sql(&format!("select subject, sum(count)::bigint as n from findings where kind = '{kind}' group by all"));
     rows.iter().map(|row| (word(row, "subject"), row["n"].as_i64().unwrap())).collect()
 }
 
-/// By team and stream: each text that is archived, and how often.
+/// By team and stream: each archived text, and how often.
 type Texts = HashMap<(String, String), HashMap<String, i64>>;
 
 pub fn archived(program: &Program) -> Texts {
@@ -111,11 +111,11 @@ fn rows_equal_the_truth(service: &Service, program: &Program, gaps: &[Value]) {
     assert!(archived.is_empty(), "rows of teams or streams that never were: {:?}", archived.keys());
 }
 
-/// Multisets: what is missing must have been out of reach, what is too much never existed.
+/// Compares multisets: a missing event must have been out of reach, and no event may be too many.
 fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Value], requests: &[Request]) {
     let truth: Vec<&Event> = team.events.iter().filter(|event| event.kind == kind).collect();
     let mut missing = Vec::new();
-    // Where twins are fewer than they were, those that vanished unseen are the ones that may be missing.
+    // If twins are missing, count the ones that vanished unseen as missing.
     let (served, unseen): (Vec<&Event>, Vec<&Event>) =
         truth.iter().copied().partition(|event| event.served || event.alive);
     for event in served.into_iter().chain(unseen) {
@@ -140,7 +140,7 @@ fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Valu
     );
 }
 
-/// What nobody could have read, or what a gap accounts for.
+/// Whether no reader could have read the event, or a gap records it.
 fn is_excused(event: &Event, gaps: &[Value]) -> bool {
     if !event.alive && !event.served && !event.removed && event.kind != Kind::Billing {
         return true;
@@ -174,7 +174,7 @@ fn a_second_sync_adds_nothing(program: &Program, arguments: &[&str]) {
     assert!(after == lines, "a second sync wrote a ledger line: {:?}", grown());
 }
 
-/// `SECRET` begins the token and everything planted upstream.
+/// The token and every planted secret begin with `SECRET`.
 pub fn no_secret_anywhere(program: &Program) {
     let secret = SECRET.as_bytes();
     for path in files_below(program.home()) {
@@ -203,7 +203,7 @@ pub fn requests_are_explicit(service: &Service) {
     }
 }
 
-/// The files of every dataset, read without the program, hold what the program answers.
+/// Asserts that the files of every dataset, read without the program, hold the rows that the program shows.
 pub fn files_agree(program: &Program) {
     let mut seen: HashMap<String, i64> = HashMap::new();
     for dataset in ["activity", "connections", "billing", "quarantine"] {
@@ -216,7 +216,7 @@ pub fn files_agree(program: &Program) {
     assert!(seen == told, "{} texts in files, {} told", seen.len(), told.len());
 }
 
-/// Nanoseconds of a second.
+/// A second in nanoseconds.
 pub fn nanos(second: i64) -> i128 {
     i128::from(second) * SECOND
 }

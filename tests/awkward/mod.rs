@@ -1,6 +1,6 @@
-//! A second implementation of the documented service, held apart from the program on purpose: it shares no code with
-//! it, keeps awkward histories, misbehaves as it is told, and knows the truth of every event that ever existed. Beside
-//! it, what runs the real binary against it and holds the files that it leaves to the laws.
+//! A second implementation of the documented service. It shares no code with the program, keeps unusual histories,
+//! causes scripted faults, and knows the truth of every event that ever existed. This folder also runs the real
+//! binary against it, and checks the laws on the files that the binary leaves.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 #![allow(unused_imports, reason = "each test program uses its own part")]
@@ -27,18 +27,18 @@ pub use world::{Event, Kind, Team, World};
 /// 2026-11-10T00:00:00Z.
 pub const DAY: i64 = 1_794_268_800;
 pub const HOUR: i64 = 3_600;
-/// Reads from [`DAY`] on.
+/// The arguments of a sync from [`DAY`] on.
 pub const SINCE: [&str; 2] = ["--since", "2026-11-10"];
 
-/// A service whose clock stands at noon, three days after [`DAY`]: two windows are past their last but one re-scan, one
-/// is settled, one is open. Its archive is empty.
+/// A service whose clock shows noon, three days after [`DAY`]: two windows are past their second last re-scan, one is
+/// settled, one is open. The archive is empty.
 pub fn scene() -> (Service, Program) {
     let service = Service::at(DAY + 84 * HOUR);
     let program = Program::of(&service);
     (service, program)
 }
 
-/// Some days with more in one of them, on small pages: a reading of many requests and several commits.
+/// Some days of events, one of them busy, on small pages: the reading makes many requests and several commits.
 pub fn busy(world: &mut World) {
     world.fill(DAY, 0..4);
     for n in 0..600 {

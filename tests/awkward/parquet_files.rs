@@ -1,4 +1,4 @@
-//! The archive's files read without the program: what any other engine would see.
+//! Reads the archive's files without the program, like any other engine.
 
 use std::fs::File;
 use std::path::Path;

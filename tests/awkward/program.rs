@@ -1,4 +1,4 @@
-//! The real binary, run as a user would run it.
+//! Runs the real binary like a user.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use super::service::Service;
 
-/// After so long a run is killed and the test fails: nothing here may hang.
+/// The time limit of a run. A longer run is killed, and the test fails.
 const RUN_SECONDS_MAX: u64 = 60;
-/// A run that is killed when it is time is looked at so often.
+/// How often to check whether to kill a run.
 const LOOK_MILLIS: u64 = 1;
 
 /// How one run ended.
@@ -57,10 +57,10 @@ pub struct Program {
     home: TempDir,
     base_url: String,
     token: Mutex<String>,
-    /// Everything that any run ever printed.
+    /// The output of all runs.
     printed: Mutex<String>,
     syncs: AtomicUsize,
-    /// Of every run, beside what each has.
+    /// Arguments of every run.
     environment: Vec<(&'static str, PathBuf)>,
 }
 
@@ -70,7 +70,7 @@ impl Program {
         Self::through(service, service.base_url())
     }
 
-    /// An empty archive of `service`, which is reached at another address.
+    /// An empty archive of `service`, which has another address.
     pub fn through(service: &Service, base_url: String) -> Self {
         Self {
             home: tempfile::tempdir().unwrap(),
@@ -112,7 +112,7 @@ impl Program {
         self.dressed(Command::new(env!("CARGO_BIN_EXE_annals")), arguments)
     }
 
-    /// The binary started by `script`, which finds it and its arguments in `"$@"`.
+    /// The binary, started by the shell script `script` with the binary and its arguments in `"$@"`.
     pub fn through_shell(&self, script: &str, arguments: &[&str]) -> Run {
         let mut command = Command::new("bash");
         command.args(["-c", script, "annals", env!("CARGO_BIN_EXE_annals")]);
@@ -141,7 +141,7 @@ impl Program {
         self.finish(self.command(arguments))
     }
 
-    /// How many were started.
+    /// The number of started runs.
     pub fn syncs(&self) -> usize {
         self.syncs.load(Ordering::SeqCst)
     }
@@ -151,13 +151,13 @@ impl Program {
         self.run(&[&["sync"], arguments].concat())
     }
 
-    /// A sync that goes on beside the test.
+    /// Starts a sync in the background.
     pub fn start_sync(&self, arguments: &[&str]) -> Running<'_> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
         self.start(&[&["sync"], arguments].concat())
     }
 
-    /// A run that goes on beside the test.
+    /// Starts a run in the background.
     pub fn start(&self, arguments: &[&str]) -> Running<'_> {
         Running { program: self, child: watch(self.command(arguments).spawn().unwrap()) }
     }
@@ -192,25 +192,25 @@ impl Program {
     }
 }
 
-/// A run that goes on.
+/// A run in the background.
 pub struct Running<'a> {
     program: &'a Program,
     child: Watched,
 }
 
 impl Running<'_> {
-    /// Stops it where it is, or lets it go on.
+    /// Stops the process with SIGSTOP, or lets it continue.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.process.id()).unwrap();
         rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Its end, or after `span` its death by SIGKILL.
+    /// Waits for the end, and kills the process with SIGKILL after `span`.
     pub fn kill_after(self, span: Duration) -> Run {
         self.end_within(span).0
     }
 
-    /// Its end, or its death by SIGKILL as soon as `is_time`.
+    /// Waits for the end, and kills the process with SIGKILL as soon as `is_time` is true.
     pub fn kill_when(self, mut is_time: impl FnMut() -> bool) -> Run {
         for _ in 0..RUN_SECONDS_MAX * 1_000 / LOOK_MILLIS {
             let closed = self.child.closed.recv_timeout(Duration::from_millis(LOOK_MILLIS));
@@ -249,7 +249,7 @@ struct Watched {
     process: Child,
     stdout: std::thread::JoinHandle<String>,
     stderr: std::thread::JoinHandle<String>,
-    /// Closed with the process's standard error.
+    /// This ends when the process closes its standard error.
     closed: mpsc::Receiver<()>,
 }
 
@@ -288,7 +288,7 @@ pub fn live_files(program: &Program, dataset: &str) -> Vec<PathBuf> {
     program.run(&["files", dataset]).ended(0).stdout.lines().map(PathBuf::from).collect()
 }
 
-/// The files of sealed days and months, and of what they gained later; of one dataset, or of all where it is empty.
+/// The files of sealed days and months and their amendments; of one dataset, or of all if `dataset` is empty.
 pub fn sealed_files(archive: &Path, dataset: &str) -> Vec<PathBuf> {
     let is_sealed = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();

@@ -1,19 +1,19 @@
-//! The documented answers, made from the world.
+//! Makes the documented answers from the world.
 
 use super::chance::Chance;
 use super::habits::{More, Next, Order, SECOND};
 use super::http::{Answer, Request};
 use super::world::{Event, Kind, Team, World};
 
-/// What a page is when nobody says how long.
+/// The page size of a request without a limit.
 const LIMIT_DEFAULT: i64 = 100;
 const DEVICE_LIMIT_MAX: i64 = 100;
 const BILLING_SHOWN: usize = 10;
 
-/// What every planted secret begins with: nowhere but upstream may it stand.
+/// Every planted secret begins with this text. Only the service may hold it.
 pub const SECRET: &str = "pLaNtEd-SeCrEt";
 
-/// The answer, and the numbers of the events in it.
+/// The answer, and the numbers of its events.
 pub fn answer(world: &World, request: &Request) -> (Answer, Vec<u64>) {
     if !authorized(world, request) {
         return (error(401, "unauthorized"), Vec::new());
@@ -36,7 +36,7 @@ pub fn answer(world: &World, request: &Request) -> (Answer, Vec<u64>) {
     }
 }
 
-/// A path's segment without its percent signs.
+/// A path segment, percent-decoded.
 fn decoded(segment: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = segment.bytes();
@@ -191,7 +191,7 @@ fn page(world: &World, team: &Team, kind: Kind, device: Option<&str>, request: &
     (Answer::of(200, body), shown.iter().map(|event| event.number).collect())
 }
 
-/// `hasMoreEvents` and `nextOffset`, true or not.
+/// `hasMoreEvents` and `nextOffset`, correct or false.
 fn claims(world: &World, offset: usize, shown: usize, all: usize) -> String {
     let more = match world.habits.more {
         More::True => Some((offset + shown < all).to_string()),

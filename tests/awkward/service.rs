@@ -1,4 +1,5 @@
-//! The service on a loopback port: one thread a connection, every request recorded, a hook before every answer.
+//! The service on a loopback port: one thread for each connection, a record of every request, and a hook before every
+//! answer.
 
 use std::collections::HashSet;
 use std::io::BufReader;
@@ -12,22 +13,22 @@ use super::http::{self, Answer, Request};
 use super::serve;
 use super::world::World;
 
-/// What is done with one request.
+/// The reaction to one request.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// The documented answer.
     Serve,
     /// The documented answer, after a pause.
     Slow(Duration),
-    /// This answer in its place.
+    /// This answer instead.
     Answer(Answer),
-    /// The documented answer's head, so many bytes of its body, then the end.
+    /// The documented answer's head, this many bytes of its body, then the end.
     Cut(usize),
-    /// Nothing but the end of the connection.
+    /// The connection ends without an answer.
     Reset,
 }
 
-/// Sees a request, its number counted from 1, and the world as it is before the answer.
+/// Gets a request, its number from 1, and the world before the answer.
 pub type Hook = Box<dyn FnMut(usize, &Request, &mut World) -> Action + Send>;
 
 struct Shared {
@@ -35,7 +36,7 @@ struct Shared {
     hook: Mutex<Option<Hook>>,
     requests: Mutex<Vec<Request>>,
     over: AtomicBool,
-    /// Connections of an earlier generation belong to a killed run: nobody reads what they are answered.
+    /// Connections of an earlier generation belong to a killed run, which cannot read their answers.
     generation: AtomicU64,
     ended: Mutex<bool>,
     bell: Condvar,
@@ -49,7 +50,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts with one team and no events; the clock stands at the second `now`.
+    /// Starts with one team, no events and the clock at the second `now`.
     pub fn at(now: i64) -> Self {
         let token = format!("{}-token-{now}", serve::SECRET);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -94,12 +95,12 @@ impl Service {
         *self.shared.hook.lock().unwrap() = Some(Box::new(hook));
     }
 
-    /// From now on every answer is the documented one.
+    /// Removes all faults.
     pub fn calm(&self) {
         *self.shared.hook.lock().unwrap() = None;
     }
 
-    /// After a run was killed: what it was given it may not have committed, so only what was served before counts.
+    /// Forgets a killed run's answers: the run may not have committed them, so only earlier answers count.
     pub fn forget_killed_run(&self, served_before: &HashSet<u64>) {
         let mut world = self.world();
         self.shared.generation.fetch_add(1, Ordering::SeqCst);
@@ -114,7 +115,7 @@ impl Service {
         self.shared.requests.lock().unwrap().len()
     }
 
-    /// Waits until so many requests have come in.
+    /// Waits until this many requests have come in.
     pub fn wait_for_requests(&self, count: usize) {
         let requests = self.shared.requests.lock().unwrap();
         let wait = Duration::from_secs(20);
@@ -134,7 +135,7 @@ impl Drop for Service {
 }
 
 impl Shared {
-    /// A peer that is gone ends the connection, not the test.
+    /// A closed peer ends the connection, not the test.
     fn serve(&self, stream: TcpStream, generation: u64) {
         let _ = stream.set_nodelay(true);
         let Ok(mut writer) = stream.try_clone() else { return };
@@ -186,7 +187,7 @@ impl Shared {
         }
     }
 
-    /// Waits, but not beyond the service's own end.
+    /// Waits, but at most until the service ends.
     fn pause(&self, span: Duration) {
         let ended = self.ended.lock().unwrap();
         drop(self.bell.wait_timeout_while(ended, span, |ended| !*ended).unwrap());

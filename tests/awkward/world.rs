@@ -1,4 +1,4 @@
-//! What the service holds, and the truth: every event that ever existed, with its bytes.
+//! The service's data, and the truth: every event that ever existed, with its bytes.
 
 use std::collections::HashSet;
 
@@ -26,24 +26,24 @@ impl Kind {
 
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Unlike for every event, in the order in which they came to be.
+    /// The number of the event, in the order of creation.
     pub number: u64,
     pub kind: Kind,
     pub device: Option<String>,
-    /// Where the service lists it, in nanoseconds since the epoch; its text may say otherwise.
+    /// The time by which the service lists the event, in nanoseconds since the epoch; its text may say another time.
     pub at: i128,
     pub text: String,
-    /// The text as it may be kept: without secrets.
+    /// The text that the archive may keep, without secrets.
     pub kept: String,
-    /// Whether it is listed now.
+    /// Whether the service lists the event now.
     pub alive: bool,
-    /// Whether a whole answer ever held it.
+    /// Whether a complete answer ever held the event.
     pub served: bool,
-    /// The number of the last request that was answered with it.
+    /// The number of the last request whose answer held the event.
     pub served_by: Option<usize>,
-    /// How often a list shows it.
+    /// How often a list shows the event.
     pub shown: usize,
-    /// Gone with its computer: such a loss is told by a gap.
+    /// Whether the event disappeared with its computer. A gap records such a loss.
     pub removed: bool,
 }
 
@@ -90,7 +90,7 @@ impl World {
         self.teams.iter_mut().find(|team| team.id == id).expect("a team of the test")
     }
 
-    /// A new event of the first team. `at` in nanoseconds; the answer is its number.
+    /// Adds an event to the first team, with `at` in nanoseconds. Returns its number.
     pub fn add(&mut self, kind: Kind, at: i128, device: Option<&str>, text: String) -> u64 {
         self.add_to(0, kind, at, device, text)
     }
@@ -142,7 +142,7 @@ impl World {
         self.add_to(team, Kind::Activity, i128::from(at) * SECOND + i128::from(nanos), None, text)
     }
 
-    /// A little of everything on the days `first..last` after `day`: the history of a team without surprises.
+    /// Some events of every kind on the days `first..last` after `day`: the history of an ordinary team.
     pub fn fill(&mut self, day: i64, days: std::ops::Range<i64>) {
         for day in days.map(|n| day + n * 86_400) {
             for n in 0..12 {
@@ -164,7 +164,7 @@ impl World {
         self.add(event.kind, event.at, event.device.as_deref(), event.text)
     }
 
-    /// The same event with other bytes: the former ones are served no longer.
+    /// Replaces an event's bytes.
     pub fn edit(&mut self, number: u64, change: impl FnOnce(&str) -> String) -> u64 {
         let event = self.event(number).clone();
         self.event(number).alive = false;
@@ -177,13 +177,13 @@ impl World {
         self.event(number).alive = false;
     }
 
-    /// The events that whole answers held so far.
+    /// The events that complete answers have held so far.
     pub fn served(&self) -> HashSet<u64> {
         let events = self.teams.iter().flat_map(|team| &team.events);
         events.filter(|event| event.served).map(|event| event.number).collect()
     }
 
-    /// What a killed run was given it may not have committed: only what was given before counts.
+    /// Forgets a killed run's answers, because the run may not have committed them.
     pub fn recall_served(&mut self, before: &HashSet<u64>) {
         for event in self.teams.iter_mut().flat_map(|team| &mut team.events) {
             event.served &= before.contains(&event.number);
@@ -191,14 +191,14 @@ impl World {
     }
 
     pub fn event(&mut self, number: u64) -> &mut Event {
-        // Each team's stand in the order in which they were born.
+        // Each team's events are in the order of creation.
         let place = |events: &[Event]| events.binary_search_by_key(&number, |event| event.number).ok();
         let mut held = self.teams.iter_mut().map(|team| (place(&team.events), team));
         let (place, team) = held.find_map(|(place, team)| Some((place?, team))).expect("an event of the test");
         &mut team.events[place]
     }
 
-    /// A computer leaves the first team at the second `at`: its history goes with it, activity tells.
+    /// Removes a computer of the first team at the second `at`: its history disappears, and activity shows the removal.
     pub fn remove_computer(&mut self, device: &str, at: i64, is_told: bool) {
         let team = &mut self.teams[0];
         team.computers.retain(|id| id != device);
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// As [`World::remove_computer`]; activity tells of it with `payload`.
+    /// Like [`World::remove_computer`], with `payload` in the activity event.
     pub fn remove_computer_saying(&mut self, device: &str, at: i64, payload: &str) {
         self.remove_computer(device, at, false);
         let text = events::told("teamDeviceRemovedEvent", at * 1_000_000_000, payload);

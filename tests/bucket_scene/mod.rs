@@ -1,4 +1,4 @@
-//! An archive in a bucket: the service that is read, the program that reads it, and the server that keeps the objects.
+//! An archive in a bucket: the service, the program that reads it, and the object server.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::awkward::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
 
-/// When the first reading takes place.
+/// When the first reading happens.
 pub const FIRST: i64 = DAY + 84 * HOUR;
 
 const CACHE: &str = "[cache]\ndirectory = \"cache\"\n";
@@ -21,7 +21,7 @@ pub struct Scene {
     pub program: Program,
     pub server: ObjectServer,
     pub location: String,
-    /// Empty where nothing is signed.
+    /// Empty if nothing is signed.
     pub public_key: String,
 }
 
@@ -42,7 +42,7 @@ impl Scene {
         Self { service, program, server, location, public_key: String::new() }
     }
 
-    /// The same; whoever writes the archive signs each line. `more` of the configuration is kept.
+    /// The same, with signed lines and `more` configuration.
     pub fn signed(more: &str) -> Self {
         let scene = Self::new();
         let made = scene.run(&["anchor", "--keygen", KEY]).ended(0);
@@ -63,13 +63,13 @@ impl Scene {
         self.program.sql(query)
     }
 
-    /// Every event that there ever was is archived, once, without a gap, and the archive verifies.
+    /// Asserts that every event that ever existed is archived once, without a gap, and that the archive verifies.
     #[track_caller]
     pub fn holds(&self) {
         laws::archive_holds(&self.service, &self.program, &[]);
     }
 
-    /// [`Scene::holds`], and a further `sync` commits nothing.
+    /// Like [`Scene::holds`]; also asserts that another `sync` commits nothing.
     #[track_caller]
     pub fn holds_and_rests(&self) {
         self.holds();
@@ -78,7 +78,7 @@ impl Scene {
         assert_eq!(self.ledger_lines(), lines, "a second sync committed something");
     }
 
-    /// Each line of an archive that was made by [`Scene::signed`] bears a signature of its key.
+    /// Asserts that each line of an archive of [`Scene::signed`] has a signature of its key.
     #[track_caller]
     pub fn is_signed(&self) {
         let signatures = self.server.keys().iter().filter(|key| key.contains("/head/")).count();
@@ -91,7 +91,7 @@ impl Scene {
         self.server.keys().into_iter().filter(|key| is_line(key)).collect()
     }
 
-    /// How often a line's key was written to since requests were forgotten, beyond once for each: races, and creates again.
+    /// How many extra writes to the keys of lines there were since the last reset: races and repeated creates.
     pub fn lines_tried_in_vain(&self) -> usize {
         let requests = self.server.requests();
         let tried = || requests.iter().filter_map(|line| line.strip_prefix("Put ")).filter(|key| is_line(key));
@@ -103,7 +103,7 @@ fn is_line(key: &str) -> bool {
     key.contains("/ledger/team=") && key.contains("/line/")
 }
 
-/// Whether everything is to be tried, however long it takes.
+/// Whether this is a long run, which tries everything.
 pub fn is_long() -> bool {
     std::env::var_os("ANNALS_LONG").is_some()
 }

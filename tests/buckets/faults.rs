@@ -1,5 +1,5 @@
-//! A bucket that fails while the program commits to it: busy, deaf, slow, cut off, late. Each fault passes by, is outlived, or
-//! is said; nothing is lost and nothing doubled.
+//! A bucket that fails while the program commits to it: busy, silent, slow, cut off, late. The program retries or
+//! reports each fault; no event is lost or doubled.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the fault at hand is shown when its test fails")]
 
@@ -12,7 +12,7 @@ use awkward::{DAY, HOUR, SINCE};
 use bucket_scene::{FIRST, Scene};
 use object_server::{Effect, Kind, Rule};
 
-/// An archive stands, and events wait.
+/// A scene with an archive and new events.
 fn events_wait() -> Scene {
     let scene = Scene::new();
     scene.service.world().fill(DAY, 0..3);
@@ -30,7 +30,7 @@ fn more_events(scene: &Scene, nth: i64) {
     scene.service.set_clock(FIRST + (nth + 1) * HOUR);
 }
 
-/// Each fault is met with patience: `sync` ends as if nothing had been.
+/// `sync` retries each fault and ends normally.
 #[test]
 fn what_a_busy_or_slow_bucket_does_is_outlived() {
     let scene = events_wait();
@@ -61,7 +61,8 @@ fn what_a_busy_or_slow_bucket_does_is_outlived() {
     }
 }
 
-/// A write that the client has given up lands when the same write was done again, or never was.
+/// A write that the client gave up arrives late: after the client repeated it, or although the client never repeated
+/// it.
 #[test]
 fn a_file_that_lands_late_changes_nothing() {
     let scene = events_wait();
@@ -75,7 +76,8 @@ fn a_file_that_lands_late_changes_nothing() {
     scene.holds_and_rests();
 }
 
-/// A line whose writer was killed lands before anybody goes on: then it is the next one. Or after: then its number is taken.
+/// A killed writer's line arrives late. Before the next writer continues, it becomes the next line; afterwards its
+/// number is taken.
 #[test]
 fn a_line_that_lands_late_is_the_next_one_or_nothing() {
     for lands_first in [true, false] {
@@ -96,13 +98,13 @@ fn a_line_that_lands_late_is_the_next_one_or_nothing() {
         if !lands_first {
             landed = scene.server.land();
         }
-        // The client may have sent it more than once: one of them is the line, or none.
+        // The client may have sent the line several times: at most one of these writes is the line.
         assert_eq!(landed.iter().filter(|won| **won).count(), usize::from(lands_first));
         scene.holds_and_rests();
     }
 }
 
-/// What goes on for longer than patience lasts is said in a line, and the next `sync` goes on.
+/// `sync` reports a fault that lasts longer than its retries in one line, and the next `sync` continues.
 #[test]
 fn a_bucket_that_refuses_is_said_and_the_next_sync_goes_on() {
     let scene = events_wait();

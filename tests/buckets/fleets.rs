@@ -1,5 +1,5 @@
-//! Several daemons write one bucket, which has no locks: killed at random, over the same teams or over shards that change. Of
-//! each team's lines each is one writer's, and every event is archived once.
+//! Several daemons write to one bucket, which has no locks. They are killed at random, and read the same teams or
+//! shards that change. Each ledger line has one writer, and every event is archived once.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "what was counted is shown when it is asked for")]
 
@@ -15,14 +15,14 @@ use awkward::{Chance, DAY, HOUR};
 use bucket_scene::{Scene, is_long};
 use serde_json::Value;
 
-/// Ten minutes before a day of the service ends: its windows settle while the daemons fight.
+/// Ten minutes before a day of the service ends, so its windows settle while the daemons compete.
 const BEGIN: i64 = DAY + 96 * HOUR - 600;
 const ANY_PORT: &str = "127.0.0.1:0";
-/// The service's clock runs so many times as fast as ours.
+/// How many times faster than ours the service's clock runs.
 const SPEED: i64 = 120;
 const TICK: Duration = Duration::from_millis(100);
 const TICKS_A_SECOND: u64 = 10;
-/// Nothing here may take longer.
+/// The time limit of every wait.
 const PATIENCE_TICKS: u64 = 60 * TICKS_A_SECOND;
 
 #[expect(clippy::disallowed_methods, reason = "a test of other processes waits in real time")]
@@ -30,13 +30,13 @@ fn pause() {
     std::thread::sleep(TICK);
 }
 
-/// A service that changes, and the daemons that read it.
+/// A service with new events, and the daemons that read it.
 struct Fleet<'a> {
     scene: &'a Scene,
     chance: Chance,
     teams: u64,
     tick: u64,
-    /// Each with the shard that it was started for.
+    /// The daemons, each with its shard.
     daemons: Vec<(String, Running<'a>)>,
     kills: usize,
     conflicts: usize,
@@ -64,7 +64,7 @@ impl<'a> Fleet<'a> {
         self.daemons.push((shard.to_owned(), self.scene.program.start(&["run", "--shard", shard])));
     }
 
-    /// Kills a daemon. It would have gone on.
+    /// Kills a running daemon.
     fn kill(&mut self, at: usize) -> String {
         let (shard, daemon) = self.daemons.swap_remove(at);
         let run = daemon.kill_after(Duration::ZERO);
@@ -80,7 +80,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Lets so many seconds pass. A daemon is killed, and started again, once in `kill_every` ticks.
+    /// Lets this many seconds pass. Kills and restarts a daemon every `kill_every` ticks.
     fn live(&mut self, seconds: u64, kill_every: u64) {
         for _ in 0..seconds * TICKS_A_SECOND {
             pause();
@@ -93,7 +93,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The service's clock goes on, and some teams have new events.
+    /// Advances the service's clock and adds events to some teams.
     fn change(&mut self) {
         self.tick += 1;
         let now = BEGIN + i64::try_from(self.tick).unwrap() * SPEED / i64::try_from(TICKS_A_SECOND).unwrap();
@@ -110,7 +110,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The daemons are killed; one last `sync` reads what they left. Everything is there once.
+    /// Kills the daemons and runs a last `sync`. Asserts that every event is archived once.
     fn ends(mut self, name: &str) {
         self.kill_those_of("");
         self.scene.program.sync(&[]).ended(0);
@@ -135,7 +135,7 @@ fn scene(listen: &str, poll: u32) -> Scene {
     ))
 }
 
-/// S2: both believe that they own every team.
+/// S2: both daemons believe that they own every team.
 #[test]
 fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
     let scene = scene(ANY_PORT, 1);
@@ -148,7 +148,7 @@ fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
     assert!(scene.lines_tried_in_vain() > 0, "they never met");
 }
 
-/// I1: four shards, then three, then four again; the new ones begin before the old ones end.
+/// I1: four shards, then three, then four again; the new daemons start before the old ones end.
 #[test]
 fn daemons_whose_shards_change_archive_every_event_once() {
     let (teams, poll, seconds) = if is_long() { (200, 5, 20) } else { (24, 1, 3) };
@@ -192,7 +192,7 @@ fn metric(address: &str, name: &str) -> f64 {
     series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
 }
 
-/// `sync` commits what the daemon has not seen yet, so that the daemon's next commit comes too late.
+/// `sync` commits events before the daemon sees them, so the daemon's next commit conflicts.
 #[test]
 fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
     let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
@@ -214,7 +214,7 @@ fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
     assert!(metric(&address, "annals_team_commit_conflicts_total") > 0.0);
     let status = || serde_json::from_str::<Value>(&get(&address, "/api/status").unwrap()).unwrap();
     assert!(status()["teams"][0]["commit_conflicts"].as_u64() > Some(0), "{}", status());
-    // It looks again, and reads what it could not commit.
+    // The daemon reads the uncommitted events again.
     let is_well = || {
         let status = status();
         let streams = status["teams"][0]["streams"].as_array().unwrap();

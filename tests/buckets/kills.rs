@@ -1,5 +1,5 @@
-//! The program is killed at each request that a commit makes to the bucket, before and after the store carries the request
-//! out, twice at the same place. Then it goes on: nothing is lost, nothing doubled, and nothing is left that does not check.
+//! Kills the program at each request of a commit to the bucket, before and after the store carries it out, twice at
+//! the same place. The next run continues: no event is lost or doubled, and the archive verifies.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(
     clippy::print_stdout,
@@ -14,17 +14,17 @@ use awkward::{DAY, HOUR, Kind, SINCE, events};
 use bucket_scene::{FIRST, Scene, is_long};
 use object_server::{Effect, Rule, Stored};
 
-/// What happens at the fatal request.
+/// When to kill: before or after the store carries the request out.
 const MOMENTS: [(&str, Effect); 2] =
     [("before it is carried out", Effect::Unanswered), ("after it was carried out", Effect::AppliedUnanswered)];
-/// Of the places to be killed at, the usual run tries one in so many, in the one moment and the other by turns.
+/// The usual run tries one place in this many, alternating between the two moments.
 const STRIDE: usize = 5;
 
-/// A scene to be killed in, and what the bucket holds before.
+/// A scene for kills, and the bucket's content before.
 struct Killing {
     scene: Scene,
     before: Stored,
-    /// Requests of one undisturbed `sync` from there.
+    /// The number of requests of an undisturbed `sync`.
     requests: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Killing {
         Self { scene, before, requests }
     }
 
-    /// Kills `sync` at its `place`th request, counted from 1. True unless it ended before.
+    /// Kills `sync` at its `place`th request, from 1. Returns false if it ended before.
     fn kill_at(&self, place: usize, effect: &Effect) -> bool {
         let server = &self.scene.server;
         server.heal();
@@ -49,7 +49,7 @@ impl Killing {
         run.code.is_none()
     }
 
-    /// Kills it twice at the same place, and lets it go on. The number of kills.
+    /// Kills `sync` twice at the same place, then lets it finish. Returns the number of kills.
     fn twice_at(&self, place: usize, (moment, effect): &(&str, Effect)) -> usize {
         println!("killed at request {place} of {}, {moment}", self.requests.len());
         self.scene.server.restore(&self.before);
@@ -61,7 +61,7 @@ impl Killing {
         kills
     }
 
-    /// Every place in both moments in a long run, else one place in [`STRIDE`] in one moment.
+    /// Every place at both moments in a long run; otherwise one place in [`STRIDE`] at one moment.
     fn at_each_place(&self) {
         let places = 1..=self.requests.len();
         let stride = if is_long() { 1 } else { STRIDE };
@@ -78,7 +78,7 @@ impl Killing {
     }
 }
 
-/// An archive stands, a day has passed, and events wait in windows old and new.
+/// A scene with an archive, a day later, with new events in old and new windows.
 fn events_wait() -> Killing {
     let scene = Scene::signed("");
     scene.service.world().fill(DAY, 0..3);
@@ -124,13 +124,13 @@ fn killed_at_each_request_that_begins_an_archive_it_begins_one() {
     Killing::of(scene).at_each_place();
 }
 
-/// Text that hardly gets smaller.
+/// Text that hardly compresses.
 fn noise(chance: &mut Chance, length: usize) -> String {
     let digit = |_| char::from(b'0' + u8::try_from(chance.below(64)).unwrap()).to_string().replace('\\', "~");
     (0..length).map(digit).collect()
 }
 
-/// One file of more than 16 MiB, which goes up in parts.
+/// One file of more than 16 MiB, which the program uploads in parts.
 #[test]
 fn killed_in_an_upload_in_parts_it_begins_the_upload_anew() {
     let scene = Scene::new();
@@ -160,13 +160,13 @@ fn killed_in_an_upload_in_parts_it_begins_the_upload_anew() {
         println!("killed at request {place}: {}", killing.requests[place - 1]);
         server.restore(&killing.before);
         assert!(killing.kill_at(place, &effect));
-        // A killed process cannot abort its upload; the bucket's rule for unfinished uploads does.
+        // A killed process cannot abort its upload; a rule of the bucket removes unfinished uploads.
         assert_eq!(server.open_uploads(), left);
         killing.scene.sync().ended(0);
         killing.scene.holds();
         assert_eq!(server.open_uploads(), left, "the upload that went on left nothing");
     }
-    // An upload that fails, in a process that lives, is aborted.
+    // A living process aborts a failed upload.
     server.restore(&killing.before);
     server.fail(Rule::new(Effect::Refused(403, None)).on(object_server::Kind::Part).from(2));
     killing.scene.sync().ended(1);

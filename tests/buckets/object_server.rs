@@ -1,4 +1,4 @@
-//! The server of objects that tests use, asked by a client that somebody else wrote.
+//! The tests' object server, checked with a client of other authors.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use object_store::{BackoffConfig, Error, ObjectStore, ObjectStoreExt, PutMode, R
 
 type Client = Arc<dyn ObjectStore>;
 
-/// Asks again soon, and `max_retries` times at most.
+/// Retries after a short wait, at most `max_retries` times.
 fn retries(max_retries: usize) -> RetryConfig {
     let (init_backoff, max_backoff) = (Duration::from_millis(1), Duration::from_millis(5));
     let backoff = BackoffConfig { init_backoff, max_backoff, base: 2.0 };
@@ -43,7 +43,7 @@ fn gcs(server: &ObjectServer) -> Client {
     Arc::new(builder.with_bearer_token(BEARER_TOKEN).with_retry(retries(5)).build().unwrap())
 }
 
-/// Each kind of client with a server of its own.
+/// Runs each kind of client with its own server.
 fn both() -> [(ObjectServer, Client); 2] {
     [s3, gcs].map(|client| {
         let server = ObjectServer::start();
@@ -154,7 +154,7 @@ async fn signatures_and_digests_are_checked() {
 async fn a_lost_answer_leaves_what_was_written() {
     for (server, client) in both() {
         server.fail(Rule::new(Effect::AnswerLost).on(Kind::Put).key("line/").nth(1));
-        // The client asks again by itself, and is told that its own object is there.
+        // The client retries by itself, and learns that its own object already exists.
         assert!(matches!(create(&client, "line/1", "x").await, Err(Error::AlreadyExists { .. })));
         assert_eq!((server.object("line/1").unwrap(), server.count(Kind::Put), server.struck()), ("x".into(), 2, 1));
         server.fail(Rule::new(Effect::AppliedThenRefused(400)).on(Kind::Put).nth(1));

@@ -1,4 +1,5 @@
-//! An archive in a bucket, through the program: every verb, kills, answers that are lost, two writers, a copy to a disk and back.
+//! An archive in a bucket, through the program: every verb, kills, lost answers, two writers, a copy to a disk and
+//! back.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -45,7 +46,7 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     }
 }
 
-/// A question fetches the files that it can need, once.
+/// A question fetches each file that it needs once.
 #[test]
 fn a_question_fetches_what_it_needs_once() {
     let scene = Scene::new();
@@ -63,7 +64,7 @@ fn a_question_fetches_what_it_needs_once() {
     assert!(!gets.is_empty() && gets.iter().all(|line| line.contains("/activity/")), "{gets:?}");
     assert_eq!(scene.sql(query), first);
     assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
-    // A report for people also needs the names of the teams.
+    // A report for people also reads the teams' names.
     let report = ["report", "run", "R01", "--from", "2026-11-10", "--to", "2026-11-14", "--format", "table"];
     scene.run(&report).ended(0);
     assert!(!fetched().is_empty());
@@ -71,7 +72,7 @@ fn a_question_fetches_what_it_needs_once() {
     assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
     scene.program.configure("[cache]\ndirectory = \"cache\"\nsize = \"1 MB\"\n");
     assert_eq!(scene.sql(query), first);
-    // A file that was altered in the bucket does not come in.
+    // The cache refuses a file that was changed in the bucket.
     scene.run(&["cache", "clear"]).ended(0);
     let live = scene.run(&["files", "activity"]).ended(0);
     let key = live.stdout.lines().next().and_then(|line| line.strip_prefix(&format!("s3://{BUCKET}/"))).unwrap();
@@ -83,7 +84,7 @@ fn a_question_fetches_what_it_needs_once() {
     scene.run(&["verify"]).ended(1).says(&["FILE_HASH"]);
 }
 
-/// A bucket with versions remembers what was done to a ledger behind everybody's back.
+/// A bucket with versions shows who rewrote or deleted ledger lines.
 #[test]
 fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions() {
     let scene = Scene::new();
@@ -99,7 +100,7 @@ fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions
     scene.run(&["verify"]).ended(1).says(&["REWRITTEN", "line/000000000001.jsonl", "was deleted at"]);
 }
 
-/// Killed anywhere, and with answers that are lost after the write was done: nothing is lost, nothing doubled.
+/// With kills at any place, and with answers that are lost after the write, no event is lost or doubled.
 #[test]
 fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
     let scene = Scene::new();
@@ -130,7 +131,7 @@ fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
     scene.holds();
 }
 
-/// S2: two programs write one team at the same time; a bucket has no lock to keep them apart.
+/// S2: two programs write one team at the same time, and the bucket has no lock.
 #[test]
 fn of_two_writers_at_once_each_line_is_one_writers() {
     let scene = Scene::new();
@@ -162,7 +163,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     let local = local.to_str().unwrap();
     let sync_local = || scene.program.sync(&[&SINCE[..], &["--archive", local]].concat()).ended(0);
     sync_local();
-    // Cut off in the middle, and gone on with.
+    // An interrupted copy continues.
     let arguments = ["copy", local, &scene.location];
     let running = scene.program.start(&arguments);
     running.kill_after(Duration::from_millis(150));
@@ -182,13 +183,13 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
         left_out.iter().all(|name| name.starts_with("tables/")),
         "only what no ledger names any more: {left_out:?}"
     );
-    // The copy is the archive now, and goes on.
+    // The copy becomes the archive and grows.
     scene.service.world().connection(FIRST + 60, 1);
     scene.service.set_clock(FIRST + HOUR);
     scene.sync().ended(0);
     scene.holds();
     scene.program.run(&["copy", local, &format!("s3://{BUCKET}/another")]).ended(0);
-    // Another history is refused.
+    // The copy refuses a target with another history.
     sync_local();
     scene.program.run(&arguments).ended(1).says(&["the target's ledger differs from the source's"]);
 }
@@ -207,7 +208,7 @@ fn what_is_wrong_with_a_bucket_is_said_in_a_line() {
     said("s3:/bucket/x", 2, &["looks like an address"]);
     said("ftp://bucket/x", 2, &["ftp://"]);
     said("s3://key:secret@bucket/x", 2, &["credentials"]);
-    // A bucket that lets two writers win is refused before anything is written.
+    // The program refuses a bucket that lets two writers win, and writes nothing to it.
     scene.server.fail(Rule::new(Effect::ConditionIgnored).on(object_server::Kind::Put));
     let run = scene.sync().ended(1);
     assert!(run.stderr.contains("but only one may win"), "{run:?}");

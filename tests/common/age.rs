@@ -1,9 +1,9 @@
-//! Files that are older than they are.
+//! Makes files look older.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// Ten days pass over every file of a directory: more than any grace.
+/// Makes every file of a directory ten days older, which is more than any grace.
 pub fn age(directory: &Path) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let kind = entry.file_type().unwrap();

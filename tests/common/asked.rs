@@ -1,4 +1,4 @@
-//! A small archive to ask, and the program over it.
+//! A small archive for questions, and the program over it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -99,7 +99,7 @@ fn gap(now: Instant) -> Finding {
     }
 }
 
-/// An archive in a directory whose name is awkward to quote, and the program over it.
+/// An archive in a directory whose name is hard to quote, and the program over it.
 pub struct Place {
     pub directory: tempfile::TempDir,
 }
@@ -115,7 +115,7 @@ impl Place {
         self.directory.path().join("it's [an] archive")
     }
 
-    /// The first team gains three events.
+    /// Adds three events to the first team.
     pub fn commit_another_day(&self) {
         let archive = Archive::open(Arc::new(LocalStore::new(self.archive()))).expect("an archive");
         let (team, now) = (TeamId::from("acme"), at("2026-11-21T12:00:00Z"));
@@ -139,7 +139,7 @@ impl Place {
         (output.status.code().expect("not killed"), text(output.stdout), text(output.stderr))
     }
 
-    /// The answers to several statements, one row a line of JSON.
+    /// The answers to several statements, each row as one line of JSON.
     pub fn answer_script(&self, statements: &[String]) -> String {
         let path = self.directory.path().join("statements.sql");
         let text = statements.iter().map(|sql| format!("{sql};\n")).collect::<String>();

@@ -1,4 +1,4 @@
-//! What the outside tests share.
+//! Shared parts of the tests from outside.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 

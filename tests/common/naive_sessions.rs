@@ -1,4 +1,4 @@
-//! Sessions made again from the events' JSON, by hand and without any of the program's code: slow, short and plain.
+//! Computes sessions from the events' JSON without the program's code: slow, short and simple.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ const KINDS: [&str; 5] = [
     "connectionClosedEvent",
 ];
 
-/// The event and its connection; none where it names no connection.
+/// The event and its connection; `None` if it names no connection.
 fn read(raw: &[u8]) -> Option<(String, Event)> {
     let event: Value = serde_json::from_slice(raw).expect("JSON");
     let known = KINDS.iter().find(|kind| event.get(**kind).is_some()).map(|kind| (*kind).to_owned());
@@ -48,7 +48,7 @@ fn read(raw: &[u8]) -> Option<(String, Event)> {
     Some((text(&inner["connectionID"])?, Event { id, at, kind, reason, details }))
 }
 
-/// One JSON object a session, by its connection, with the columns of the view but `team_id`; times are milliseconds.
+/// Each session as one JSON object, by connection, with the view's columns except `team_id`; times are milliseconds.
 pub fn sessions(truth: impl Iterator<Item = Vec<u8>>) -> BTreeMap<String, Value> {
     let mut connections: BTreeMap<String, Vec<Event>> = BTreeMap::new();
     for (connection, event) in truth.filter_map(|raw| read(&raw)) {

@@ -1,16 +1,15 @@
-//! The Python that some tests hold Annals against.
+//! The Python interpreters that some tests need.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A Python that has the stock `duckdb` package; none, and a loud word on `what` was left out, where there is none.
+/// A Python with the standard `duckdb` package. Without one, prints that the test skips `what`.
 pub fn python_with_duckdb(what: &str) -> Option<String> {
     installed("scripts/python-duckdb.sh", what)
 }
 
-/// Any Python 3, for what needs its standard library alone; none, and a loud word on `what` was left out, where there is
-/// none.
+/// Any Python 3, for tests that need only its standard library. Without one, prints that the test skips `what`.
 pub fn plain_python(what: &str) -> Option<&'static str> {
     let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
     let found = ["python3", "python"].into_iter().find(is_there);
@@ -20,7 +19,7 @@ pub fn plain_python(what: &str) -> Option<&'static str> {
     found
 }
 
-/// The schemathesis program; none, and a loud word on `what` was left out, where it cannot be had.
+/// The schemathesis program. Without it, prints that the test skips `what`.
 pub fn schemathesis(what: &str) -> Option<String> {
     installed("scripts/python-schemathesis.sh", what)
 }
@@ -33,7 +32,7 @@ fn installed(script: &str, what: &str) -> Option<String> {
         Some(0) => Some(text(&output.stdout)),
         Some(3) => {
             let reason = format!("\nSKIPPED: {what}: {}\n", text(&output.stderr));
-            // Not through the test's captured output: this must be seen.
+            // Write to standard error directly, because a passing test's output is hidden.
             let _ = std::io::stderr().lock().write_all(reason.as_bytes());
             None
         }

@@ -1,4 +1,4 @@
-//! A clock that never waits: a sleep only moves it on.
+//! A clock that never waits: a sleep only advances it.
 
 use std::sync::Mutex;
 use std::time::Duration;

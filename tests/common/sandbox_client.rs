@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The moment at which the tests' sandboxes stand; a Friday.
+/// The time of the tests' sandboxes; a Friday.
 pub const NOW: &str = "2026-11-20T13:00:00Z";
 
 pub struct Visitor {
@@ -25,7 +25,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// The body of a success of this status.
+    /// The body of a success with this status.
     pub fn with(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         if self.body.is_empty() { Value::Null } else { self.json() }
@@ -35,7 +35,7 @@ impl Reply {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// Status and the error body's code.
+    /// The status, and the code in the error body.
     pub fn refusal(&self) -> (u16, String) {
         (self.status, self.json()["code"].as_str().unwrap().to_owned())
     }
@@ -68,7 +68,7 @@ struct Page {
     next_offset: Option<u64>,
 }
 
-/// A small sandbox whose clock stands at [`NOW`].
+/// A small sandbox whose clock shows [`NOW`].
 pub fn small() -> SandboxConfig {
     SandboxConfig {
         seed: 7,
@@ -83,7 +83,7 @@ pub fn small() -> SandboxConfig {
 impl Visitor {
     pub async fn of(config: SandboxConfig) -> Self {
         let redirect = reqwest::redirect::Policy::none();
-        // The builder asks for a TLS provider even where only http is spoken; a second installation changes nothing.
+        // The builder needs a TLS provider even for plain http; a second installation changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(redirect).no_proxy().build().unwrap();
         Self { sandbox: Sandbox::start(config).await.unwrap(), client }
@@ -94,27 +94,27 @@ impl Visitor {
         &self.sandbox.teams[0]
     }
 
-    /// A path under the first team, as the admin.
+    /// Requests a path under the first team, as the admin.
     pub async fn get(&self, path: &str) -> Reply {
         self.get_as(&self.sandbox.admin_token, &format!("/v1/team/{}{path}", self.team())).await
     }
 
-    /// A whole path; an empty token sends no `Authorization`.
+    /// Requests a whole path; an empty token sends no `Authorization`.
     pub async fn get_as(&self, token: &str, path: &str) -> Reply {
         self.try_send("GET", token, path).await.unwrap()
     }
 
-    /// A path under the first team, as the admin, with a JSON body.
+    /// Requests a path under the first team with a JSON body, as the admin.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Reply {
         self.send_as(&self.sandbox.admin_token, method, &format!("/v1/team/{}{path}", self.team()), body).await
     }
 
-    /// One of the sandbox's own requests, as the admin.
+    /// Sends one of the sandbox's own requests, as the admin.
     pub async fn own(&self, method: &str, path: &str, body: &Value) -> Reply {
         self.send_as(&self.sandbox.admin_token, method, &format!("/sandbox{path}"), body).await
     }
 
-    /// A whole path with a JSON body; null sends none.
+    /// Requests a whole path with a JSON body; null sends no body.
     pub async fn send_as(&self, token: &str, method: &str, path: &str, body: &Value) -> Reply {
         let url = format!("{}{path}", self.sandbox.base_url);
         let mut request = self.client.request(method.parse().unwrap(), url);
@@ -138,7 +138,8 @@ impl Visitor {
         Ok(Reply { status, headers, body: response.bytes().await?.to_vec() })
     }
 
-    /// All events of a listing, page by page, by the paging fields where there are any, else until a page is empty.
+    /// Reads all events of a listing page by page: by the paging fields if there are any, otherwise until an empty
+    /// page.
     pub async fn walk(&self, path: &str, limit: usize) -> Vec<String> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let mut events = Vec::new();

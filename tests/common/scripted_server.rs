@@ -1,4 +1,4 @@
-//! A small HTTP server on loopback that misbehaves as it is told, one act a request.
+//! A small HTTP server on loopback with scripted faults, one for each request.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What is done with one request.
+/// The reaction to one request.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// These bytes; the connection stays open for the next request.
@@ -16,7 +16,7 @@ pub enum Act {
     Close(Vec<u8>),
     /// These bytes, then a reset.
     Reset(Vec<u8>),
-    /// These bytes, then our half is closed while the other half is read to its end.
+    /// These bytes; then the server closes its half and reads the other half to its end.
     HalfClose(Vec<u8>),
     /// These bytes one by one, with this pause after each.
     Drip(Vec<u8>, Duration),
@@ -24,7 +24,7 @@ pub enum Act {
     Stall(Vec<u8>),
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Path and query.
@@ -38,7 +38,7 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The query, in order, not decoded.
+    /// The query in order, without decoding.
     pub fn query(&self) -> Vec<(&str, &str)> {
         let query = self.target.split_once('?').map_or("", |(_, query)| query);
         query.split('&').filter_map(|pair| pair.split_once('=')).collect()
@@ -64,7 +64,7 @@ struct Shared {
 }
 
 impl ScriptedServer {
-    /// Starts on a free port. When the script is used up, every further request gets a 410.
+    /// Starts on a free port. After the end of the script, every request gets 410.
     pub fn start(script: impl IntoIterator<Item = Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -96,12 +96,12 @@ impl ScriptedServer {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// The most requests that were under way together.
+    /// The largest number of simultaneous requests.
     pub fn at_once_max(&self) -> u64 {
         self.shared.at_once_max.load(Ordering::SeqCst)
     }
 
-    /// What the other side took from us, in bytes on the wire.
+    /// How many bytes the peer read.
     pub fn bytes_written(&self) -> u64 {
         self.shared.bytes_written.load(Ordering::SeqCst)
     }
@@ -117,7 +117,7 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// A peer that is gone ends the connection, not the test.
+    /// A closed peer ends the connection, not the test.
     fn serve(&self, mut stream: TcpStream) {
         while let Some(length) = request_length(&stream) {
             let mut head = vec![0; length];
@@ -129,7 +129,7 @@ impl Shared {
             let act = act.unwrap_or_else(|| Act::Answer(response(410, &[], b"the script is used up")));
             let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
             self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
-            // A socket that is closed with unread bytes in it sends a reset.
+            // A socket with unread bytes sends a reset when it closes.
             let resets = matches!(act, Act::Reset(_));
             let goes_on = (resets || stream.read_exact(&mut head).is_ok()) && self.perform(&mut stream, act);
             self.at_once.fetch_sub(1, Ordering::SeqCst);
@@ -139,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// False when the connection is over.
+    /// Returns false when the connection is over.
     fn perform(&self, stream: &mut TcpStream, act: Act) -> bool {
         match act {
             Act::Answer(bytes) => self.write(stream, &bytes),
@@ -173,14 +173,14 @@ impl Shared {
         })
     }
 
-    /// Waits, but not beyond the server's own end.
+    /// Waits, but at most until the server ends.
     fn wait(&self, span: Duration) {
         let ended = self.ended.lock().unwrap();
         drop(self.bell.wait_timeout_while(ended, span, |ended| !*ended).unwrap());
     }
 }
 
-/// The length of the request's head that has come in whole; `None` at the connection's end.
+/// Reads a whole request head and returns its length; `None` at the connection's end.
 fn request_length(stream: &TcpStream) -> Option<usize> {
     let mut seen = vec![0; 64 * 1024];
     loop {
@@ -200,14 +200,14 @@ fn parse_request(head: &[u8]) -> Request {
     Request { target, headers: headers.map(|(k, v)| (k.to_ascii_lowercase(), v.trim().to_owned())).collect() }
 }
 
-/// A whole response with the right `Content-Length`.
+/// A complete response with the correct `Content-Length`.
 pub fn response(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut bytes = head(status, headers, body.len());
     bytes.extend_from_slice(body);
     bytes
 }
 
-/// A head that claims `length` bytes of body.
+/// A head that announces `length` bytes of body.
 pub fn head(status: u16, headers: &[(&str, &str)], length: usize) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status} Status\r\nContent-Length: {length}\r\n");
     for (name, value) in headers {

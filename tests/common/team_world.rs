@@ -1,4 +1,4 @@
-//! A team in memory, served page by page in virtual time, and rounds of the pipeline over it.
+//! A team in memory, with paged answers in virtual time, and rounds of the pipeline over it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,7 +18,7 @@ pub fn at(text: &str) -> Instant {
     text.parse().unwrap()
 }
 
-/// What is asked of the service, before it answers.
+/// A request to the service.
 pub enum Ask<'a> {
     Team,
     Devices,
@@ -31,10 +31,10 @@ pub enum Ask<'a> {
 
 type Hook = Box<dyn FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send>;
 
-/// The team as the service has it now.
+/// The service's current data of the team.
 pub struct Team {
     pub now: Instant,
-    /// Told in the `Date` of the next answer instead of `now`.
+    /// The `Date` of the next answer, instead of `now`.
     pub wild_date: Option<Instant>,
     pub plan_span: Option<Duration>,
     pub devices: Vec<&'static str>,
@@ -42,13 +42,13 @@ pub struct Team {
     pub connections: Vec<RawEvent>,
     /// Newest first.
     pub billing: Vec<RawEvent>,
-    /// `history/devices` is not there.
+    /// Whether `history/devices` is missing.
     pub is_old: bool,
     pub page_max: usize,
     pub roster: Roster,
 }
 
-/// What the service tells of people and computers, as JSON; empty: it has no such thing.
+/// The service's answers about people and computers, as JSON; empty: it has none.
 #[derive(Clone, Default)]
 pub struct Roster {
     pub team: String,
@@ -90,7 +90,7 @@ impl World {
         self.team().now = at(now);
     }
 
-    /// Called before each answer: it may change the team, or fail the request.
+    /// A hook before each answer. It may change the team or fail the request.
     pub fn on_ask(&self, hook: impl FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Box::new(hook));
     }
@@ -113,7 +113,7 @@ impl World {
         round.unwrap()
     }
 
-    /// A round in which nothing fails.
+    /// Runs a round and asserts that nothing fails.
     pub async fn sync(self: &Arc<Self>, settings: &Settings) -> TeamRound {
         let round = self.round(settings).await;
         assert!(round.failures.is_empty(), "{:?}", round.failures);
@@ -133,7 +133,7 @@ impl World {
         self.state().findings.into_iter().map(|(_, finding)| finding).filter(|f| f.kind == kind).collect()
     }
 
-    /// The texts archived of a stream, in order.
+    /// The archived texts of a stream, in order.
     pub fn held(&self, stream: Stream) -> Vec<String> {
         let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
         let mut texts = Vec::new();
@@ -173,7 +173,7 @@ impl World {
     fn told<'a>(&'a self, ask: &Ask<'_>, get: impl FnOnce(&Roster) -> Option<String>) -> Answer<'a, Unread> {
         let text = get(&self.team().roster).filter(|text| !text.is_empty());
         let Some(text) = text else {
-            // The hook hears of the request all the same.
+            // The hook still sees the request.
             let failure = self.answer(ask, |_| ()).now_or_never().unwrap().err();
             return Box::pin(std::future::ready(Err(failure.unwrap_or_else(not_found))));
         };
@@ -232,7 +232,7 @@ impl EventSource for World {
 }
 
 impl Team {
-    /// Events without a usable time are in every range.
+    /// Every range includes events without a usable time.
     fn page(&self, query: &PageQuery) -> Page {
         let list = if query.stream == Stream::Activity { &self.activity } else { &self.connections };
         let is_asked = |event: &&RawEvent| {

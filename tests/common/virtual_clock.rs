@@ -1,4 +1,4 @@
-//! A clock whose time passes only when everybody waits: a run of hours takes as long as its work.
+//! A clock that advances only when every task waits, so a run of hours takes only as long as its work.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -38,7 +38,7 @@ impl VirtualClock {
         Arc::new(Self { start, state: Mutex::new(State { random: 0x9E37_79B9_7F4A_7C15, ..State::default() }) })
     }
 
-    /// Runs `work` to its end, and lets time pass whenever it waits.
+    /// Runs `work` to its end, and advances the clock whenever it waits.
     pub fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());

@@ -1,4 +1,4 @@
-//! What the proxy does to an answer.
+//! The faults that the proxy causes in an answer.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::Passing;
 
-/// More than the program reads of any answer, in a hundredth of the bytes.
+/// More text than the program reads of any answer, compressed to a hundredth of the bytes.
 const BOMB_BYTES: usize = 80 * 1024 * 1024;
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
-/// How much of an answer passes.
+/// How much of an answer the proxy passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Nothing,
@@ -22,29 +22,29 @@ pub enum Part {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection ends before anything was asked.
+    /// The connection ends before the request.
     ResetOnConnect,
     Reset(Part),
-    /// Our half ends in order, the other is read on.
+    /// The proxy closes its half in order and reads the other half to its end.
     HalfClose(Part),
     Stall(Part),
     /// One byte a second.
     Drip,
-    /// Nothing for so many milliseconds, then the whole answer.
+    /// Silence for this many milliseconds, then the whole answer.
     Late(u64),
-    /// The head claims more than there is, and the connection ends in order.
+    /// The head announces more bytes than follow, and the connection ends in order.
     LengthTooLarge,
-    /// The head claims less than there is.
+    /// The head announces fewer bytes than follow.
     LengthTooSmall,
-    /// Said to be compressed, and is not.
+    /// The head says that the body is compressed, but it is not.
     NotGzip,
     GzipCut,
     GzipChecksum,
-    /// A little that becomes far too much when it is unpacked.
+    /// A small body that becomes far too large when it is unpacked.
     Bomb,
 }
 
-/// Passes an answer on; false when the connection is over.
+/// Passes an answer on. Returns false when the connection is over.
 pub fn pass(stream: &mut TcpStream, answer: Passing, fault: Option<Fault>, wait: &dyn Fn(Duration)) -> bool {
     let whole = |answer: &Passing| [answer.head.as_slice(), &answer.body].concat();
     let mut send = |bytes: &[u8]| stream.write_all(bytes).is_ok();
@@ -131,7 +131,7 @@ fn with_length(head: &[u8], length: usize) -> Vec<u8> {
     format!("{}\r\nContent-Length: {length}\r\n\r\n", kept.join("\r\n")).into_bytes()
 }
 
-/// An answer that says its body is compressed.
+/// An answer whose head says that the body is compressed.
 fn packed(head: &[u8], body: &[u8]) -> Vec<u8> {
     let mut head = with_length(head, body.len());
     head.truncate(head.len() - 2);

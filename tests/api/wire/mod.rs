@@ -1,4 +1,4 @@
-//! A proxy on loopback between the program and the service, which spoils what passes through it, on the wire and in TLS.
+//! A proxy on loopback between the program and the service. It damages the traffic, on the wire and in TLS.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 pub mod fault;
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 pub use fault::{Fault, Part};
 
-/// Requests that are spoiled, counted from the moment at which the fault was set.
+/// Which requests get the fault, counted from the moment at which it was set.
 pub type Which = Range<usize>;
-/// Of five milliseconds each.
+/// The number of waits, of five milliseconds each.
 const WAITS_MAX: usize = 6_000;
 pub const ALL: Which = 0..usize::MAX;
 
@@ -29,7 +29,7 @@ struct Spoiling {
 pub struct Shared {
     service: SocketAddr,
     spoiling: Mutex<Option<Spoiling>>,
-    /// The certificate that is shown, where the proxy speaks TLS.
+    /// The certificate, if the proxy speaks TLS.
     certificate: Mutex<Option<&'static str>>,
     connections: AtomicUsize,
     over: AtomicBool,
@@ -43,7 +43,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Passes everything on to the service that is reached at `base_url`, until told otherwise.
+    /// Passes everything on to the service at `base_url`, until a fault is set.
     pub fn to(base_url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -78,7 +78,7 @@ impl Proxy {
         *self.shared.spoiling.lock().unwrap() = Some(Spoiling { fault, which, seen: 0, spoiled: 0 });
     }
 
-    /// How many requests the fault met.
+    /// How many requests got the fault.
     pub fn spoiled(&self) -> usize {
         self.shared.spoiling.lock().unwrap().as_ref().map_or(0, |spoiling| spoiling.spoiled)
     }
@@ -87,7 +87,7 @@ impl Proxy {
         *self.shared.spoiling.lock().unwrap() = None;
     }
 
-    /// Waits until so many connections have come in.
+    /// Waits until this many connections have come in.
     pub fn wait_for_connections(&self, count: usize) {
         for _ in 0..WAITS_MAX {
             if self.shared.connections.load(Ordering::SeqCst) >= count {
@@ -98,7 +98,7 @@ impl Proxy {
         panic!("{count} connections never came");
     }
 
-    /// Speaks TLS from now on, with the certificate of that name.
+    /// Makes the proxy speak TLS with the named certificate.
     pub fn show(&self, certificate: &'static str) {
         *self.shared.certificate.lock().unwrap() = Some(certificate);
     }
@@ -113,14 +113,14 @@ impl Drop for Proxy {
     }
 }
 
-/// An answer of the service, in two pieces.
+/// An answer of the service: head and body.
 pub struct Passing {
     pub head: Vec<u8>,
     pub body: Vec<u8>,
 }
 
 impl Shared {
-    /// A peer that is gone ends the connection, not the test.
+    /// A closed peer ends the connection, not the test.
     fn serve(&self, mut stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         if let Some(certificate) = *self.certificate.lock().unwrap() {
@@ -138,7 +138,7 @@ impl Shared {
             }
             let fault = self.take_fault();
             let Some(answer) = self.ask(&request) else { return };
-            // A socket that is closed with unread bytes in it sends a reset.
+            // A socket with unread bytes sends a reset when it closes.
             let resets = matches!(fault, Some(Fault::Reset(_)));
             if !resets && stream.read_exact(&mut request).is_err() {
                 return;
@@ -154,7 +154,7 @@ impl Shared {
         spoiling.as_ref().is_some_and(|is| is.fault == fault && is.which.contains(&is.seen))
     }
 
-    /// What is to be done with the next request.
+    /// The fault of the next request.
     fn take_fault(&self) -> Option<Fault> {
         let mut spoiling = self.spoiling.lock().unwrap();
         let spoiling = spoiling.as_mut()?;
@@ -164,7 +164,7 @@ impl Shared {
         is_meant.then_some(spoiling.fault)
     }
 
-    /// The service's answer to the bytes of a request.
+    /// Sends a request's bytes to the service and returns its answer.
     fn ask(&self, request: &[u8]) -> Option<Passing> {
         let mut service = TcpStream::connect(self.service).ok()?;
         service.write_all(request).ok()?;
@@ -174,14 +174,14 @@ impl Shared {
         Some(Passing { head, body })
     }
 
-    /// Waits, but not beyond the proxy's own end.
+    /// Waits, but at most until the proxy ends.
     fn wait(&self, span: Duration) {
         let ended = self.ended.lock().unwrap();
         drop(self.bell.wait_timeout_while(ended, span, |ended| !*ended).unwrap());
     }
 }
 
-/// Everything up to and with the empty line.
+/// The bytes up to the empty line, with it.
 pub fn read_head(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -192,7 +192,7 @@ pub fn read_head(stream: &mut impl Read) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The length of the request's head that has come in whole; `None` at the connection's end.
+/// Reads a whole request head and returns its length; `None` at the connection's end.
 fn request_length(stream: &TcpStream) -> Option<usize> {
     let mut seen = vec![0; 64 * 1024];
     loop {

@@ -15,7 +15,7 @@ pub fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
 }
 
-/// Shakes hands with this certificate and passes on what is asked, until the other side is gone.
+/// Does the TLS handshake with this certificate, and passes requests on until the peer closes.
 pub fn serve(stream: TcpStream, certificate: &str, ask: impl Fn(&[u8]) -> Option<Passing>) {
     let chain = vec![CertificateDer::from_pem_file(place(&format!("{certificate}.pem"))).unwrap()];
     let key = PrivateKeyDer::from_pem_file(place("host.key")).unwrap();

@@ -1,4 +1,4 @@
-//! What reaches behind the archive's back.
+//! Changes the archive's files directly, without the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sha2::{Digest as _, Sha256};
 
-/// Every file below, in the order of paths.
+/// Every file below a directory, sorted by path.
 pub fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root).unwrap() {
@@ -18,13 +18,13 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The first file of the first team whose path holds `part`.
+/// The first team's first file whose path contains `part`.
 pub fn file_with(root: &Path, part: &str) -> PathBuf {
     let holds = |path: &PathBuf| path.to_str().unwrap().contains(part) && path.to_str().unwrap().contains("acme");
     files(root).into_iter().find(holds).unwrap_or_else(|| panic!("no file with {part}"))
 }
 
-/// What is sealed first: the month, or a day.
+/// The first sealed file: of a month, or of a day.
 pub fn sealed(root: &Path) -> PathBuf {
     let is_by_days = !files(root).iter().any(|path| path.to_str().unwrap().contains("-month-"));
     file_with(root, if is_by_days { "-day-" } else { "-month-" })
@@ -46,7 +46,7 @@ pub fn rename(from: &Path, to: &Path) {
     fs::rename(from, to).unwrap();
 }
 
-/// A path with a part of it replaced.
+/// A path with one part replaced.
 pub fn elsewhere(path: &Path, from: &str, to: &str) -> PathBuf {
     let (path, changed) = (path.to_str().unwrap(), path.to_str().unwrap().replace(from, to));
     assert_ne!(path, changed);
@@ -66,7 +66,7 @@ pub fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// Changes the lines of the first team's newest ledger file but one, where most of its lines stand.
+/// Changes the lines of the first team's second newest ledger file, which holds most lines.
 pub fn lines(root: &Path, change_lines: impl FnOnce(&mut Vec<String>)) {
     let path = root.join("ledger/team=acme/2026-11-02.jsonl");
     change(&path, |bytes| {
@@ -77,7 +77,7 @@ pub fn lines(root: &Path, change_lines: impl FnOnce(&mut Vec<String>)) {
     });
 }
 
-/// The lines with numbers, links and hashes made to fit, as somebody does who knows the format and has no key.
+/// The lines with matching numbers, links and hashes. An attacker who knows the format but has no key can make these.
 pub fn rechain(lines: &mut [String]) {
     let mut prev = "0".repeat(64);
     for (number, line) in lines.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ pub fn rechain(lines: &mut [String]) {
     }
 }
 
-/// Writes a file of rows again: other bytes, and the rows without the last `fewer`.
+/// Writes a data file again: with other bytes, and without the last `fewer` rows.
 pub fn encode_anew(path: &Path, fewer: usize) {
     let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
     let (schema, batches) = (reader.schema().clone(), reader.build().unwrap());

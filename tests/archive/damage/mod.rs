@@ -1,4 +1,4 @@
-//! Archives to be damaged, and the hands that do it.
+//! Archives for tests of damage, and the functions that damage them.
 
 pub(crate) use crate::age;
 

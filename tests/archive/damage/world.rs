@@ -1,4 +1,4 @@
-//! A signed archive of two teams, made by the library, and the program that verifies it from outside.
+//! A signed archive of two teams, made by the library. The program verifies it from outside.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,19 +21,19 @@ pub fn at(text: &str) -> Instant {
     text.parse().unwrap()
 }
 
-/// What one archive differs by from another.
+/// A difference from the usual archive.
 #[derive(Clone, Copy)]
 pub struct Life {
     pub id: &'static str,
-    /// The seed of the key that signs.
+    /// The seed of the signing key.
     pub key: Option<u8>,
-    /// Somebody changed what happened.
+    /// One event is different.
     pub is_edited: bool,
     pub commits: usize,
     /// When the last line was written.
     pub last_at: &'static str,
     pub has_gap: bool,
-    /// Days are sealed, not the month.
+    /// Days are sealed instead of the month.
     pub is_by_days: bool,
 }
 
@@ -89,7 +89,7 @@ fn draft(team: &TeamId, date: &str, life: &Life) -> Draft {
     Draft { rows: vec![rows], windows: vec![record], ..Draft::default() }
 }
 
-/// Makes the archive of a life: settled days, a sealed month, or its days, with an amendment, and a day after it.
+/// Makes an archive: settled days, a sealed month (or its days) with an amendment, and a later day.
 pub fn make(root: &Path, life: &Life) {
     let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None }));
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
@@ -117,7 +117,7 @@ pub fn make(root: &Path, life: &Life) {
         let drafts = ["2026-10-01", "2026-10-02", "2026-10-03"].map(|date| draft(&team, date, life));
         let drafts: Vec<Draft> = drafts.into_iter().chain([seal, amendment, last]).collect();
         let mut now = at("2026-11-02T00:05:00Z");
-        // One lock for all: a process that another test is about to start may hold one that was given up for a moment.
+        // One lock for all tests: a process that another test starts may inherit a lock for a moment.
         let mut writer = archive.writer(&team).unwrap();
         for (number, draft) in drafts.into_iter().enumerate().take(life.commits) {
             let at = if number == 5 { at(life.last_at) } else { now };
@@ -144,12 +144,12 @@ fn gap() -> Finding {
     }
 }
 
-/// A directory with an archive, and beside it what is kept elsewhere: the key, and a head of the honest archive.
+/// A directory with an archive, and beside it the key and a head of the intact archive.
 pub struct World {
     pub directory: tempfile::TempDir,
 }
 
-/// What the program said.
+/// The program's output.
 #[derive(Debug, PartialEq)]
 pub struct Said {
     pub exit: i32,
@@ -174,14 +174,14 @@ impl World {
         self.directory.path().join(name)
     }
 
-    /// Keeps the heads outside the archive, as an operator does.
+    /// Stores the heads outside the archive, like an operator.
     pub fn take_head(&self) {
         put(&self.path("annals.toml"), b"archive = \"archive\"\n[signing]\nkey_file = \"signing.key\"\n");
         let (exit, stdout, stderr) = self.run(&["anchor", "-o", "head"]);
         assert_eq!((exit, stdout.as_str()), (0, ""), "{stderr}");
     }
 
-    /// Every file of the archive with its bytes.
+    /// The bytes of every file of the archive.
     pub fn contents(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         files(&self.archive()).into_iter().map(|path| (path.clone(), std::fs::read(path).ok())).collect()
     }

@@ -1,4 +1,4 @@
-//! How answers are spelled.
+//! Writes answers.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -53,7 +53,7 @@ pub(crate) fn error(status: u16, now: SystemTime, code: &str, message: &str) -> 
     xml(status, now, &format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>"))
 }
 
-/// What is said of an object in an answer's head.
+/// The headers of an object.
 pub(crate) fn described(builder: Builder, object: &Object) -> Builder {
     builder
         .header("etag", &object.etag)
@@ -104,7 +104,7 @@ pub(crate) fn versions(now: SystemTime, versions: &[Kept], next: Option<usize>) 
     xml(200, now, &text)
 }
 
-/// The answer with the connection cut after so many bytes of its body.
+/// The answer, with a cut connection after this many bytes of its body.
 pub(crate) async fn cut_after(answer: Answer, bytes: usize) -> Answer {
     let (mut parts, body) = answer.into_parts();
     let Ok(body) = body.collect().await else { return Response::from_parts(parts, whole(Bytes::new())) };

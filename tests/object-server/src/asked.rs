@@ -1,4 +1,4 @@
-//! A request's head, taken apart.
+//! Parses a request's head.
 
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// `None` for a request that is no known one.
+    /// `None` for an unknown request.
     pub(crate) fn of(parts: Parts) -> Option<Self> {
         let Parts { method, uri, headers, .. } = parts;
         let path = uri.path().strip_prefix('/')?;
@@ -57,12 +57,12 @@ impl Asked {
         if self.kind == Kind::List { self.asked("prefix").unwrap_or("") } else { &self.key }
     }
 
-    /// Whether a client of Google Cloud Storage asks.
+    /// Whether the client uses Google Cloud Storage.
     pub(crate) fn is_google(&self) -> bool {
         self.header("authorization").is_some_and(|text| text.starts_with("Bearer "))
     }
 
-    /// Whether the object must not be there yet.
+    /// Whether the object must not exist yet.
     pub(crate) fn is_create(&self) -> bool {
         self.header("if-none-match") == Some("*") || self.header("x-goog-if-generation-match") == Some("0")
     }

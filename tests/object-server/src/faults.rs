@@ -1,40 +1,40 @@
-//! Which request fails, and how.
+//! Rules for failing requests.
 
 use std::time::Duration;
 
 use crate::Kind;
 use crate::asked::Asked;
 
-/// What happens to a request that a rule strikes.
+/// The effect on a request that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// It is carried out; then the connection is closed without an answer.
+    /// The server carries the request out, then closes the connection without an answer.
     AnswerLost,
-    /// It is not carried out, and never answered: the connection stays open until the client ends it.
+    /// The server neither carries the request out nor answers: the connection stays open until the client ends it.
     Unanswered,
-    /// It is carried out, and never answered.
+    /// The server carries the request out and never answers.
     AppliedUnanswered,
-    /// It is carried out; then this status is answered.
+    /// The server carries the request out and answers this status.
     AppliedThenRefused(u16),
-    /// It is not carried out: this status, with `Retry-After` in seconds where that is given.
+    /// The server answers this status, optionally with `Retry-After` in seconds, and does nothing.
     Refused(u16, Option<u64>),
-    /// The connection is closed after so many bytes of the body; nothing is carried out.
+    /// The server closes the connection after this many bytes of the request's body, and does nothing.
     CutUpload(usize),
-    /// The connection is closed after so many bytes of the answer's body.
+    /// The server closes the connection after this many bytes of the answer's body.
     CutDownload(usize),
-    /// The connection is closed; the write is held back until the test lets it land. For [`Kind::Put`].
+    /// The server closes the connection and holds the write back until the test applies it. Only for [`Kind::Put`].
     Late,
-    /// A list brings at most so many keys a page.
+    /// A list has at most this many keys a page.
     ShortPages(usize),
-    /// The answer waits.
+    /// The server delays the answer.
     Slow(Duration),
-    /// A create that should be refused overwrites, as in a store that ignores the condition.
+    /// A conditional create overwrites, as in a store that ignores the condition.
     ConditionIgnored,
-    /// A list does not know the newest so many writes.
+    /// A list omits this many of the newest writes.
     Behind(u64),
 }
 
-/// One effect, and the requests that it strikes: those of its kinds whose key (a list: whose prefix) holds its text.
+/// One effect and its requests: those of its kinds whose key (or a list's prefix) contains its text.
 #[derive(Debug, Clone)]
 pub struct Rule {
     effect: Effect,
@@ -52,47 +52,47 @@ enum When {
 }
 
 impl Rule {
-    /// Strikes every request, until it is told otherwise.
+    /// A rule for every request, until another method narrows it.
     pub fn new(effect: Effect) -> Self {
         Self { effect, kinds: Vec::new(), key: String::new(), when: When::Always, seen: 0 }
     }
 
-    /// Only requests of this kind, and of those named before.
+    /// Adds a kind: the rule then matches only the named kinds.
     #[must_use]
     pub fn on(mut self, kind: Kind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// Only requests whose key holds `part`.
+    /// Matches only requests whose key contains `part`.
     #[must_use]
     pub fn key(mut self, part: &str) -> Self {
         part.clone_into(&mut self.key);
         self
     }
 
-    /// Of those, the `number`th alone, counted from 1.
+    /// Matches only the `number`th of these requests, from 1.
     #[must_use]
     pub fn nth(mut self, number: u64) -> Self {
         self.when = When::Among(number..=number);
         self
     }
 
-    /// Of those, the first `count`.
+    /// Matches only the first `count` of these requests.
     #[must_use]
     pub fn first(mut self, count: u64) -> Self {
         self.when = When::Among(1..=count);
         self
     }
 
-    /// Of those, the `number`th and every later one.
+    /// Matches the `number`th of these requests and every later one.
     #[must_use]
     pub fn from(mut self, number: u64) -> Self {
         self.when = When::Among(number..=u64::MAX);
         self
     }
 
-    /// Of those, so many of a hundred, as the seed draws them.
+    /// Matches this many in a hundred of these requests, which the seed selects.
     #[must_use]
     pub fn chance(mut self, percent: u8, seed: u64) -> Self {
         self.when = When::Chance { percent, random: fastrand::Rng::with_seed(seed) };
@@ -133,7 +133,7 @@ impl Faults {
         self.struck
     }
 
-    /// The effects of every rule that strikes the request.
+    /// The effects of every rule that matches the request.
     pub(crate) fn effects(&mut self, asked: &Asked) -> Vec<Effect> {
         let rules = self.rules.iter_mut();
         let effects: Vec<Effect> = rules.filter_map(|rule| rule.strikes(asked).then(|| rule.effect.clone())).collect();

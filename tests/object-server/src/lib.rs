@@ -1,6 +1,6 @@
-//! A server of objects for tests. It speaks the interface of S3, and the XML interface of Google Cloud Storage, as far as a
-//! client needs them that writes, reads, lists and deletes objects; it checks signatures and digests, keeps everything in
-//! memory, has a clock that a test can turn, counts requests, and fails in the ways that a test asks for.
+//! An object server for tests. It serves the parts of S3, and of the XML interface of Google Cloud Storage, that a
+//! client needs to write, read, list and delete objects. It checks signatures and digests, keeps everything in
+//! memory, has an adjustable clock, counts requests, and fails by rules that a test sets.
 //!
 //! ```no_run
 //! use object_server::{Effect, Kind, ObjectServer, Rule};
@@ -35,39 +35,39 @@ pub use faults::{Effect, Rule};
 use faults::Faults;
 use objects::{Late, Objects};
 
-/// The one bucket that is there.
+/// The only bucket.
 pub const BUCKET: &str = "bucket";
 /// The region that S3's signatures must name.
 pub const REGION: &str = "eu-central-1";
 pub const ACCESS_KEY: &str = "AKIAOBJECTSERVER";
 pub const SECRET_KEY: &str = "object-server-secret-key";
-/// What a client of Google Cloud Storage shows.
+/// The token of a client of Google Cloud Storage.
 pub const BEARER_TOKEN: &str = "object-server-bearer-token";
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Put,
     Get,
     Head,
     List,
-    /// Of one object, or of many at once.
+    /// A deletion of one object or of several.
     Delete,
-    /// Begins an upload in parts.
+    /// The start of a multipart upload.
     Start,
     Part,
     Complete,
     Abort,
 }
 
-/// Runs until it is dropped.
+/// A server that runs until it is dropped.
 pub struct ObjectServer {
     address: SocketAddr,
     shared: Arc<Shared>,
     runtime: Option<Runtime>,
 }
 
-/// Everything that a server stored at one moment, open uploads included.
+/// A server's whole content at one moment, with open uploads.
 #[derive(Clone)]
 pub struct Stored(Objects);
 
@@ -104,12 +104,12 @@ impl ObjectServer {
     /// Starts an empty server without faults on a free port of this machine.
     ///
     /// # Panics
-    /// When there is no port to be had.
+    /// When no port is free.
     pub fn start() -> Self {
         Self::start_on(0)
     }
 
-    /// As [`ObjectServer::start`], on a given port.
+    /// Like [`ObjectServer::start`], on a given port.
     ///
     /// # Panics
     /// When the port is taken.
@@ -133,32 +133,32 @@ impl ObjectServer {
         format!("http://{}", self.address)
     }
 
-    /// Adds a rule; what it says holds from the next request on.
+    /// Adds a rule. It applies from the next request on.
     pub fn fail(&self, rule: Rule) {
         self.shared.inner().faults.add(rule);
     }
 
-    /// Takes all rules away.
+    /// Removes all rules.
     pub fn heal(&self) {
         self.shared.inner().faults.clear();
     }
 
-    /// How often a rule has struck since the last [`ObjectServer::heal`].
+    /// How often rules have matched since the last [`ObjectServer::heal`].
     pub fn struck(&self) -> u64 {
         self.shared.inner().faults.struck()
     }
 
-    /// Sets the server's clock so many seconds ahead of this machine's; behind it when negative.
+    /// Sets the server's clock this many seconds ahead of this machine's clock; a negative number sets it back.
     pub fn set_clock_ahead(&self, seconds: i64) {
         self.shared.inner().ahead = seconds;
     }
 
-    /// Requests of a kind since the last [`ObjectServer::forget_requests`], those that failed included.
+    /// The number of requests of a kind since the last [`ObjectServer::forget_requests`], failed ones included.
     pub fn count(&self, kind: Kind) -> u64 {
         self.shared.inner().counts.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Requests of every kind.
+    /// The number of requests of each kind.
     pub fn counts(&self) -> BTreeMap<Kind, u64> {
         self.shared.inner().counts.clone()
     }
@@ -174,7 +174,7 @@ impl ObjectServer {
         inner.log.clear();
     }
 
-    /// Carries out the writes that [`Effect::Late`] held back, in order. Says of each whether it was applied.
+    /// Applies the writes that [`Effect::Late`] held back, in order. Returns for each whether it took effect.
     pub fn land(&self) -> Vec<bool> {
         let mut inner = self.shared.inner();
         let now = inner.now();
@@ -182,24 +182,24 @@ impl ObjectServer {
         late.into_iter().map(|write| inner.objects.put(&write.key, write.bytes, write.create, now).is_ok()).collect()
     }
 
-    /// From now on older versions and deletions are kept, and shown to who asks for versions.
+    /// Turns versioning on: the server then keeps older versions and deletions, and lists them on request.
     pub fn keep_versions(&self) {
         self.shared.inner().objects.history = Some(Vec::new());
     }
 
-    /// What is stored now.
+    /// The current content.
     pub fn stored(&self) -> Stored {
         Stored(self.shared.inner().objects.clone())
     }
 
-    /// Stores what was stored then, and nothing else. Writes that [`Effect::Late`] held back are given up.
+    /// Restores an earlier content. Drops the writes that [`Effect::Late`] held back.
     pub fn restore(&self, stored: &Stored) {
         let mut inner = self.shared.inner();
         inner.objects = stored.0.clone();
         inner.late.clear();
     }
 
-    /// An object, past every rule.
+    /// Reads an object without any rule.
     pub fn object(&self, key: &str) -> Option<Bytes> {
         self.shared.inner().objects.get(key).map(|object| object.bytes.clone())
     }
@@ -209,7 +209,7 @@ impl ObjectServer {
         self.shared.inner().objects.keys()
     }
 
-    /// Puts an object there, or takes it away, behind every client's back.
+    /// Writes or deletes an object without any request.
     pub fn tamper(&self, key: &str, content: Option<Bytes>) {
         let mut inner = self.shared.inner();
         let now = inner.now();
@@ -219,7 +219,7 @@ impl ObjectServer {
         }
     }
 
-    /// Uploads in parts that were begun and neither completed nor aborted.
+    /// The number of unfinished multipart uploads.
     pub fn open_uploads(&self) -> usize {
         self.shared.inner().objects.open_uploads()
     }
@@ -240,7 +240,7 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
         let shared = shared.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request| service::answer(shared.clone(), request));
-            // A connection that a rule cuts ends with an error here, as it is meant to.
+            // A connection that a rule cuts ends with an error here; this is expected.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

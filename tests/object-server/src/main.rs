@@ -1,4 +1,4 @@
-//! The server by itself: `object-server [PORT]` prints what a client needs to know, and runs until it is killed.
+//! The server as a program: `object-server [PORT]` prints the settings for a client, and runs until it is killed.
 
 use object_server::{ACCESS_KEY, BEARER_TOKEN, BUCKET, ObjectServer, REGION, SECRET_KEY};
 

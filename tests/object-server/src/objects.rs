@@ -1,4 +1,4 @@
-//! What is stored, and what is being uploaded.
+//! The stored objects and the unfinished uploads.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 
-/// Every part of an upload but the last is at least so large.
+/// The smallest size of every part of an upload except the last.
 const PART_BYTES_MIN: usize = 5 << 20;
 const PAGE_KEYS_MAX: usize = 1000;
 
@@ -15,11 +15,11 @@ pub(crate) struct Object {
     pub(crate) bytes: Bytes,
     pub(crate) modified: SystemTime,
     pub(crate) etag: String,
-    /// Counts the writes of the whole server.
+    /// The number of writes to the server.
     pub(crate) generation: u64,
 }
 
-/// A write that was held back.
+/// A write that a rule holds back.
 #[derive(Debug)]
 pub(crate) struct Late {
     pub(crate) key: String,
@@ -41,7 +41,7 @@ pub(crate) enum UploadFault {
 pub(crate) struct Objects {
     stored: BTreeMap<String, Object>,
     uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,
-    /// Each write and deletion so far, where the bucket keeps versions.
+    /// Every write and deletion so far, if the bucket keeps versions.
     pub(crate) history: Option<Vec<Kept>>,
     written: u64,
     begun: u64,
@@ -55,13 +55,13 @@ pub(crate) struct Kept {
     pub(crate) modified: SystemTime,
 }
 
-/// What a list asks for.
+/// The request of a list.
 pub(crate) struct ListAsked<'a> {
     pub(crate) prefix: &'a str,
     pub(crate) delimiter: Option<&'a str>,
     pub(crate) after: &'a str,
     pub(crate) max: usize,
-    /// The newest so many writes are not known to it.
+    /// How many of the newest writes the list omits.
     pub(crate) behind: u64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct ListAsked<'a> {
 pub(crate) struct Page {
     pub(crate) objects: Vec<(String, Object)>,
     pub(crate) prefixes: Vec<String>,
-    /// Where the next page goes on.
+    /// Where the next page begins.
     pub(crate) next: Option<String>,
 }
 
@@ -114,8 +114,8 @@ impl Objects {
         }
     }
 
-    /// The versions of objects whose keys begin with `prefix`, in the order of keys, behind the first `skipped`. A bucket without
-    /// versions shows each object as its only one.
+    /// The versions of objects whose keys begin with `prefix`, sorted by key, after the first `skipped`. A bucket
+    /// without versions shows each object as one version.
     pub(crate) fn versions(&self, prefix: &str, skipped: usize, max: usize) -> (Vec<Kept>, bool) {
         let current =
             |(key, object): (&String, &Object)| Kept { key: key.clone(), is_marker: false, modified: object.modified };

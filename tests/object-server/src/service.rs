@@ -1,4 +1,4 @@
-//! One request from its head to its answer.
+//! Handles one request from its head to its answer.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -163,7 +163,7 @@ fn get(inner: &Inner, asked: &Asked, now: SystemTime) -> Answer {
     answer::with(begun, object.bytes.slice(start..end))
 }
 
-/// Of `bytes=2-5`, `bytes=2-` or `bytes=-4`: where it starts and where it ends.
+/// The start and the end of `bytes=2-5`, `bytes=2-` or `bytes=-4`.
 fn range_of(text: &str, length: usize) -> Option<(usize, usize)> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let (start, end) = match (first, last) {
@@ -185,7 +185,7 @@ fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> An
     }
     let prefix = asked.asked("prefix").unwrap_or("");
     if asked.asked("versions").is_some() {
-        // Whoever goes on says how many it has seen, as the version's id.
+        // A client continues with the number of seen versions as the version's id.
         let skipped = asked.asked("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);
         let (versions, is_truncated) = inner.objects.versions(prefix, skipped, max);
         return answer::versions(now, &versions, is_truncated.then_some(skipped + versions.len()));

@@ -1,4 +1,4 @@
-//! Whether a request may: the signature of S3, version 4, or the token of Google Cloud Storage.
+//! Checks a request's authority: the signature of S3, version 4, or the token of Google Cloud Storage.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const SCHEME: &str = "AWS4-HMAC-SHA256";
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Why a request is refused: status, code, message.
+/// A refusal: status, code and message.
 pub(crate) type Refusal = (u16, &'static str, String);
 
 pub(crate) fn check(asked: &Asked, body: &[u8]) -> Result<(), Refusal> {
@@ -50,7 +50,7 @@ fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What a request says of its signature, in its head or in its address.
+/// The fields of a request's signature, from its head or its address.
 struct Signed<'a> {
     credential: &'a str,
     signed: &'a str,
@@ -87,12 +87,12 @@ fn check_signed(asked: &Asked, said: &Signed<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// What the client signed.
+/// The text that the client signed.
 fn canonical(asked: &Asked, signed: &str, digest: &str) -> Option<String> {
     let encode = |text: &str| utf8_percent_encode(text, &UNRESERVED).to_string();
     let mut query: Vec<(String, String)> =
         asked.query.iter().map(|(name, value)| (encode(name), encode(value))).collect();
-    // What an address is signed with is no part of what is signed.
+    // The signature in an address is not part of the signed text.
     query.retain(|(name, _)| name != "X-Amz-Signature");
     query.sort();
     let query: Vec<String> = query.into_iter().map(|(name, value)| format!("{name}={value}")).collect();

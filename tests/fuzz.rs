@@ -1,7 +1,8 @@
-//! The parsers never panic, say what is wrong, and read again what they wrote.
+//! The parsers never panic, name each error, and read their own output back.
 //!
-//! `ANNALS_LONG=1 cargo test --release --test fuzz -- --nocapture` gives each parser a minute; `ANNALS_FUZZ_SECONDS` and
-//! `ANNALS_FUZZ_SEED` others. What fails is printed with the place where to keep it: it is then tried in every run.
+//! `ANNALS_LONG=1 cargo test --release --test fuzz -- --nocapture` gives each parser a minute; `ANNALS_FUZZ_SECONDS`
+//! and `ANNALS_FUZZ_SEED` set other values. The test prints each failing input and the file for it: every later run
+//! then tries this file.
 #![allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
 
 #[path = "fuzz/mod.rs"]

@@ -1,4 +1,5 @@
-//! The guide against the program: links lead somewhere, commands and settings are ones that the program takes, queries run.
+//! Checks the guide against the program: its links exist, the program accepts its commands and settings, and its
+//! queries run.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;
@@ -67,7 +68,7 @@ fn resolved(page: &Path, link: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// What is wrong with one link of a page, if anything is.
+/// The fault of one link of a page, if there is one.
 fn link_fault(page: &Path, own: &str, link: &str) -> Option<String> {
     if link.starts_with("https://") || link.starts_with("mailto:") {
         return None;
@@ -123,7 +124,7 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES_MAX, "{lines} lines, at most {README_LINES_MAX}");
 }
 
-/// What the program says against these arguments. `mentions`: a span may name a verb without what it needs.
+/// The program's error for these arguments. With `mentions`, a code span may name a verb without its arguments.
 fn arguments_fault(words: &[String], mentions: bool) -> Option<String> {
     let error = Arguments::try_parse_from(words).err()?;
     match error.kind() {
@@ -139,7 +140,7 @@ fn arguments_fault(words: &[String], mentions: bool) -> Option<String> {
     }
 }
 
-/// What is wrong with one command, if it is one of ours and anything is.
+/// The fault of one command, if it is one of ours and has a fault.
 fn command_fault(words: &[String], mentions: bool) -> Option<String> {
     let is_there = |path: String| root().join(path).try_exists().unwrap();
     match words.first()?.as_str() {
@@ -178,7 +179,7 @@ fn every_command_is_one_that_the_program_takes() {
         check(format!("{}:{}", page.display(), fence.line), &fence.text, false);
     }
     let starts = ["annals ", "make ", "cargo ", "scripts/", ".ci/"];
-    // The texts that go into hashes and signatures look like commands there.
+    // The texts of hashes and signatures look like commands there.
     for (page, text) in pages().into_iter().filter(|(page, _)| !page.ends_with("format.md")) {
         for span in code_spans(&split(&text).0).1 {
             if starts.iter().any(|start| span.starts_with(start) && span.len() > start.len()) {
@@ -190,12 +191,12 @@ fn every_command_is_one_that_the_program_takes() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What the program's own configuration says against a file.
+/// The program's error for a configuration file.
 fn settings_fault(text: &str) -> Option<String> {
     Config::of_text(Path::new("annals.toml"), text).err().map(|error| error.to_string())
 }
 
-/// The file with the keys that stand in it as comments.
+/// The file with its commented keys in force.
 fn uncommented(text: &str) -> String {
     let is_key = |rest: &str| {
         rest.split_once(" = ")
@@ -208,10 +209,10 @@ fn uncommented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the program has the key, whatever its value should be.
+/// Whether the program knows the key, for any value.
 fn is_known(section: &str, key: &str) -> bool {
     let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
-    // No key takes a list of lists.
+    // No key accepts a list of lists.
     settings_fault(&format!("{header}{key} = [[]]")).is_none_or(|fault| !fault.contains("unknown field"))
 }
 
@@ -227,7 +228,7 @@ fn every_setting_is_one_that_the_program_takes() {
     }
 }
 
-/// Section and key of each setting that the page of the configuration explains.
+/// The section and the key of each setting that the page on configuration explains.
 fn explained() -> BTreeSet<(String, String)> {
     let page = fs::read_to_string(root().join("docs/configuration.md")).unwrap();
     let (mut section, mut found) = (String::new(), BTreeSet::new());
@@ -268,7 +269,7 @@ fn every_query_runs() {
     assert!(queries.len() > 10);
     for (nth, (page, fence)) in queries.into_iter().enumerate() {
         let at = format!("{}:{}", page.display(), fence.line);
-        // A report has parameters: the program reads it, and no more.
+        // A report needs parameters, so the program only shows it.
         let (code, _, said) = match fence.text.strip_prefix("-- id: ").and_then(|rest| rest.lines().next()) {
             Some(id) => {
                 let folder = format!("reports-{nth}");
@@ -286,7 +287,7 @@ fn put(path: &Path, text: &str) {
     fs::File::create(path).and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).unwrap();
 }
 
-/// The page of the format, made of the comment at the top of the room that writes it.
+/// The page on the format, from the comment at the top of `src/archive/mod.rs`.
 fn format_page() -> String {
     let source = fs::read_to_string(root().join("src/archive/mod.rs")).unwrap();
     let comment = source.lines().map_while(|line| line.strip_prefix("//!"));

@@ -1,4 +1,4 @@
-//! Asking an archive from outside: `sql`, `connect`, `files`, `quarantine list`.
+//! Questions to an archive from outside: `sql`, `connect`, `files`, `quarantine list`.
 
 use std::path::Path;
 use std::process::Stdio;

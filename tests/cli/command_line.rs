@@ -1,4 +1,4 @@
-//! The program from outside, where no archive is needed.
+//! The program from outside, without an archive.
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ struct Outcome {
     stderr: String,
 }
 
-/// Runs `annals` in an empty directory, with none of the caller's settings.
+/// Runs `annals` in an empty directory, without the caller's settings.
 fn annals(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
     let directory = tempfile::tempdir().expect("a temporary directory");
     annals_in(&directory, arguments, environment)

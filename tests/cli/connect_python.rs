@@ -1,4 +1,4 @@
-//! `annals connect` in Python's duckdb, the stock client: the same views, rows and local times as inside.
+//! `annals connect` in Python's standard duckdb client: the same views, rows and local times as in the program.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::common;
 use common::asked::Place;
 use common::python::python_with_duckdb;
 
-/// Prints every answer as one line of JSON, times as DuckDB's own text.
+/// Prints every answer as one line of JSON, with times as DuckDB's own text.
 const CLIENT: &str = r#"
 import json, sys, duckdb
 client = duckdb.connect()
@@ -19,7 +19,8 @@ for line in open(sys.argv[2]):
         print(json.dumps(dict(zip(names, row)), ensure_ascii=False, separators=(",", ":")))
 "#;
 
-/// Both hours of each change in four zones of either hemisphere, to the second, and half-hour and historic offsets.
+/// Both hours of each clock change in four zones of both hemispheres, to the second, and half-hour and historic
+/// offsets.
 fn zone_questions() -> Vec<String> {
     let mut questions = Vec::new();
     for (zone, spring, autumn) in [
@@ -55,10 +56,10 @@ fn python_s_duckdb_gives_the_same_answers() {
     };
     let views =
         place.answer(&["sql", "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1", "--format", "csv"]);
-    // What `verify` finds is found by verifying, which another client cannot do.
+    // Another client cannot verify, so skip the views of `verify`.
     let views: Vec<&str> = views.lines().skip(1).filter(|view| !view.starts_with("verification")).collect();
     assert!(views.len() >= 8, "{views:?}");
-    // Every column as text: what another client's types look like in its own language is not the question.
+    // Compare every column as text, because another client has other types.
     let rows = |view: &&str| format!("SELECT COLUMNS(*)::VARCHAR FROM {view} ORDER BY ALL");
     let types = |view: &&str| format!("SELECT '{view}' AS view, column_name, column_type FROM (DESCRIBE {view})");
     let questions = views.iter().map(rows).chain(views.iter().map(types)).chain(zone_questions());

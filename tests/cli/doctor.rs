@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A sandbox of its own process, stopped with the test.
+/// A sandbox in its own process. It stops with the test.
 struct Service {
     child: Child,
     base_url: String,
@@ -83,7 +83,7 @@ fn what_is_missing_is_named_and_the_rest_is_looked_at() {
     assert_eq!((result(&checks, "token"), code), (Some("failed"), 1), "{checks:?}");
 }
 
-/// Code, what was printed and what was said by `annals init` in a directory, with these answers.
+/// The exit code, standard output and standard error of `annals init` in a directory, with these answers.
 fn init(directory: &std::path::Path, environment: &[(&str, &str)], answers: &str) -> (Option<i32>, String, String) {
     let mut command = program();
     command.arg("init").envs(environment.iter().copied()).current_dir(directory);

@@ -1,4 +1,4 @@
-//! The command line: help, doctor, the SQL shell, and the scripts beside the program.
+//! The command line: help, doctor, the SQL shell, and the project's scripts.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../common/mod.rs"]

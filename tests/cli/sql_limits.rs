@@ -1,4 +1,4 @@
-//! What the SQL engine may use, and that nothing of what it spills is left behind.
+//! The limits of the SQL engine, and the removal of its spill files.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::common;
 
 use common::asked::Place;
 
-/// A sort of far more than the memory that it may use.
+/// A sort that needs far more than its memory.
 const SPILLS: &str =
     "SELECT max(h), count(*) FROM (SELECT hash(i) AS h, i FROM range(12000000) t(i) ORDER BY h LIMIT 11000000)";
-/// The same, for as long as nobody stops it.
+/// The same sort, without an end.
 const SPILLS_ON: &str =
     "SELECT max(h), count(*) FROM (SELECT hash(i) AS h, i FROM range(3000000000) t(i) ORDER BY h LIMIT 2900000000)";
 const SMALL: [&str; 4] = ["--memory", "64MiB", "--threads", "1"];
@@ -34,7 +34,7 @@ fn start(place: &Place, spill: &Path, sql: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs")
 }
 
-/// Waits until something was spilled, and says how much.
+/// Waits until the engine has spilled, and returns how much.
 fn wait_for_spill(spill: &Path, child: &mut Child) -> usize {
     for _ in 0..6_000 {
         let files: usize = entries(spill).iter().filter(|path| path.is_dir()).map(|path| entries(path).len()).sum();

@@ -1,4 +1,4 @@
-//! The shell of `annals sql` as a person meets it: through a terminal.
+//! The shell of `annals sql` through a terminal, like a person uses it.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -13,11 +13,11 @@ use crate::common;
 use common::asked::Place;
 
 const PROMPT: &str = "annals> ";
-/// A busy machine is slow, and no answer here takes seconds.
+/// The time limit of an answer, for a busy machine.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// The end of bracketed paste: a line was taken.
+/// The end of bracketed paste: the shell has taken a line.
 const TAKEN: &str = "\u{1b}[?2004l";
-/// How long a line is waited for that the shell may not have heard.
+/// How long to wait for a line that the shell may not have read.
 const HEARD_MAX: Duration = Duration::from_secs(10);
 
 /// The shell in a terminal of 100 columns and 24 lines.
@@ -56,17 +56,17 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("the terminal takes it");
     }
 
-    /// What was shown, up to and with `text`.
+    /// The shown text, up to and with `text`.
     fn until(&mut self, text: &str) -> String {
         self.within(ANSWER_MAX, text).unwrap_or_else(|shown| panic!("{text:?} was not shown, but {shown:?}"))
     }
 
-    /// What was shown, up to and with `text`; what was shown instead when nothing more came for `silence`.
+    /// The shown text, up to and with `text`; after `silence`, the text that was shown instead.
     fn within(&mut self, silence: Duration, text: &str) -> Result<String, String> {
         self.beyond("", silence, text)
     }
 
-    /// The same, where `before` was shown already.
+    /// The same, after `before` was shown.
     fn beyond(&mut self, before: &str, silence: Duration, text: &str) -> Result<String, String> {
         if before.contains(text) {
             return Ok(before.to_owned());
@@ -82,7 +82,7 @@ impl Terminal {
         Err(String::from_utf8_lossy(&shown).into_owned())
     }
 
-    /// Waits for each of `texts` behind the one before; `shown` was shown already. What was shown behind the last.
+    /// Waits for each of `texts` in order, after `shown`. Returns the text after the last one.
     fn in_order(&mut self, shown: &str, texts: &[&str]) -> String {
         let mut shown = shown.to_owned();
         for text in texts {
@@ -93,8 +93,8 @@ impl Terminal {
         shown
     }
 
-    /// Types a line, and waits until it is taken, then for the answer and the next prompt behind it: the prompt is drawn with
-    /// each letter of the line as well.
+    /// Types a line, and waits until the shell takes it, then for the answer and the next prompt. The shell also
+    /// draws the prompt with each letter of the line.
     fn ask(&mut self, line: &str, answer: &str) -> String {
         self.press(line);
         self.press("\r");
@@ -106,18 +106,17 @@ impl Terminal {
         shown
     }
 
-    /// Waits for the prompt behind `text`, unless `shown` has it already.
+    /// Waits for the prompt after `text`, unless `shown` already has it.
     fn prompted(&mut self, shown: &str, text: &str) {
         if !shown[shown.rfind(text).unwrap_or(0)..].contains(PROMPT) {
             self.until(PROMPT);
         }
     }
 
-    /// Asks until the shell answers: interrupts still on their way make new prompts, and a new prompt forgets what was
-    /// typed at the last.
+    /// Asks until the shell answers: a late interrupt makes a new prompt, and a new prompt drops the typed text.
     fn ask_after_interrupts(&mut self) {
         for number in 1000..1006 {
-            // Its parts are typed, and only the answer has their sum.
+            // Only the answer shows the sum; the typed text shows its parts.
             self.press(&format!("\u{15}select {number} + 5000 as heard;\r"));
             let answer = (number + 5000).to_string();
             if let Ok(shown) = self.within(HEARD_MAX, &answer) {
@@ -127,7 +126,7 @@ impl Terminal {
         panic!("the shell does not answer any more");
     }
 
-    /// Drops what was typed, and waits for the next prompt: what is typed before it may be lost.
+    /// Drops the typed text, and waits for the next prompt, because earlier text may be lost.
     fn cancel(&mut self) {
         self.press("\u{3}");
         let shown = self.until("\n");
@@ -181,10 +180,10 @@ fn what_is_typed_while_a_query_runs_is_asked_next() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
     terminal.until(PROMPT);
-    // All at once: the lines behind the first have come before it is taken.
+    // Sent at once: the later lines arrive before the shell takes the first one.
     terminal.press("select 10 + 1 as a;\rselect 20 + 2 as b;\r.timer off\rselect 30 +\r 3 as c;\r");
     let mut shown = terminal.in_order("", &[" 11 ", " 22 ", " 33 "]);
-    // While a query runs: the terminal keeps the lines, and a line's beginning.
+    // The terminal keeps lines, and a partial line, while a query runs.
     for _ in 0..5 {
         terminal.press("select count(*) + 4444 as slow from range(3000000) a where a.range % 7 = 3;\r");
         shown = terminal.in_order(&shown, &[TAKEN]);
@@ -205,8 +204,8 @@ fn an_interrupt_stops_the_query_and_not_the_shell() {
     for _ in 0..2 {
         terminal
             .press("select count(*) from range(100000000000) a, range(1000000) b where a.range % 7 = b.range % 5;\r");
-        // Silence says that the line was read. One that comes before the query has begun all the same is nobody's; and of many that
-        // wait at the terminal each would forget what is typed behind it.
+        // Silence means that the shell has read the line. Send one interrupt at a time: an interrupt before the query
+        // has no effect, and each waiting interrupt drops the text typed after it.
         let silence = Duration::from_millis(200);
         let _ = terminal.within(silence, "the query was stopped");
         for _ in 0..300 {
@@ -217,7 +216,7 @@ fn an_interrupt_stops_the_query_and_not_the_shell() {
         }
         terminal.ask_after_interrupts();
     }
-    // At the prompt it drops what was typed.
+    // At the prompt, Ctrl-C drops the typed text.
     terminal.press("select 'never asked'");
     terminal.until("asked'");
     terminal.cancel();

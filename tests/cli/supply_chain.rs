@@ -1,4 +1,4 @@
-//! The scripts that fetch something, before a registry or a mirror that serves other bytes: they stop.
+//! The scripts that download: they stop if a registry or a mirror serves other bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, Permissions};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const PLATFORMS: [&str; 4] =
     ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-apple-darwin", "aarch64-apple-darwin"];
-/// What the scripts need of the system.
+/// The system programs that the scripts need.
 const TOOLS: [&str; 23] = [
     "awk",
     "bash",
@@ -37,7 +37,7 @@ const TOOLS: [&str; 23] = [
     "touch",
 ];
 
-/// A system with little on it, an empty cache, and programs of the attacker's.
+/// A minimal system with an empty cache and an attacker's programs.
 struct Scene(TempDir);
 
 impl Scene {
@@ -48,7 +48,7 @@ impl Scene {
         let search = std::env::var_os("PATH").unwrap();
         for tool in TOOLS {
             let found = std::env::split_paths(&search).map(|path| path.join(tool)).find(|path| path.is_file());
-            // Where there is no sha256sum there is shasum.
+            // Some systems have shasum instead of sha256sum.
             if let Some(found) = found {
                 symlink(found, bin.join(tool)).unwrap();
             }
@@ -104,7 +104,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A package of the right form, with a library of the attacker's.
+/// A package of the correct form, with an attacker's library.
 const FORGED: &str = "mkdir -p package && echo forged >package/libduckdb.so && echo forged >package/libduckdb.dylib";
 
 fn assert_stopped(scene: &Scene, case: &str) {
@@ -120,7 +120,7 @@ fn a_package_with_another_hash_stops_the_build_on_every_platform() {
     for platform in PLATFORMS {
         let npm = format!("{FORGED} && tar -czf duckdb.tgz package");
         assert_stopped(&Scene::new().on(platform).with("npm", &npm), platform);
-        // Without npm, or where it fails, curl fetches the same.
+        // Without npm, or after its failure, curl downloads the same package.
         let curl = format!(
             "out=; for word; do [ \"$out\" = next ] && out=$word; [ \"$word\" = -o ] && out=next; done
              cd \"$(dirname \"$out\")\" && {FORGED} && tar -czf \"$out\" package"

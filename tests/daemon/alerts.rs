@@ -1,4 +1,4 @@
-//! Warnings: that they arrive, once, and again when they did not.
+//! Warnings arrive once, and the daemon repeats them until they arrive.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::program::{POLLS, Scene, pause, wait_for};
 
-/// Takes warnings, after it has refused the first few.
+/// Refuses the first few warnings, and accepts the others.
 struct Webhook {
     address: String,
     taken: Arc<Mutex<Vec<Value>>>,

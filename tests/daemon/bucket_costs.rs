@@ -1,4 +1,4 @@
-//! What an archive in a bucket costs: the requests that the daemon makes of the store, counted in virtual time.
+//! The cost of an archive in a bucket: the daemon's requests to the store, counted in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn store(server: &ObjectServer) -> ObjectStore {
     ObjectStore::open_with(&location(), &settings).unwrap()
 }
 
-/// Requests of each kind, and commits, of a daemon that reads one team for `span`.
+/// The commits, and the requests of each kind, of a daemon that reads one team for `span`.
 fn requests(event_every: Duration, span: Duration) -> (BTreeMap<Kind, u64>, u64) {
     let server = ObjectServer::start();
     let mut world = FleetWorld::new(START, 1, 50.0);
@@ -53,14 +53,14 @@ fn an_idle_round_asks_nothing_of_the_store() {
     let never = HOUR * 100_000;
     let after = |minutes| requests(never, MINUTE * minutes);
     assert_eq!(after(5), after(55));
-    // Once an hour the team's ledger says up to where the streams were read: a line.
+    // Once an hour, a ledger line records how far the streams were read.
     let ((before, lines), (later, more)) = (after(55), after(65));
     assert_eq!(more, lines + 1);
     let sum = |counts: &BTreeMap<Kind, u64>| counts.values().sum::<u64>();
     assert!(sum(&later) <= sum(&before) + 10, "{before:?} {later:?}");
 }
 
-/// The figures of the guide. Each commit is bounded in requests, and there is at most one a minute.
+/// The figures of the guide. A commit has a bounded number of requests, and there is at most one commit a minute.
 #[test]
 #[expect(clippy::print_stdout, reason = "what it measures is its result")]
 fn a_day_of_a_team_costs_a_bounded_number_of_requests() {

@@ -1,4 +1,4 @@
-//! Crowds of connections that send half of what they should: the daemon goes on.
+//! Many connections that send half a request: the daemon keeps working.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use super::program::{Running, Scene, get, put, wait_for};
 
 const TOKEN: &str = "a-token-for-the-port";
 const DESCRIPTORS: u32 = 128;
-/// Far more than the daemon may have descriptors.
+/// Far more than the daemon's descriptors.
 const CROWD: usize = 400;
 
 fn guarded() -> (Scene, Running) {
@@ -35,7 +35,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Probes are answered, and so are pages; what the service has anew is committed.
+/// Asserts that the daemon answers probes and pages, and commits new events.
 fn goes_on(scene: &Scene, daemon: &Running, mark: &str) {
     let address = &daemon.address;
     for path in ["/healthz", "/readyz"] {
@@ -56,7 +56,7 @@ fn sockets_that_send_half_a_header_stop_nothing() {
     let half = format!("GET /sessions HTTP/1.1\r\nHost: {}\r\nX-Half: ", daemon.address);
     let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| send(&daemon.address, &half)).collect();
     goes_on(&scene, &daemon, "half-a-header");
-    // Nothing at all, and requests that are answered and then followed by nothing.
+    // Connections that send nothing, and connections that stay silent after an answered request.
     crowd.extend((0..CROWD / 2).map(|_| send(&daemon.address, "")));
     let whole = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", daemon.address);
     crowd.extend((0..CROWD / 2).map(|_| send(&daemon.address, &whole)));

@@ -1,4 +1,4 @@
-//! `deploy/`: that it names metrics, files and paths that are there, and that tools find nothing wrong with it.
+//! `deploy/` names only existing metrics, files and paths, and the usual tools accept it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn text(name: &str) -> String {
     std::fs::read_to_string(deploy(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// YAML as JSON, one value a document.
+/// YAML as JSON, one value for each document.
 pub fn documents(text: &str) -> Vec<Value> {
     fn value(yaml: &Yaml) -> Value {
         match yaml {
@@ -65,7 +65,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a query asks for: each of our metrics, with the labels that its selector names.
+/// The metrics of a query, with the labels of their selectors.
 fn asked(query: &str) -> Vec<(String, Vec<String>)> {
     let metrics = words(query).filter(|(_, word)| word.starts_with("annals_"));
     metrics
@@ -77,7 +77,7 @@ fn asked(query: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// What a daemon of one team lets be scraped once everything has run.
+/// The metrics of a daemon with one team after every task has run.
 fn scraped(variables: &[(&str, &str)]) -> String {
     let scene = Scene::new(1);
     scene.configure(&format!("{}verify = \"*/3 * * * * *\"\nreports = \"*/3 * * * * *\"\n", super::program::POLLS));
@@ -101,7 +101,7 @@ fn queries() -> [Vec<String>; 2] {
     [rules, dashboard]
 }
 
-/// The metric's name without the ending of a histogram.
+/// The metric's name without a histogram's suffix.
 fn base_name<'a>(metric: &'a str, there: &BTreeSet<String>) -> &'a str {
     let histogram = ["_bucket", "_sum", "_count"].iter().find_map(|ending| metric.strip_suffix(ending));
     histogram.filter(|name| there.contains(*name)).unwrap_or(metric)
@@ -158,7 +158,7 @@ fn every_alert_has_its_place_in_the_operator_s_guide() {
     }
 }
 
-/// Runs a tool; without it the test says that it was skipped.
+/// Runs a tool. Without the tool, prints that the test is skipped.
 fn tool(program: &str, arguments: &[&str], directory: &Path) -> Option<(bool, String)> {
     match Command::new(program).args(arguments).current_dir(directory).output() {
         Ok(output) => {
@@ -211,7 +211,7 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
         let Some((is_fine, said)) = tool("systemd-analyze", &arguments, folder.path()) else { return };
         assert!(is_fine && said.trim().is_empty(), "{name}: {said}");
         if name.ends_with(".service") {
-            // In tenths; most services of a distribution lie above 90.
+            // The score is in tenths; most services of a distribution have more than 90.
             let arguments = ["security", "--offline=true", "--threshold=15", &path];
             let (is_fine, said) = tool("systemd-analyze", &arguments, folder.path()).unwrap();
             assert!(is_fine, "{name}: {said}");
@@ -219,7 +219,7 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
     }
 }
 
-/// A configuration of `deploy/`, as it is, checked by the program's own rules.
+/// Checks a configuration of `deploy/` with the program's own rules.
 pub fn config_of(text: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("annals.toml");
@@ -244,7 +244,7 @@ fn the_example_configuration_starts_the_daemon() {
     daemon.stop();
 }
 
-/// Whether an image is named by its digest, whatever its tag comes to mean.
+/// Whether an image is named by its digest, because a tag may change.
 fn is_pinned(image: &str) -> bool {
     let digest = image.split(' ').next().and_then(|name| name.split_once("@sha256:"));
     digest.is_some_and(|(_, digest)| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()))

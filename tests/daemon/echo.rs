@@ -1,4 +1,4 @@
-//! A service that repeats the token in every answer: the daemon tells nobody.
+//! A service that repeats the token in every answer: the daemon never shows it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use super::program::{Scene, get, put, wait_for};
 
 const TOKEN: &str = "t0ken-that-is-echoed";
 
-/// Answers each request with status 400 and the token as the error's code.
+/// Answers every request with status 400 and the token as the error's code.
 fn echoing() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

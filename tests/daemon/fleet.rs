@@ -1,4 +1,4 @@
-//! A service of many teams in virtual time: each request takes its turn under a rate limit and then some time.
+//! A service of many teams in virtual time: each request waits for the rate limit and then takes some time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,22 +17,22 @@ use futures::channel::mpsc;
 
 use super::common::virtual_clock::VirtualClock;
 
-/// How one team answers.
+/// The behaviour of one team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Well,
-    /// 401 to everything.
+    /// It answers 401 to every request.
     Refusing,
-    /// An error, after a minute.
+    /// It answers with an error after a minute.
     Hanging,
 }
 
-/// The removal of the computer that all have.
+/// The removal of the computer that every team has.
 #[derive(Debug, Clone, Copy)]
 pub struct Removed {
-    /// From the start on.
+    /// The time since the start.
     pub at: Duration,
-    /// Whether activity tells of it.
+    /// Whether activity shows the removal.
     pub is_told: bool,
 }
 
@@ -41,14 +41,14 @@ pub struct FleetWorld {
     teams: Vec<TeamId>,
     manners: BTreeMap<TeamId, Manner>,
     pub plan_spans: Mutex<BTreeMap<TeamId, Duration>>,
-    /// From then on nobody is answered.
+    /// From this time on, the service answers no request.
     pub down_from: Option<Duration>,
-    /// Users of each team, each of whom is asked about.
+    /// The number of users of each team. The daemon asks about each user.
     pub people: usize,
-    /// Requests a second that are let through, in order.
+    /// The rate limit, in requests a second.
     rate: f64,
     latency: Duration,
-    /// One connection event of each team in so much time.
+    /// The time between two connection events of a team.
     pub event_every: Duration,
     pub removed: Option<Removed>,
     /// The shortest time between two commits of a team.
@@ -60,12 +60,12 @@ pub struct FleetWorld {
 #[derive(Default)]
 struct Seen {
     next_slot: Duration,
-    /// The same of looks at people.
+    /// The same for inventory readings.
     next_look: Duration,
     longest_wait: Duration,
-    /// When the newest window of a team's stream was asked for.
+    /// When the daemon requested the newest window of a team's stream.
     looks: BTreeMap<(TeamId, Stream), Vec<Instant>>,
-    /// When each was let through, and what it asked for.
+    /// The time and the operation of each request.
     requests: Vec<(Duration, String)>,
 }
 
@@ -96,7 +96,7 @@ impl FleetWorld {
         &self.teams
     }
 
-    /// When a team's stream was looked at.
+    /// When the daemon read a team's stream.
     pub fn looks(&self, team: &TeamId, stream: Stream) -> Vec<Instant> {
         self.seen.lock().unwrap().looks.get(&(team.clone(), stream)).cloned().unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl FleetWorld {
         self.seen.lock().unwrap().longest_wait
     }
 
-    /// The greatest number of requests in any second.
+    /// The largest number of requests in any second.
     pub fn requests_in_a_second(&self) -> usize {
         let seen = self.seen.lock().unwrap();
         let in_second = |from: usize| {
@@ -115,7 +115,7 @@ impl FleetWorld {
         (0..seen.requests.len()).map(in_second).max().unwrap_or(0)
     }
 
-    /// How often each thing was asked for in a stretch of the run.
+    /// The number of requests by operation in a part of the run.
     pub fn asked(&self, stretch: std::ops::Range<Duration>) -> BTreeMap<String, usize> {
         let mut asked = BTreeMap::new();
         for (_, what) in self.seen.lock().unwrap().requests.iter().filter(|(at, _)| stretch.contains(at)) {
@@ -124,19 +124,19 @@ impl FleetWorld {
         asked
     }
 
-    /// When a thing was asked for.
+    /// The times of an operation's requests.
     pub fn times_of(&self, what: &str) -> Vec<Duration> {
         let seen = self.seen.lock().unwrap();
         seen.requests.iter().filter(|(_, asked)| asked == what).map(|(at, _)| *at).collect()
     }
 
-    /// When the computer was removed, if it is by now.
+    /// When the computer was removed, if it has been.
     fn removal(&self) -> Option<(Instant, Removed)> {
         let removed = self.removed.filter(|removed| self.clock.monotonic() >= removed.at)?;
         Some((self.start.plus(removed.at), removed))
     }
 
-    /// Runs the daemon over all teams for so long.
+    /// Runs the daemon over all teams for this long.
     pub fn run(self: &Arc<Self>, schedule: &Schedule, span: Duration) -> Arc<Live> {
         let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
         self.run_on(Arc::new(archive), schedule, span)
@@ -197,7 +197,8 @@ impl FleetWorld {
         Ok(Served { body: body(now), at: Some(now.floor_second()) })
     }
 
-    /// As the client: looks at people wait for their share of the rate, then for a place among all requests.
+    /// Waits like the client: inventory requests wait for their share of the rate, then for their turn among all
+    /// requests.
     async fn answer_look<T>(
         &self,
         team: &TeamId,
@@ -217,11 +218,11 @@ impl FleetWorld {
 
     fn note_look(&self, team: &TeamId, stream: Stream, stop: Option<i64>) {
         let now = self.clock.now();
-        // The newest window ends in the future; the look ahead begins there.
+        // The newest window ends in the future; the future reading begins there.
         if stop.is_none_or(|stop| stop > now.seconds() && stop < now.seconds() + 2 * 86_400) {
             let mut seen = self.seen.lock().unwrap();
             let looks = seen.looks.entry((team.clone(), stream)).or_default();
-            // Several pages of one look count once.
+            // Several pages of one reading count once.
             if looks.last().is_none_or(|last| now.since(*last) > Duration::from_secs(1)) {
                 looks.push(now);
             }

@@ -57,7 +57,7 @@ fn the_kubernetes_manifests_fit_together_and_the_program() {
     for place in [config.archive.directory().expect("a directory"), token_file.as_path()] {
         assert!(mounts.iter().any(|mount| place.starts_with(mount)), "{} is on no volume", place.display());
     }
-    // The probes ask without a token, off loopback.
+    // The probes send no token, and come from another address than loopback.
     let scene = Scene::new(1);
     put(&scene.path("port-token"), "a-token-for-the-port\n");
     scene.configure(&format!("{}[http]\nlisten = \"0.0.0.0:0\"\ntoken_file = \"port-token\"\n", super::program::POLLS));
@@ -85,7 +85,7 @@ fn the_kubernetes_shards_are_all_there_once() {
     assert_eq!(set["metadata"]["name"], whole["metadata"]["name"]);
     let container = |set: &Value| set["spec"]["template"]["spec"]["containers"][0].clone();
     assert_eq!(container(&set)["name"], container(&whole)["name"]);
-    // The kubelet replaces a variable that stands before the one that names it.
+    // The kubelet expands only variables that are defined before their use.
     let variables = container(&set)["env"].as_array().unwrap().clone();
     let [number, shard] = &variables[..] else { panic!("two variables") };
     let label = "metadata.labels['apps.kubernetes.io/pod-index']";
@@ -100,7 +100,7 @@ fn the_kubernetes_shards_are_all_there_once() {
     assert_eq!(shards, all);
 }
 
-/// The same pods, which write one archive in a bucket.
+/// The same pods with one archive in a bucket.
 #[test]
 fn the_kubernetes_bucket_changes_the_place_of_the_archive_alone() {
     let kustomization = documents(&text("kubernetes-bucket/kustomization.yaml")).remove(0);

@@ -1,4 +1,4 @@
-//! What the daemon's scheduled check says of files that no ledger line names.
+//! The daemon's scheduled check reports orphan files.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::fleet::FleetWorld;
 use super::virtual_time::{START, schedule};
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Of a team that this daemon does not read, and so does not vacuum.
+/// A file of a team that this daemon neither reads nor vacuums.
 const ORPHAN: &str = "tables/activity/team=other/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet";
 
-/// An orphan file of three days is a fault where the grace is a day, and none where it is a week, as in a bucket.
+/// An orphan file of three days is a fault if the grace is a day, but not if it is a week, as in a bucket.
 #[test]
 fn the_scheduled_check_keeps_to_the_archive_s_grace() {
     let start: Instant = START.parse().unwrap();

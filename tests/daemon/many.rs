@@ -1,4 +1,4 @@
-//! Two hundred teams for real: one daemon, one sandbox, one port.
+//! Two hundred teams in real time: one daemon, one sandbox, one port.
 
 use std::time::Duration;
 

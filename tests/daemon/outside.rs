@@ -11,7 +11,7 @@ use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for, wait_wit
 
 type Fails = fn(&RequestInfo, &str) -> Option<Fault>;
 
-/// Answers as `fails` says, which also sees `word`.
+/// Answers as `fails` decides; it also sees `word`.
 fn fail(scene: &Scene, word: String, fails: Fails) {
     scene.sandbox.handle.set_faults(Some(Arc::new(move |request| fails(request, &word))));
 }
@@ -72,7 +72,7 @@ fn a_second_signal_ends_it_at_once() {
     let mut daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_secs(30))));
-    // Visits that would not end by themselves.
+    // Task runs that would not end by themselves.
     pause(Duration::from_secs(4));
     daemon.signal("TERM");
     daemon.log.wait(|line| line["message"].as_str().is_some_and(|text| text.starts_with("stopping")));
@@ -96,7 +96,7 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
         ("[sched]\n", "sched"),
         ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
         ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
-        // A key that is not there.
+        // An unknown key.
         ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {
         scene.configure(&format!("{}{wrong}", if wrong.contains("schedule") { "" } else { POLLS }));
@@ -108,7 +108,8 @@ fn a_new_configuration_is_taken_whole_or_not_at_all() {
     scene.configure(POLLS);
     daemon.signal("HUP");
     wait_for("the event", || (scene.count("connections where event_id = 'unseen'") == 1).then_some(()));
-    // One team alone, from now on, also when a visit to the other is under way: nothing is told of that any more.
+    // From now on the daemon reads one team. It reports nothing about the other team, even during an unfinished run
+    // of it.
     let (only, gone) = (scene.team(1), scene.team(0));
     fail(&scene, gone.to_string(), |request, word| {
         request.path.contains(word).then_some(Fault::Delay(Duration::from_secs(3)))
@@ -168,12 +169,12 @@ fn another_token_in_the_file_is_used_without_a_restart() {
     assert_eq!((daemon.get("/healthz").0, daemon.get("/readyz").0), (200, 503));
     scene.set_token(&scene.sandbox.read_only_token);
     wait_for("readiness", || daemon.is_ready().then_some(()));
-    // What the file holds is used also while the token before it is still good.
+    // The daemon uses the file's token even while the old token is still valid.
     scene.set_token("not-a-token-of-this-service");
     wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     scene.set_token(&scene.sandbox.read_only_token);
     wait_for("readiness", || daemon.is_ready().then_some(()));
-    // Refused in the middle of work, as after a rotation, and waiting for minutes.
+    // The service refuses the token in the middle of work, as after a rotation, and the daemon waits for minutes.
     fail(&scene, "team".into(), |request, word| request.path.contains(word).then(unauthorized).flatten());
     let team = scene.team(0);
     let failures = format!("annals_team_task_failures{{team=\"{team}\",task=\"connections\"}}");
@@ -209,7 +210,7 @@ fn one_team_that_is_refused_leaves_the_others_alone() {
     daemon.stop();
 }
 
-/// Whether the archive of one team holds an event.
+/// Whether one team's archive holds an event.
 fn holds(scene: &Scene, team: &TeamId, event: &str) -> bool {
     let archive = Archive::open(Arc::new(LocalStore::new(scene.path("archive")))).unwrap();
     let events =
@@ -223,7 +224,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let (stuck, well) = (scene.team(0), scene.team(1));
-    // What a full disk is to a writer: its files cannot be made. Nobody goes behind a link.
+    // Imitate a full disk: the writer cannot create its files, because it does not follow links.
     let place = scene.path(&format!("archive/tables/connections/team={stuck}"));
     let aside = scene.path("aside");
     std::fs::rename(&place, &aside).unwrap();
@@ -237,7 +238,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
     wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
     std::fs::remove_file(&place).unwrap();
     std::fs::rename(&aside, &place).unwrap();
-    // It is tried again after no longer than it has failed for.
+    // The daemon retries after at most as long as the failures have lasted.
     wait_within(now() - began + PATIENCE, "the event", || {
         (scene.count("connections where event_id = 'stuck'") == 1).then_some(())
     });
@@ -301,7 +302,7 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_of_them() {
         );
         scene.sql(&query).first().cloned()
     });
-    // It reaches back by the lag, in which events may appear late.
+    // The gap reaches back by the lag, because events may appear late.
     assert!(gap["n"].as_u64().unwrap() < 900 + 12, "the last quiet poll was seconds before: {gap}");
     pause(Duration::from_secs(4));
     assert_eq!(scene.count("findings where kind = 'gap'"), 1, "it is recorded once");

@@ -1,4 +1,4 @@
-//! The port: what it shows, and to whom.
+//! The port: its content, and who may see it.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use annals::web::names::{self, Kind};
 
 use super::program::{Scene, get, put, wait_for};
 
-/// Every metric's name that a scrape holds, without the endings of histograms.
+/// The name of every metric of a scrape, without histograms' suffixes.
 pub fn names_in(text: &str) -> BTreeSet<String> {
     let samples = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     samples
@@ -78,7 +78,7 @@ fn off_loopback_the_port_demands_a_token_or_stays_closed() {
     }
     let team = scene.team(0);
     assert!(!get(&address, "/readyz", None).1.contains(team.as_str()), "without the token no details");
-    // Another token, without a restart.
+    // A new token works without a restart.
     put(&scene.path("port-token"), "another-token-for-it\n");
     daemon.signal("HUP");
     wait_for("the new token", || (get(&address, "/metrics", Some("another-token-for-it")).0 == 200).then_some(()));

@@ -1,4 +1,4 @@
-//! The daemon as its own process, beside a sandbox in this one.
+//! The daemon in its own process, with a sandbox in this process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// Nothing here may take longer; the machine may be busy with other things.
+/// The time limit of every wait, for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Polls of all streams, in seconds.
+/// The polling interval of all streams, in seconds.
 pub const POLLS: &str =
     "[schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\nbilling = \"*/3 * * * * *\"\n";
 
-/// A sandbox, and a directory with `annals.toml` and `token` that a daemon works in.
+/// A sandbox, and a daemon's directory with `annals.toml` and `token`.
 pub struct Scene {
     pub home: TempDir,
     pub sandbox: RunningSandbox,
@@ -49,7 +49,7 @@ impl Scene {
         std::fs::set_permissions(self.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
     }
 
-    /// `annals.toml`: the service, no limit, a free port, and `more`.
+    /// Writes `annals.toml`: the service, no rate limit, a free port, and `more`.
     pub fn configure(&self, more: &str) {
         let listen = if more.contains("[http]") { "" } else { "[http]\nlisten = \"127.0.0.1:0\"\n" };
         let base_url = &self.sandbox.base_url;
@@ -85,7 +85,7 @@ impl Scene {
         Self::wait_ready(self.command(&["run"]).envs(variables.iter().copied()).spawn().unwrap())
     }
 
-    /// The same, in a process that may have so many descriptors.
+    /// The same, in a process with this limit of descriptors.
     pub fn start_within(&self, descriptors: u32) -> Running {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" run"), env!("CARGO_BIN_EXE_annals")]);
@@ -112,7 +112,7 @@ impl Scene {
         self.sql(&format!("select count(*)::int as n from {of}"))[0]["n"].as_u64().unwrap()
     }
 
-    /// A connection event of now that carries `mark` in its id.
+    /// Adds a connection event of now with `mark` in its id.
     pub fn connect(&self, team: &TeamId, mark: &str) {
         let now = self.sandbox.handle.now();
         let device = self.sandbox.handle.devices(team)[0].clone();
@@ -123,7 +123,7 @@ impl Scene {
         assert!(self.sandbox.handle.insert(team, Stream::Connections, inserted(&raw, now, Some(device))));
     }
 
-    /// `verify` finds nothing, and the archive holds what the service ever had, once.
+    /// Asserts that `verify` finds no fault, and that the archive holds every event of the service once.
     pub fn holds_the_truth(&self) {
         let verified = self.run(&["verify"]);
         assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
@@ -141,7 +141,7 @@ fn inserted(raw: &str, at: Instant, device: Option<DeviceId>) -> InsertedEvent {
     InsertedEvent { raw: raw.to_owned().into(), at, device, visible_from: None }
 }
 
-/// A daemon at work. Dropped, it is killed; what it said is shown where the test fails.
+/// A running daemon. A drop kills it; a failed test shows its output.
 pub struct Running {
     pub child: Child,
     pub log: Log,
@@ -154,7 +154,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Its exit code, and how long it took to end.
+    /// The exit code, and how long the end took.
     pub fn ends(&mut self) -> (Option<i32>, Duration) {
         let began = now();
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())
@@ -176,7 +176,7 @@ impl Running {
         self.get("/readyz").0 == 200
     }
 
-    /// The value of a metric's series; `labels` as they are printed.
+    /// The value of a metric's series, with `labels` in their printed form.
     pub fn metric(&self, series: &str) -> Option<f64> {
         let text = self.get("/metrics").1;
         let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')))?;
@@ -195,7 +195,7 @@ impl Drop for Running {
     }
 }
 
-/// What the daemon has said: one JSON object a line.
+/// The daemon's log: one JSON object a line.
 #[derive(Clone)]
 pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
 
@@ -216,7 +216,7 @@ impl Log {
         self.0.0.lock().unwrap().join("\n")
     }
 
-    /// The first line that fits, when it comes.
+    /// Waits for the first matching log line.
     pub fn wait(&self, fits: impl Fn(&Value) -> bool) -> Value {
         let found = |lines: &[String]| {
             lines.iter().filter_map(|line| serde_json::from_str(line).ok()).find(|line: &Value| fits(line))
@@ -243,13 +243,13 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Asks again and again until there is an answer.
+/// Repeats a check until it succeeds.
 #[track_caller]
 pub fn wait_for<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, what, ask)
 }
 
-/// The same, for as long as it may take.
+/// The same, with a given time limit.
 #[track_caller]
 pub fn wait_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = now() + patience;

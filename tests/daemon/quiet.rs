@@ -1,4 +1,4 @@
-//! What a quiet team costs, and what becomes of a computer that goes while the list of computers is seldom read.
+//! The requests of a quiet team, and the gap of a computer that is removed while the daemon rarely lists computers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::virtual_time::{START, schedule};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// At the default schedules: in an hour by what is asked for, and in a day with its midnight.
+/// The requests with the default schedules: in an hour by operation, and in a day with its midnight.
 #[test]
 fn a_quiet_team_costs_less_than_two_requests_a_minute() {
     for (event_every, connections) in [(HOUR, 65), (HOUR * 10_000, 64)] {
@@ -29,7 +29,7 @@ fn a_quiet_team_costs_less_than_two_requests_a_minute() {
     }
 }
 
-/// The gap that a computer's removal leaves, when the daemon has read for hours.
+/// The gap of a computer's removal, after the daemon has read for hours.
 fn gap_of_removal(removed: Removed) -> (Arc<FleetWorld>, Finding) {
     let mut world = FleetWorld::new(START, 1, 50.0);
     world.removed = Some(removed);
@@ -49,7 +49,7 @@ fn a_removal_that_activity_tells_of_leaves_no_longer_a_gap_than_with_a_list_ever
         let (_, gap) = gap_of_removal(Removed { at, is_told: true });
         let (from, to) = (gap.from.unwrap(), gap.to.unwrap());
         assert_eq!((gap.subject.as_str(), to), ("d1", start.plus(at)));
-        // A minute between two readings, and the lag in which events may still appear.
+        // A minute between two readings, and the lag for late events.
         assert!(to.since(from) <= MINUTE * 17, "{from} to {to}");
     }
 }

@@ -1,4 +1,4 @@
-//! Back-up and restore, as the operator's guide tells it.
+//! Back-up and restore by the steps of the operator's guide.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,13 @@ fn copy(from: &Path, to: &Path) {
     assert!(done.success());
 }
 
-/// A copy that checks by itself. Beside a daemon at work the first one may not.
+/// A copy that verifies. The first copy beside a running daemon may fail.
 fn back_up(scene: &Scene, name: &str) {
     let place = scene.path(name);
     wait_for("a copy that checks", || {
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir(&place).unwrap();
-        // Ledgers first: the files that a ledger names are there before its line, and stay for the grace.
+        // Copy the ledgers first: a line's files exist before the line, and stay for the grace.
         for part in ["archive.json", "ledger", "tables", "salts"] {
             copy(&scene.path("archive").join(part), &place.join(part));
         }
@@ -46,7 +46,7 @@ fn an_archive_that_was_lost_goes_on_from_a_copy_without_loss() {
     restore(&scene, "copy");
     assert_eq!(scene.count(after), 0, "the copy is older");
     assert_eq!(scene.count("connections where event_id = 'before-the-copy'"), 1);
-    // The daemon goes on from the copy, and reads again what it lacks.
+    // The daemon continues from the copy, and reads the missing events again.
     let daemon = scene.start();
     wait_for("what the copy lacked", || (scene.count(after) == 2).then_some(()));
     scene.connect(&scene.team(1), "after-the-restore");

@@ -1,4 +1,4 @@
-//! Several daemons, or several `sync`, that share the teams of one token and write into one archive.
+//! Several daemons, or several `sync`, share the teams of one token and write to one archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;
@@ -16,7 +16,7 @@ fn shard(text: &str) -> Shard {
     text.parse().unwrap()
 }
 
-/// The teams that a shard owns, and those that it does not.
+/// The teams of a shard, and the other teams.
 fn dealt(scene: &Scene, text: &str) -> (BTreeSet<TeamId>, BTreeSet<TeamId>) {
     let (own, others): (BTreeSet<_>, BTreeSet<_>) =
         scene.sandbox.teams.iter().cloned().partition(|team| shard(text).owns(team));
@@ -28,7 +28,7 @@ fn said(output: &Output) -> String {
     [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat()
 }
 
-/// The teams that were asked for anything from now on.
+/// The teams that get a request from now on.
 fn watch_requests(scene: &Scene) -> Arc<Mutex<BTreeSet<TeamId>>> {
     let asked = Arc::<Mutex<BTreeSet<TeamId>>>::default();
     let (teams, seen) = (scene.sandbox.teams.clone(), asked.clone());
@@ -40,7 +40,7 @@ fn watch_requests(scene: &Scene) -> Arc<Mutex<BTreeSet<TeamId>>> {
     asked
 }
 
-/// The teams whose lock was taken once in this archive.
+/// The teams whose lock a process has ever taken in this archive.
 fn locked(scene: &Scene) -> BTreeSet<TeamId> {
     let names = std::fs::read_dir(scene.path("archive/locks")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -74,7 +74,7 @@ fn two_syncs_read_all_teams_once() {
     scene.sandbox.handle.set_faults(None);
     scene.holds_the_truth();
 
-    // Each has nothing left to read; an undivided `sync` neither.
+    // Neither the shards nor a `sync` without a shard have anything left to read.
     for arguments in [&["sync", "--shard", HALVES[0]][..], &["sync", "--shard", HALVES[1]], &["sync"]] {
         let output = scene.run(arguments);
         assert!(output.status.success(), "{}", said(&output));
@@ -98,7 +98,7 @@ fn of_the_teams_that_are_named_a_shard_reads_its_own() {
     daemon.stop();
     assert_eq!(locked(&scene), own);
 
-    // A team that somebody names is not read by a shard that does not own it.
+    // A shard does not read a named team of another shard.
     let other = others.first().unwrap();
     let refused = scene.run(&["sync", "--team", other.as_str()]);
     assert_eq!(refused.status.code(), Some(2));
@@ -106,7 +106,7 @@ fn of_the_teams_that_are_named_a_shard_reads_its_own() {
     assert!(said(&refused).contains(&expected), "{}", said(&refused));
     assert_eq!(locked(&scene), own);
 
-    // The environment and the flag stand over the file. Of so many shards, one owns none of these teams.
+    // The environment and the flag override the file. With this many shards, one shard owns none of these teams.
     let idle = (1..=1_024).map(|n| Shard::new(n, 1_024).unwrap());
     let idle = idle.filter(|shard| !named.iter().any(|team| shard.owns(team))).max().unwrap().to_string();
     let output = scene.run_with(&["sync", "--shard", &idle], &[("ANNALS_SHARD", HALVES[0])]);
@@ -133,7 +133,7 @@ fn what_is_no_shard_is_refused_with_its_text() {
     assert!(!scene.path("archive").is_dir());
 }
 
-/// What a daemon says of each team in `/api/status`: the shard that reads it, and how many streams are shown.
+/// Each team's shard, and its number of streams, in a daemon's `/api/status`.
 fn shown(daemon: &Running) -> BTreeSet<(TeamId, String, usize)> {
     let status: Value = serde_json::from_str(&daemon.get("/api/status").1).unwrap();
     let teams = status["teams"].as_array().unwrap().iter();
@@ -167,7 +167,7 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
             .iter()
             .map(|(team, owner, _)| (team.clone(), owner.clone(), if owner == shard { 3 } else { 0 }))
             .collect();
-        // The list of the archive's teams is looked at again after half a minute.
+        // The daemon reads the list of the archive's teams again after half a minute.
         wait_for("all teams of the archive", || (shown(daemon) == expected).then_some(()));
         let (number, _) = shard.split_once('/').unwrap();
         assert_eq!(daemon.metric(&format!("annals_shard{{shard=\"{number}\",shards=\"2\"}}")), Some(1.0));
@@ -180,7 +180,7 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
     }
     wait_for("the events", || (scene.count("connections where event_id like 'new-of-%'") == 5).then_some(()));
 
-    // Silence of the second shard's teams is no matter of the first.
+    // The first shard does not report silence of the second shard's teams.
     let silent = second.clone();
     scene.sandbox.handle.set_faults(Some(Arc::new(move |request| {
         let is_silent = silent.iter().any(|team| request.path.contains(team.as_str()));
@@ -192,7 +192,7 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
     scene.sandbox.handle.set_faults(None);
     wait_for("readiness", || daemons[1].is_ready().then_some(()));
 
-    // Another shard needs another process.
+    // A change of the shard needs a restart.
     scene.configure(&format!("{POLLS}[fleet]\nshard = \"1/3\"\n"));
     daemons[1].signal("HUP");
     daemons[1]
@@ -221,7 +221,7 @@ fn status_names_the_owners(scene: &Scene, others: &BTreeSet<TeamId>) {
     assert!(undivided["teams"].as_array().unwrap().iter().all(|team| team.get("shard").is_none()));
 }
 
-/// Two daemons that both believe that they own a team, as while a change of the number of shards rolls out.
+/// Two daemons that both believe that they own a team, as during a change of the number of shards.
 #[test]
 fn a_team_s_lock_admits_one_of_two_daemons_and_the_other_comes_after_it() {
     let scene = Scene::new(4);
@@ -239,7 +239,7 @@ fn a_team_s_lock_admits_one_of_two_daemons_and_the_other_comes_after_it() {
     scene.holds_the_truth();
 }
 
-/// Everything that the reports detect, by report and severity.
+/// The number of detections, by report and severity.
 fn detections(scene: &Scene, shard: &str) -> BTreeMap<String, f64> {
     let daemon = scene.start_with(&[("ANNALS_SHARD", shard)]);
     wait_for("a run of the reports", || daemon.metric("annals_reports_timestamp_seconds"));
@@ -260,7 +260,7 @@ fn each_shard_warns_of_what_reports_detect_in_its_own_teams() {
     );
     let whole = detections(&scene, "1/1");
     let halves = HALVES.map(|shard| detections(&scene, shard));
-    // A run tells a thousand detections of one report apart.
+    // A run distinguishes at most a thousand detections of one report.
     let sum = |series: &String| halves.iter().filter_map(|half| half.get(series)).sum::<f64>().min(1_000.0);
     let summed: BTreeMap<String, f64> = whole.keys().map(|series| (series.clone(), sum(series))).collect();
     assert_eq!(summed, whole);

@@ -1,4 +1,4 @@
-//! What a service manager is told: readiness, a watchdog's food, reloading, stopping.
+//! The messages to a service manager: ready, watchdog, reloading, stopping.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::program::{POLLS, Scene, pause, wait_for};
 
-/// Hears what a process tells its service manager.
+/// Receives a process's messages to its service manager.
 struct Manager {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -46,7 +46,7 @@ fn a_service_manager_is_told_of_readiness_life_reloading_and_the_end() {
     let heard = manager.heard.lock().unwrap().clone();
     let reloading = heard.iter().find(|message| message.contains("RELOADING=1")).unwrap();
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    // A configuration that is refused ends the reloading as well: the old one is in force.
+    // A refused configuration also ends the reloading: the old one stays in force.
     scene.configure("[schedule]\nconnections = \"often\"\n");
     daemon.signal("HUP");
     wait_for("the end of the refused reloading", || (manager.count("READY=1") == 3).then_some(()));

@@ -1,6 +1,6 @@
-//! What a thousand teams cost who looks at them: bytes of a scrape, lines of `status`, time of the first looks. Run by hand:
-//! `cargo test --release --test daemon -- --ignored --nocapture a_thousand_teams_measured`; `ANNALS_TEAMS` and
-//! `ANNALS_RATE` (requests a second) are other numbers.
+//! The cost of a thousand teams: bytes of a scrape, lines of `status`, time of the first inventory readings. Run it
+//! by hand: `cargo test --release --test daemon -- --ignored --nocapture a_thousand_teams_measured`; `ANNALS_TEAMS`
+//! and `ANNALS_RATE` (requests a second) set other numbers.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::program::{Running, Scene, now, pause};
 
-/// The plan shows two days, so that the first reading is short.
+/// The plan's span is two days, so the first reading is short.
 const PLAN_SPAN: Duration = Duration::from_secs(2 * 86_400);
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Between two questions to the port or to `status`.
+/// The time between two requests to the port or to `status`.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Bytes of a scrape without series of each team, however many there are.
+/// The largest scrape without series of each team, in bytes.
 const SCRAPE_BYTES_MAX: usize = 32 * 1024;
 const STATUS_LINES_MAX: usize = 60;
 

@@ -1,4 +1,4 @@
-//! Troubles of one team, of a commit, of the archive; and what the log says of them.
+//! Faults of one team, of a commit and of the archive, and their log lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::program::{PATIENCE, POLLS, Running, Scene, now, pause, wait_for, wait_within};
 
-/// Whether a commit is being written: its files stand in the scratch directory before they have a name.
+/// Whether a commit is being written: its files are in the scratch directory.
 fn is_committing(scene: &Scene) -> bool {
     std::fs::read_dir(scene.path("archive/scratch")).is_ok_and(|mut files| files.next().is_some())
 }
@@ -135,7 +135,7 @@ fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
     assert_eq!(daemon.metric("annals_reports_failed"), Some(0.0), "{}", daemon.log.text());
     for n in 1..3 {
         scene.connect(&scene.team(0), &format!("marked-{n}"));
-        // All reports are run for it, which takes a busy machine long.
+        // This runs all reports, which takes long on a busy machine.
         let warning = wait_within(4 * PATIENCE, "the warning", || marked().get(n - 1).cloned());
         assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
         let message = warning["message"].as_str().unwrap();
@@ -166,7 +166,7 @@ fn the_log_is_json_and_says_nothing_of_persons() {
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("the reports", || daemon.metric("annals_reports_timestamp_seconds"));
-    // A removal, a failure, its end, a refused configuration, a new type of event, an event without a time.
+    // Cause a removal, a failure, its end, a refused configuration, a new event type, and an event without a time.
     let team = scene.team(0);
     let device = scene.sandbox.handle.devices(&team)[0].clone();
     assert!(scene.sandbox.handle.remove_device(&team, &device));

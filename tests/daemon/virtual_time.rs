@@ -1,4 +1,4 @@
-//! The daemon in virtual time: many teams, each on time, none held up by others.
+//! The daemon in virtual time: it reads many teams on time, and no team delays another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::fleet::{FleetWorld, Manner};
 
 pub const START: &str = "2026-11-20T08:00:00Z";
 const MINUTE: Duration = Duration::from_secs(60);
-/// First readings and their commits come all at once.
+/// The warm-up, with all first readings and their commits.
 const WARM_UP: Duration = Duration::from_secs(300);
 
 pub fn schedule() -> Schedule {
@@ -28,7 +28,7 @@ pub fn schedule() -> Schedule {
     }
 }
 
-/// The longest time without a look at a team's stream, after the warm-up, and how many looks there were.
+/// The longest time between two readings of a team's stream after the warm-up, and the number of readings.
 fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Duration) -> (Duration, usize) {
     let begin = START.parse::<Instant>().unwrap();
     let (from, to) = (begin.plus(WARM_UP), begin.plus(span));
@@ -38,7 +38,7 @@ fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Durati
     (pause, moments.len() - 2)
 }
 
-/// Bytes that this process holds in memory.
+/// The memory of this process in bytes.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
@@ -68,16 +68,16 @@ fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
     let shown = live.snapshot();
     assert_eq!(shown.open_teams, 1_000);
     let events: u64 = shown.teams.values().flat_map(|team| team.tasks.values()).map(|task| task.counts.rows).sum();
-    // One an hour of the day so far.
+    // One event for each hour of the day so far.
     assert!((8_000..9_000).contains(&events), "{events} events");
-    // The archive itself is in memory here, and counts.
+    // The archive is in memory here and counts too.
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 400 * 1024 * 1024, "{} KiB a team", grown / 1_024_000);
 }
 
 #[test]
 fn where_the_limit_is_too_low_for_all_nobody_starves() {
-    // A thousand teams ask for about forty requests a second.
+    // A thousand teams need about forty requests a second.
     let world = Arc::new(FleetWorld::new(START, 300, 6.0));
     let span = MINUTE * 40;
     world.run(&schedule(), span);
@@ -125,7 +125,7 @@ fn looks_at_people_take_their_share_of_the_rate_and_hold_up_nobody() {
         let look = &live.tasks[&Task::Inventory];
         let is_done = look.done_at.is_some() && !look.standing.is_unfinished;
         assert!(is_done, "and yet everybody is looked at: {team} {:?} {:?}", look.error, look.standing);
-        // 9,300 requests; two a second of four teams side by side would be 19 minutes.
+        // 9,300 requests; at two a second for each of four parallel teams they would take 19 minutes.
         let took = look.done_at.unwrap().since(START.parse::<Instant>().unwrap());
         assert!(took < MINUTE * 8, "{team} was looked at after {took:?}");
     }
@@ -174,7 +174,7 @@ fn midnight_and_a_day_of_quiet_pass_without_a_fault() {
                 assert!(stream.sealed_windows >= 1 && stream.open_windows <= 2, "{team} {stream:?}");
             }
         }
-        // The hours bring an event each, and read points of the quiet streams little more.
+        // Each hour brings one event, and the read points of quiet streams add little.
         assert!(status.ledger_seq < 4 * 24 * 4, "{team}: {} lines", status.ledger_seq);
         assert_eq!(live.tasks.values().filter(|task| task.error.is_some()).count(), 0);
     }

@@ -1,4 +1,4 @@
-//! What an open team takes of memory: counted as it is allocated, and compared with what the daemon believes.
+//! The memory of an open team: counts its allocations, and compares them with the daemon's estimate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,14 +15,14 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator; it counts what each thread holds.
+/// The system's allocator, with a count for each thread.
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 fn count(bytes: usize, sign: isize) {
-    // A thread that ends has nothing to count with any more.
+    // An ending thread has no counter any more.
     let _ = HELD.try_with(|held| held.set(held.get() + sign * isize::try_from(bytes).unwrap_or(0)));
 }
 

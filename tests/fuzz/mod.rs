@@ -1,9 +1,9 @@
-//! Every parser of what comes from outside, against inputs that are nearly right.
+//! Tests every parser of external input with nearly valid inputs.
 //!
-//! The inputs are the corpus in `tests/corpus/<parser>`, the project's own files, and mutations of both; an input whose
-//! outcome was not met before is mutated further. The mutator is our own and runs in this process: what watches branches
-//! (cargo-fuzz) needs another compiler than the project's, and what draws from a grammar (the properties beside each
-//! parser) hardly ever meets what is wrong in one byte.
+//! The inputs are the corpus in `tests/corpus/<parser>`, the project's own files, and mutations of both. An input
+//! with a new outcome is mutated further. The mutator is our own and runs in this process: a fuzzer that watches
+//! branches (cargo-fuzz) needs another compiler, and properties that draw from a grammar rarely make inputs with one
+//! wrong byte.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod mutate;
@@ -22,22 +22,22 @@ use mutate::{Chance, mutated};
 use targets::{TARGETS, Target};
 
 const SEED: u64 = 20_261_122;
-/// Of each parser, in every run; and how long it takes in the long one.
+/// The number of inputs of each parser in every run, and the time of each parser in the long run.
 const CASES: usize = 3_000;
 const SECONDS_LONG: u64 = 60;
-/// Of a mutated input; the corpus may have longer ones.
+/// The longest mutated input in bytes; the corpus may have longer ones.
 const INPUT_BYTES_MAX: usize = 8 * 1024;
 const POOL_MAX: usize = 4_000;
-/// Attempts to make a failing input smaller.
+/// How many attempts to make a failing input smaller.
 const SHRINKS_MAX: usize = 4_000;
-/// Nested so deep that whoever recurses overflows the stack.
+/// The depth of nesting that overflows the stack of a recursive parser.
 const DEPTH: usize = 200_000;
 
 pub fn names() -> [&'static str; TARGETS.len()] {
     TARGETS.map(|target| target.name)
 }
 
-/// The corpus and mutations of it: a panic names the input, and where to keep it.
+/// Tries the corpus and its mutations. A panic names the input, and the file for it.
 pub fn hold(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a parser of the table");
     let mut pool: Vec<Vec<u8>> = corpus(name);
@@ -71,7 +71,8 @@ pub fn hold(name: &str) {
     println!("{name}: {cases} cases of seed {seed}, {} outcomes; the slowest took {took:?}: {input}", met.len());
 }
 
-/// What became of an input, without the words that it brought along; a panic is made as small as it gets, and told.
+/// The outcome of an input, without the input's own words. Makes a panicking input as small as possible, and reports
+/// it.
 fn outcome(target: &Target, input: &[u8]) -> String {
     let run = |input: &[u8]| catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
     let told = quietly(|| run(input)).unwrap_or_else(|panic| {
@@ -84,7 +85,7 @@ fn outcome(target: &Target, input: &[u8]) -> String {
     told.split(' ').filter(|word| word.len() < 4 || !brought(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Parts are taken out for as long as it fails.
+/// Removes parts while the input still fails.
 fn smallest(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let (mut small, mut size, mut tries) = (input.to_vec(), input.len() / 2, 0);
     while size > 0 {
@@ -107,7 +108,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Without the messages of panics on this thread.
+/// Runs without the panic messages of this thread.
 fn quietly<T>(act: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -132,7 +133,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files kept for a parser, and those of the project that it reads.
+/// The corpus of a parser, and the project's files that it reads.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let mut paths = files(&root().join("tests/corpus").join(name));
     assert!(paths.len() >= 3, "{name}: the corpus is thin");
@@ -143,7 +144,7 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     }
     let mut inputs: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
     if matches!(name, "cron" | "date" | "ledger" | "path") {
-        // One a line.
+        // One input a line.
         inputs = inputs.iter().flat_map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec)).collect();
     }
     inputs
@@ -155,12 +156,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What overflows the stack of a parser that recurses.
+/// Inputs that overflow the stack of a recursive parser.
 fn deep() -> Vec<Vec<u8>> {
     ["[", "{\"a\":", "a = [", "(", "/*", "a.", "[["].map(|part| part.repeat(DEPTH / part.len()).into_bytes()).to_vec()
 }
 
-/// A parser that panics of two bytes, somewhere in its input.
+/// A parser that panics if its input contains two given bytes.
 fn falls_over(input: &[u8]) -> String {
     assert!(!input.windows(2).any(|two| two == b"\xffb"), "fell over");
     String::new()

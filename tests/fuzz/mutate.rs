@@ -1,6 +1,7 @@
-//! Inputs made of others: bytes flipped, cut out, repeated, put in, spliced, and words that parsers trip over.
+//! Makes inputs from others: flips, cuts, repeats, inserts and splices bytes, and inserts words that often break
+//! parsers.
 
-/// What parsers trip over, in any of them.
+/// Words that often break parsers.
 const WORDS: [&str; 52] = [
     "{",
     "}",
@@ -63,12 +64,12 @@ impl Chance {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Below `end`, or 0.
+    /// A number below `end`, or 0.
     pub fn below(&mut self, end: usize) -> usize {
         self.0.usize(..end.max(1))
     }
 
-    /// A range within `length`, mostly a short one.
+    /// A range within `length`, usually a short one.
     fn range(&mut self, length: usize) -> std::ops::Range<usize> {
         let start = self.below(length + 1);
         let most = if self.below(4) == 0 { length } else { 16 };
@@ -120,7 +121,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     }
 }
 
-/// A run of digits becomes another number.
+/// Replaces a run of digits with another number.
 fn another_number(bytes: &mut Vec<u8>, chance: &mut Chance) {
     let from = chance.below(bytes.len() + 1);
     let Some(start) = (from..bytes.len()).find(|&at| bytes[at].is_ascii_digit()) else { return };

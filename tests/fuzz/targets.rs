@@ -1,5 +1,5 @@
-//! Each parser of what comes from outside, as one function: it takes any bytes, holds the laws of its parser and says in
-//! short what became of them. A law that does not hold is a panic.
+//! Each parser of external input as one function: it takes any bytes, checks the laws of its parser, and returns a
+//! short outcome. A broken law is a panic.
 
 use std::path::Path;
 
@@ -36,15 +36,14 @@ fn now() -> Instant {
     "2026-11-20T08:00:00Z".parse().unwrap()
 }
 
-/// What an error is, without the numbers and names in it.
+/// An error's text without its numbers and names.
 fn kind(error: &impl ToString) -> String {
     let text = error.to_string();
     assert!(!text.trim().is_empty(), "an error says nothing");
     text.split(|c: char| !c.is_ascii_lowercase()).filter(|word| word.len() > 3).take(8).collect::<Vec<_>>().join(" ")
 }
 
-/// A page of each stream, its events, and the rows or rejects that they become: every event is one or the other, with the
-/// bytes that were served.
+/// A page of each stream. Every event becomes a row or a reject, with its original bytes.
 fn page(input: &[u8]) -> String {
     let body = Bytes::copy_from_slice(input);
     let device = DeviceId::from("d1");
@@ -85,7 +84,7 @@ fn page(input: &[u8]) -> String {
     told.join("; ")
 }
 
-/// The lists of teams, computers and people, and what is kept of them.
+/// The lists of teams, computers and people, and the kept fields.
 fn lists(input: &[u8]) -> String {
     let teams = wire::teams(input).map_or_else(|e| kind(&e), |teams| teams.len().min(3).to_string());
     let devices = wire::devices(input).map_or_else(|e| kind(&e), |computers| computers.ids.len().min(3).to_string());
@@ -107,7 +106,7 @@ fn lists(input: &[u8]) -> String {
     told.join("; ")
 }
 
-/// A line of the ledger as it stands, and under a hash of its own: what is read is written in the same bytes.
+/// A ledger line, unchanged and with a matching hash: a line that parses is written back with the same bytes.
 fn ledger(input: &[u8]) -> String {
     let member = b",\"sha256\":\"";
     let end = input.windows(member.len()).rposition(|part| part == member).unwrap_or(input.len());
@@ -155,7 +154,7 @@ fn heads(input: &[u8]) -> String {
     format!("{line}; {notes}; {key}")
 }
 
-/// A path of the archive: what is read is spelled the same, in letters that any file system keeps.
+/// A path of the archive: a path that parses is spelled the same, in characters that every file system keeps.
 fn path(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let key = TeamKey::of(&TeamId::from(text.as_ref())).to_string();
@@ -172,7 +171,7 @@ fn path(input: &[u8]) -> String {
     }
 }
 
-/// A configuration: refused with its place, or taken. It never repeats what may be a secret.
+/// A configuration: accepted, or refused with its place. The error never repeats a possible secret.
 fn config(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let memory = parse_memory(&text).map_or_else(|e| kind(&e), |_| "memory".to_owned());
@@ -187,7 +186,7 @@ fn config(input: &[u8]) -> String {
     }
 }
 
-/// A cron expression: its moments are whole seconds that come one after another; an error repeats it.
+/// A cron expression: its moments are increasing whole seconds; an error quotes the expression.
 fn cron(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     match text.parse::<Cron>() {
@@ -209,7 +208,7 @@ fn cron(input: &[u8]) -> String {
     }
 }
 
-/// Dates, moments and spans: in range, and spelled so that they are read as the same.
+/// Dates, moments and spans: in range, and their text parses to the same value.
 fn date(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let mut told = Vec::new();
@@ -237,7 +236,7 @@ fn date(input: &[u8]) -> String {
     told.join("; ")
 }
 
-/// A report's file: refused with place and line, or taken; then the defaults of its parameters have values or a reason.
+/// A report's file: refused with place and line, or accepted; then each parameter's default has a value or a reason.
 fn report(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let place = Path::new("r00-fuzzed.sql");
@@ -259,7 +258,7 @@ fn report(input: &[u8]) -> String {
     }
 }
 
-/// SQL as it is cut into statements and coloured: all of it, in order.
+/// SQL, divided into statements and coloured: the parts make the whole text, in order.
 fn sql(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let (statements, _) = lexer::statements(&text);

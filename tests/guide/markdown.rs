@@ -1,4 +1,4 @@
-//! As much of Markdown as our pages use.
+//! The part of Markdown that our pages use.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub struct Fence {
     pub language: String,
     pub text: String,
-    /// The line of its first line of text, from 1.
+    /// The line number of its first line of text, from 1.
     pub line: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn code_spans(prose: &str) -> (String, Vec<String>) {
     (blanked, spans)
 }
 
-/// Where the links and pictures of prose lead, with their lines.
+/// The targets of links and pictures in prose, with their lines.
 pub fn targets(blanked: &str) -> Vec<(usize, String)> {
     let line_of = |at: usize| 1 + blanked[..at].matches('\n').count();
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub fn targets(blanked: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page's headings, as GitHub and mdbook make them.
+/// The anchors of a page's headings, in the form of GitHub and mdbook.
 pub fn anchors(prose: &str) -> Vec<String> {
     let mut seen = BTreeMap::<String, usize>::new();
     let headings = prose.lines().filter_map(|line| {

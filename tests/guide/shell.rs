@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Each command of the script, as its words.
+/// The words of each command of the script.
 pub fn commands(script: &str) -> Vec<Vec<String>> {
     let script = script.replace("\\\n", " ");
     let mut reader =
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// Without assignments before the program, and without the programs that run another.
+/// The words without assignments before the program, and without programs that run another one.
 fn without_prefix(words: Vec<String>) -> Vec<String> {
     let is_assignment = |word: &str| {
         word.split_once('=')

@@ -1,4 +1,4 @@
-//! What a look at an archive costs, counted, and how long its pages get: bounded, however old the archive is.
+//! The cost of reading an archive for the page, and the length of its pages: both are bounded for archives of any age.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::reporting::{self, DAY, HOUR};
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
-/// A place where no engine ever reads a file.
+/// A place whose files no engine reads.
 fn nowhere(archive: &Archive) -> Place {
     Place::new(archive.clone(), Location::Local("/nowhere".into()), Cache::new("/nowhere", 1)).unwrap()
 }
 
-/// Stands still until it is set.
+/// A clock that stands still until it is set.
 #[derive(Default)]
 struct Still(AtomicU64);
 
@@ -87,7 +87,7 @@ fn gap(day: u32) -> Finding {
     }
 }
 
-/// Each day's commits stand in a ledger file of their own.
+/// Each day's commits have their own ledger file.
 fn commit(archive: &Archive, day: u32, draft: Draft) {
     let now = reporting::at("2019-11-21").plus(DAY * day);
     let _ = archive.writer(&TeamId::from("t")).unwrap().commit(draft, now).unwrap();
@@ -97,7 +97,8 @@ fn limits() -> EngineLimits {
     EngineLimits { limits: Limits { memory_mib: 64, threads: 1 }, spill_parent: PathBuf::from("/nowhere") }
 }
 
-/// What the store was asked for at the first look, at a look within moments, at a later one, and at the first after a commit.
+/// The store's requests at the first reading, at one soon afterwards, at a later one, and at the first one after a
+/// commit.
 fn counted(days: u32) -> [u64; 4] {
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
     let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap();
@@ -161,7 +162,7 @@ fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() 
 fn a_page_about_a_team_that_the_daemon_has_open_reads_no_ledger() {
     let world = Lonely::new("");
     wait_for("the first visit", || world.page("/").contains("Ledger line 1").then_some(()));
-    // What was looked at before is forgotten.
+    // Reset the counters.
     world.daemon.signal("HUP");
     world.daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
     let ledger = world.place.archive().join("ledger");

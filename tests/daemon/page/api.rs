@@ -1,4 +1,4 @@
-//! The API: shapes, filters, parts of lists, refusals.
+//! The API: shapes, filters, pages of lists, refusals.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! SQL of visitors that asks for too much: each query's process is bounded, and nothing else is harmed.
+//! Visitors' SQL that needs too much: each query's process has limits, and nothing else suffers.
 
 use std::collections::BTreeSet;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::sql::{ENDLESS, begin, sql};
 use super::world::Lonely;
 use crate::program::{now, wait_for};
 
-/// Each asks for gigabytes: of one value, of values together, of what is sorted, of a page's cells.
+/// Each query needs gigabytes: for one value, for several values, for a sort, for a page's cells.
 const LARGE: [&str; 5] = [
     "SELECT repeat('x', 3000000000) AS x",
     "SELECT length(repeat('x', 2000000000)) AS n FROM range(8)",
@@ -23,7 +23,7 @@ fn status_line(world: &Lonely, name: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The processes that the daemon has started and not ended.
+/// The daemon's running child processes.
 fn children(world: &Lonely) -> BTreeSet<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", world.daemon.child.id())).unwrap();
     let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -35,7 +35,7 @@ fn cmdline(process: u32) -> String {
     std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default()
 }
 
-/// A query that never ends, and its process. Asked again while the one before it is not let go yet.
+/// A query that never ends, and its process. Repeats the query while the daemon still holds the one before.
 fn begin_endless(world: &Lonely) -> (TcpStream, u32) {
     wait_for("a query at work", || {
         let stream = begin(world, ENDLESS);
@@ -48,8 +48,8 @@ fn begin_endless(world: &Lonely) -> (TcpStream, u32) {
     })
 }
 
-/// On a machine that is busy with other things an answer may take longer than a query may, and the query before may not be
-/// let go yet: then it is asked again.
+/// On a busy machine, an answer may take longer than a query's time limit, and the query before may still be running:
+/// then ask again.
 fn still_answers(world: &Lonely) {
     wait_for("an answer", || {
         let answer = sql(world, "SELECT count(*) AS n FROM ledger");
@@ -107,7 +107,7 @@ fn a_querys_process_has_no_environment_is_bounded_and_ends_with_whoever_asked() 
     assert!(!cmdline(child).contains("SELECT"), "who lists the processes of this machine sees no query");
     drop(asker);
     wait_for("its end", || cmdline(child).is_empty().then_some(()));
-    // One that is killed is told of, and the next is answered.
+    // The daemon reports a killed query, and answers the next one.
     let (stream, child) = begin_endless(&world);
     assert!(std::process::Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap().success());
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -115,7 +115,7 @@ fn a_querys_process_has_no_environment_is_bounded_and_ends_with_whoever_asked() 
     let length = stream.peek(&mut answer).unwrap();
     assert!(String::from_utf8_lossy(&answer[..length]).starts_with("HTTP/1.1 422"), "{answer:?}");
     still_answers(&world);
-    // And none outlives the daemon.
+    // No query process outlives the daemon.
     let (_stream, child) = begin_endless(&world);
     let killed = now();
     world.daemon.signal("KILL");

@@ -1,5 +1,6 @@
-//! The pages in a real browser: nothing is complained of, nothing leaves, the keyboard reaches everything, light, dark and
-//! telephone. `scripts/browser.sh install` gets the browser; without one the test says that it was skipped.
+//! The pages in a real browser: it reports no error, sends no request elsewhere, and reaches everything by keyboard;
+//! in light, in dark and on a telephone. `scripts/browser.sh install` installs the browser; without one the test
+//! prints that it is skipped.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,12 +19,12 @@ fn browser() -> Result<Vec<String>, String> {
     Err(String::from_utf8_lossy(&found.stderr).trim().to_owned())
 }
 
-/// Opens `paths` in the browser, in every look; `None` where there is no browser.
+/// Opens `paths` in the browser, in every colour scheme and size; `None` without a browser.
 fn look(address: &str, paths: &[String], shots: &str) -> Option<Vec<Value>> {
     let browser = match browser() {
         Ok(browser) => browser,
         Err(reason) => {
-            // Straight to standard error: what a passing test prints is otherwise not shown.
+            // Write to standard error directly, because a passing test's output is hidden.
             let mut out = std::io::stderr();
             writeln!(out, "\nSKIPPED: no page was opened in a browser, because {reason}\n").unwrap();
             return None;

@@ -1,4 +1,4 @@
-//! Who is let in, and what every answer tells the browser.
+//! Who may ask, and the security headers of every answer.
 
 use super::http::{ask, get};
 use super::world::Lonely;
@@ -67,7 +67,7 @@ fn on_loopback_only_this_machine_s_own_names_open_it() {
         }
         assert_eq!(ask(address, "GET", "/healthz", &[("Host", &host)], "").status, 200, "probes are open");
     }
-    // A host that reads as another one elsewhere, and two hosts, are none.
+    // Refuse an ambiguous host and two hosts.
     let (own, evil) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port}@evil"));
     for hosts in [&[("Host", evil.as_str())][..], &[("Host", &own), ("Host", &own)], &[("Host", &own), ("Host", "x")]] {
         for path in ["/", "/api/status", "/metrics", "/healthz"] {
@@ -76,7 +76,7 @@ fn on_loopback_only_this_machine_s_own_names_open_it() {
     }
     let elsewhere = ask(address, "GET", "http://evil.example/api/status", &[("Host", own.as_str())], "");
     assert_eq!(elsewhere.status, 400, "{elsewhere:?}");
-    // A page of a stranger cannot send our forms.
+    // A stranger's page cannot submit our forms.
     for headers in [
         [("Sec-Fetch-Site", "cross-site"), ("Origin", "http://127.0.0.1")],
         [("Origin", "https://evil.example"), ("X", "y")],

@@ -1,4 +1,4 @@
-//! One request to the port, and all of its answer.
+//! One request to the port, and its whole answer.
 
 use std::io::{Read, Write};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::PATIENCE;
 
-/// What came back.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -15,12 +15,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The values of a header, in the order in which they came.
+    /// The values of a header, in order.
     pub fn headers(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(held, _)| held == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The one value of a header.
+    /// The only value of a header.
     #[track_caller]
     pub fn header(&self, name: &str) -> &str {
         let found = self.headers(name);
@@ -34,7 +34,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    /// The code of a refusal, which must say what is wrong.
+    /// The code of a refusal. Asserts that the refusal has a message.
     #[track_caller]
     pub fn refusal(&self) -> String {
         let json = self.json();
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// Asks. HTTP/1.0, so that the answer comes in one piece.
+/// Sends a request with HTTP/1.0, so the answer comes in one piece.
 pub fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! The pages as documents: what they say, and that strangers' text is text.
+//! The pages as documents: their content, and strangers' text as plain text.
 
 use annals::sandbox::Fault;
 
@@ -8,7 +8,7 @@ use crate::reporting::Place;
 
 const OCTOBER: &str = "from=2026-10-01&to=2026-11-01";
 
-/// The targets of all links of a page that lead to pages.
+/// The targets of a page's links to other pages.
 fn links(page: &str) -> Vec<String> {
     let targets = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     let own = targets.filter(|target| target.starts_with('/') && !target.starts_with("/assets/"));
@@ -23,7 +23,7 @@ fn words(page: &str) -> String {
 #[test]
 fn the_service_being_away_is_told_in_words() {
     let world = Lonely::new("");
-    // Until the archive was looked at, nothing is said of what it holds.
+    // Before the first reading of the archive, the page says nothing about its content.
     let has_counted = |page: &str| page.contains("nothing is known to be lost");
     wait_for("the words", || {
         let page = world.page("/");
@@ -84,7 +84,7 @@ fn every_link_of_every_page_leads_somewhere() {
     let mut open = vec!["/".to_owned(), format!("/sessions?{OCTOBER}"), "/day?day=2026-10-15&by=user".to_owned()];
     let mut seen = std::collections::BTreeSet::new();
     while let Some(path) = open.pop() {
-        // The days before and after have no end, and one session is like another.
+        // The links to other days never end, and sessions look alike, so follow only some.
         let is_far = path.starts_with("/day") && !path.contains("2026-10-15");
         let is_one_more = path.contains("/session?") && !path.contains("2026-10-15T06");
         if is_far || is_one_more || path.contains("/file?") || !seen.insert(path.clone()) {

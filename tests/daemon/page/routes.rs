@@ -1,4 +1,4 @@
-//! Every place of the page and of the API, as the routers have them: a misspelled parameter is never taken for none.
+//! Every path of the page and of the API, from the routers: each refuses a misspelled parameter.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::world::Lonely;
 
 const PAGE: &str = include_str!("../../../src/web/page/mod.rs");
 const API: &str = include_str!("../../../src/web/api/mod.rs");
-/// Files, whose names change with what they hold.
+/// Assets, whose names change with their content.
 const ASSETS: &str = "/assets/{name}";
 
-/// The places of a router's text, each with the methods that it answers.
+/// The paths in a router's source, each with its methods.
 fn places(text: &str, under: &str) -> Vec<(String, Vec<&'static str>)> {
     let found = text.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")).map(|rest| {
         let (path, handlers) = rest.split_once("\", ").unwrap();
@@ -21,7 +21,7 @@ fn places(text: &str, under: &str) -> Vec<(String, Vec<&'static str>)> {
     found.filter(|(path, _)| path != ASSETS).collect()
 }
 
-/// All of them, and the index that stands in no router of its own.
+/// All paths, and the index, which has no router of its own.
 fn all() -> Vec<(String, Vec<&'static str>)> {
     let mut all = places(PAGE, "");
     all.extend(places(API, "/api"));
@@ -44,7 +44,7 @@ fn a_misspelled_parameter_is_refused_everywhere() {
     let world = Lonely::new("sql = true\n");
     for (path, methods) in all() {
         for method in methods {
-            // The right ones are there beside it, so that it is not for want of them that it is refused.
+            // Send the required parameters too, so that only the misspelled one causes the refusal.
             let place = path.replace("{name}", "r01");
             let asked = format!("{place}?id=a&tema=x");
             let asked = if place.ends_with("session") { asked } else { asked.replace("id=a&", "") };

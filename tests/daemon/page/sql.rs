@@ -1,4 +1,4 @@
-//! SQL of visitors: what they may ask, and everything that they may not.
+//! Visitors' SQL: the permitted and the refused queries.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -15,11 +15,11 @@ pub fn sql(world: &Lonely, query: &str) -> Answer {
     ask(&world.daemon.address, "POST", "/api/sql", &[], &json!({"query": query}).to_string())
 }
 
-/// It counts for hours.
+/// A query that counts for hours.
 pub const ENDLESS: &str =
     "SELECT count(*) FROM range(1000000) a(i), range(1000000) b(j) WHERE hash(i, j) % 1000003 = 7";
 
-/// Asks, and does not wait for the answer.
+/// Sends a query without waiting for the answer.
 pub fn begin(world: &Lonely, query: &str) -> TcpStream {
     let (address, body) = (&world.daemon.address, json!({"query": query}).to_string());
     let mut stream = TcpStream::connect(address).unwrap();
@@ -43,7 +43,7 @@ fn it_is_off_unless_it_is_configured() {
     assert_eq!(world.get("/sql").status, 403);
     assert_eq!(world.post("/sql", &[("query", "SELECT 1")]).status, 403);
     assert!(!world.page("/").contains("href=\"/sql"));
-    // And on after a reload, without a restart.
+    // A reload turns it on without a restart.
     let path = world.place.path().join("annals.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     put(&path, &text.replace("[http]\n", "[http]\nsql = true\n"));
@@ -88,7 +88,7 @@ fn a_query_reads_no_ledger_of_its_own() {
     world.daemon.stop();
 }
 
-/// Whatever of these were answered would be a way out. `{token}`, `{ledger}` and `{archive}` are places that are there.
+/// Each of these queries would escape the limits. `{token}`, `{ledger}` and `{archive}` are existing paths.
 const REFUSED: &[&str] = &[
     "SELECT * FROM read_csv('/etc/passwd')",
     "SELECT * FROM read_csv_auto('/etc/passwd', header = false)",
@@ -175,7 +175,7 @@ const REFUSED: &[&str] = &[
     "-- nothing",
 ];
 
-/// Every file of a folder with its bytes, but for locks.
+/// The bytes of every file of a folder, without locks.
 fn listed(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![path.to_owned()];
@@ -225,7 +225,7 @@ fn nothing_beside_the_views_can_be_read_written_or_reached() {
 fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_given_up() {
     let world = Lonely::new("sql = true\n");
     let mut stream = begin(&world, ENDLESS);
-    // Its turn may be taken by the very question whether it has come.
+    // This check itself may take the visitor's turn.
     wait_for("its turn", || {
         if stream.peek(&mut [0]).is_ok() {
             stream = begin(&world, ENDLESS);
@@ -233,16 +233,16 @@ fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_given_up() {
         (sql(&world, "SELECT 1").status == 429).then_some(())
     });
     assert_eq!(sql(&world, "SELECT 1").refusal(), "busy");
-    // By no other name either.
+    // Nor under another name.
     for header in
         [("Authorization", "Bearer another"), ("Cookie", "annals_session=another"), ("X-Forwarded-For", "::7")]
     {
         let answer = ask(&world.daemon.address, "POST", "/api/sql", &[header], "{\"query\": \"SELECT 1\"}");
         assert_eq!((answer.status, answer.refusal().as_str()), (429, "busy"), "{header:?}");
     }
-    // Others are answered meanwhile.
+    // Other visitors get answers meanwhile.
     assert_eq!(world.get("/api/sessions?from=2026-10-01&to=2026-11-01").status, 200);
-    // Who goes away is not worked for any longer.
+    // The daemon stops the query of a visitor who disconnects.
     let left = now();
     drop(stream);
     wait_for("the end of the query", || (sql(&world, "SELECT 1").status == 200).then_some(()));

@@ -1,5 +1,5 @@
-//! Daemons whose page is looked at: one whose service never answers, over an archive that is there, and one over a service
-//! with hostile events.
+//! Daemons for tests of the page: one with an archive and a service that never answers, and one over a service with
+//! hostile events.
 
 use std::process::{Child, Stdio};
 
@@ -10,10 +10,10 @@ use super::http::{Answer, get, post};
 use crate::program::{Log, Running, Scene, put, wait_for};
 use crate::reporting::Place;
 
-/// What strangers write. It must never stand in a page as it is.
+/// A stranger's text. No page may contain it unescaped.
 pub const HOSTILE: &str = "<script>alert('x')</script><img src=x onerror=alert(1)>\u{202e}&\"'";
 
-/// October 2026 in one team with an awkward id, a gap on the 14th, the 20th never read; and a service that is not there.
+/// October 2026 of one team with an unusual id: a gap on the 14th, the 20th never read, and an unreachable service.
 pub struct Lonely {
     pub place: Place,
     pub daemon: Running,
@@ -40,7 +40,7 @@ impl Lonely {
         get(&self.daemon.address, path)
     }
 
-    /// The page, which must be one.
+    /// Requests a page and asserts success.
     #[track_caller]
     pub fn page(&self, path: &str) -> String {
         let answer = self.get(path);
@@ -62,9 +62,9 @@ fn running(mut child: Child) -> Running {
     Running { child, log, address }
 }
 
-/// A service with two teams over some days, and in the first of them a session and a broken event of strangers.
+/// A service with two teams over some days; the first team has a stranger's session and broken event.
 pub fn with_strangers() -> (Scene, Running) {
-    // No day of more sessions than another, whichever days these are.
+    // Every day has the same number of sessions.
     let config =
         SandboxConfig { teams: 2, days: 3, sessions_per_day: 40, dense_every_days: 0, ..SandboxConfig::default() };
     let scene = Scene::of(config);

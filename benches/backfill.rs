@@ -1,10 +1,10 @@
-//! A backfill of a million connection events from the sandbox, against a loop of the same client that fetches the very
-//! same pages and drops them. Prints ratios; asserts nothing about time.
+//! Compares a backfill of a million connection events from the sandbox with a loop of the same client that fetches
+//! the same pages and drops them. Prints ratios; asserts nothing about time.
 //!
-//! `cargo bench --bench backfill` takes a minute. `-- --full` instead measures the peak memory of the program itself while it
-//! takes ten million events, which takes several; `-- --teams 8` while it takes a million events of each of eight teams;
-//! `--bucket` keeps the archive in a bucket of our own server, in this process.
-//! `--events` (of each team), `--days` and `--rounds` change the sizes.
+//! `cargo bench --bench backfill` takes a minute. `-- --full` instead measures the peak memory of the program for ten
+//! million events, in several minutes; `-- --teams 8` for a million events of each of eight teams. `--bucket` keeps
+//! the archive in a bucket of our own server, in this process. `--events` (of each team), `--days` and `--rounds`
+//! change the sizes.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Failure> {
     if has_flag("--full") || has_flag("--teams") { runtime.block_on(memory()) } else { runtime.block_on(rates()) }
 }
 
-/// The same pages by each of three readers, by turns.
+/// Reads the same pages with each of three readers in turn.
 async fn rates() -> Result<(), Failure> {
     let world = World::start(number("--events", 1_000_000)?, number("--days", 90)?).await?;
     let rounds = number("--rounds", 3)?;
@@ -73,14 +73,15 @@ async fn rates() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each page once: what a single walk asks for.
+/// Each page once, like a single walk.
 fn distinct(pages: &[PageQuery]) -> Vec<PageQuery> {
     let mut seen = HashSet::new();
     let new = |page: &&PageQuery| seen.insert((page.start, page.stop, page.offset));
     pages.iter().filter(new).cloned().collect()
 }
 
-/// The client without the pipeline: pages are fetched, read as events, each of them, and dropped. Also how many events.
+/// The client without the pipeline: fetches pages, parses their events and drops them. Also returns the number of
+/// events.
 async fn drop_parsed(world: &World, pages: &[PageQuery]) -> Result<(Took, usize), Failure> {
     let began = Began::now(&world.clock);
     let events = stream::iter(pages)
@@ -91,7 +92,7 @@ async fn drop_parsed(world: &World, pages: &[PageQuery]) -> Result<(Took, usize)
     Ok((began.took(), events))
 }
 
-/// The sandbox alone: pages are fetched as bytes and dropped.
+/// The sandbox alone: fetches pages as bytes and drops them.
 async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failure> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let base = format!("{}/v1/team/{}/history/devices?desc=false", world.sandbox.base_url, world.team());
@@ -110,7 +111,7 @@ async fn drop_unparsed(world: &World, pages: &[PageQuery]) -> Result<Took, Failu
     Ok(began.took())
 }
 
-/// The program itself in one process, the sandbox in another: what each took of memory at its peak.
+/// Runs the program and the sandbox in two processes, and returns the peak memory of each.
 async fn memory() -> Result<(), Failure> {
     let teams = number("--teams", 1)?;
     let (events, days) = match teams {
@@ -172,7 +173,7 @@ fn annals(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the program must know of the server.
+/// The environment that the program needs for the server.
 fn keys(endpoint: &str) -> [(&'static str, String); 5] {
     [
         ("AWS_ENDPOINT_URL", endpoint.to_owned()),
@@ -183,7 +184,7 @@ fn keys(endpoint: &str) -> [(&'static str, String); 5] {
     ]
 }
 
-/// The peak resident memory of a running process, where the system tells it.
+/// The peak resident memory of a running process, if the system shows it.
 fn peak_mebibytes(process: &Child) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,7 +1,9 @@
-//! A month's question on a year's archive in a bucket, against the same question on the same archive on a local disk: the
-//! program as a whole process, by turns. The bucket is MiniStack's (`scripts/object-stores.sh install`), else our own server's.
+//! Compares a question about one month of a year's archive in a bucket with the same question on a local disk. Each
+//! answer is a run of the whole program, in turn. The bucket is MiniStack's (`scripts/object-stores.sh install`),
+//! otherwise our own server's.
 //!
-//! Prints what the first question fetches, the medians of later ones, and their ratio, which is to be at most 1.2.
+//! Prints the files that the first question fetches, the medians of later questions, and their ratio. The ratio
+//! should be at most 1.2.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -21,7 +23,7 @@ use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
 
 const MONTHS: usize = 12;
 const ROUNDS: usize = 21;
-/// MiniStack answers after so many quarters of a second at most.
+/// How many quarters of a second MiniStack may take to start.
 const STARTS_MAX: u32 = 240;
 
 /// A server with a bucket.

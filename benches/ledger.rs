@@ -1,6 +1,6 @@
-//! What it takes to open a long ledger for writing: from its snapshot, and, without one, by replaying every line.
+//! The time to open a long ledger for writing: from its snapshot, and without one by a replay of every line.
 //!
-//! `--lines N` makes another length. Prints seconds; asserts nothing about time.
+//! `--lines N` sets another length. Prints seconds; asserts nothing about time.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -61,7 +61,7 @@ fn team() -> TeamId {
     TeamId::from("acme")
 }
 
-/// A line a minute: what a poll says of the day's window, and where it read to.
+/// Adds one line a minute, like polls of the day's window.
 fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
     let store = MemoryStore::new();
     let archive = Archive::open_or_create(Arc::new(store.clone()), || "bench".to_owned())?;

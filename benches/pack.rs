@@ -1,7 +1,7 @@
-//! A month's evidence pack on an archive of a million connection events, against reading the same rows plainly.
+//! Compares a month's evidence pack on an archive of a million connection events with a plain reading of the same rows.
 //!
-//! Prints the time of the whole program, the time of reading every column of every row once in the same engine, and their
-//! ratio. `--events N` makes another size.
+//! Prints the time of the whole program, the time in which the same engine reads every column of every row once, and
+//! their ratio. `--events N` sets another size.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 

@@ -1,7 +1,7 @@
-//! One month's question on an archive of 84 months, against the same question on that month's file alone.
+//! Compares a question about one month of an archive of 84 months with the same question on that month's file alone.
 //!
-//! Prints one line a question: both medians, and their ratio, which is to be at most 1.3. What
-//! the other months cost is a matter of files, not of rows: a fixed millisecond or two.
+//! Prints one line for each question: both medians and their ratio, which should be at most 1.3. The other months
+//! cost a fixed millisecond or two, for their files and not for their rows.
 
 #[path = "support/months.rs"]
 mod months;
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     look_ups(&mut out, &engines[0])
 }
 
-/// One connection, computer, user and address over all months, against a question that must read every row.
+/// Questions about one connection, computer, user and address over all months, and a question that must read every row.
 fn look_ups(out: &mut dyn Write, whole: &Engine) -> Result<(), Box<dyn Error>> {
     let full = "SELECT count(*), sum(length(raw)) FROM connections";
     let [scan] = measure(&[whole], full)?;
@@ -80,7 +80,7 @@ fn look_ups(out: &mut dyn Write, whole: &Engine) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The medians, the engines asked by turns.
+/// The medians of both engines, which answer in turn.
 fn measure<const N: usize>(engines: &[&Engine; N], sql: &str) -> Result<[Duration; N], Box<dyn Error>> {
     let clock = SystemClock::new();
     let (mut times, mut answers) = ([const { Vec::new() }; N], [const { Vec::new() }; N]);

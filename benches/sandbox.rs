@@ -1,5 +1,5 @@
-//! How fast the sandbox starts, how much memory it takes, and how fast it serves pages: the figures that a reader's
-//! rate is to be compared with. Prints; asserts nothing about time.
+//! Measures how fast the sandbox starts, how much memory it takes, and how fast it serves pages. Compare a reader's
+//! rate with these figures. Prints figures; asserts nothing about time.
 //!
 //! `cargo bench --bench sandbox` makes a million events, `cargo bench --bench sandbox -- --full` ten million.
 
@@ -58,7 +58,7 @@ struct Served {
     took: Duration,
 }
 
-/// Fetches pages and drops them; events are counted by the one name that each has once.
+/// Fetches pages and drops them. Counts events by a field that each event has once.
 async fn serve(
     sandbox: &RunningSandbox,
     clock: &SystemClock,
@@ -98,7 +98,7 @@ fn print_rate(what: &str, served: &Served) {
     );
 }
 
-/// The process's peak resident memory, where the system tells it.
+/// The process's peak resident memory, if the system shows it.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

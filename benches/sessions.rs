@@ -1,19 +1,19 @@
-//! What sessions cost: one day's new events folded into archives of 1, 12 and 84 months, and questions over seven years
-//! of 1,000 sessions a day, against the same rows written by hand. Prints ratios; asserts nothing about time.
+//! The cost of sessions: a commit of one day's new events into archives of 1, 12 and 84 months, and questions over
+//! seven years of 1,000 sessions a day, compared with the same rows in files that the engine writes itself. Prints
+//! ratios; asserts nothing about time.
 //!
-//! The archive's years that are over are one file each, as the pipeline has it: of 84 months, 17 files. As a file a month, a
-//! question over every row took 1.4 to 1.6 times as long as one large file by hand, as a file a month by hand does: 84 files
-//! are opened, and their groups matched as if they could be null, since the engine asks several files for no statistics.
-//! Neither `union_by_name`, a pattern instead of a list, a stated number of rows, nor the engine's settings for prefetching,
-//! caches and order changed that. With years it took 1.20 times as long with all else held still, and up to 1.45 on a busy
-//! machine; row groups of a month, which go into their year as they are, are no slower there than groups of 131,072 rows made
-//! anew, and a file a quarter (29) is no faster than a file a year. What could be spared before was setting up to expand each
-//! small column of each file: see `REPEATED` in `archive/table/sessions.rs`.
+//! Each past year of the archive is one file, as in the pipeline: 84 months are 17 files. With one file a month, a
+//! question over every row took 1.4 to 1.6 times as long as with one large file: the engine opens 84 files, and
+//! treats their columns as nullable, because it reads no statistics of several files. With one file a year it took
+//! 1.20 times as long on a quiet machine, and up to 1.45 on a busy one. A file a quarter is no faster. See also
+//! `REPEATED` in `archive/table/sessions.rs`.
 //!
-//! All that answer a question are asked in turn, so that what else the machine does meets them alike. Late events come to the
-//! first month of the archive's first year: after one month that is a file of a month, after 12 and 84 one of a year.
+//! All variants answer each question in turn, so other load on the machine affects them equally. Late events belong
+//! to the first month of the archive's first year: this is the file of a month after one month, and the file of a
+//! year after 12 and 84.
 //!
-//! `cargo bench --bench sessions` does both; `-- --fold` or `-- --ask` one. `--a-day` is the sessions a day of the first part.
+//! `cargo bench --bench sessions` does both; `-- --fold` or `-- --ask` one. `--a-day` sets the sessions a day of the
+//! first part.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -39,7 +39,7 @@ use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
 
 const FIRST_MONTH: &str = "2019-11-01T00:00:00Z";
-/// Of the archives that events are folded into: their first year is whole when it is over.
+/// The beginning of the archives. Their first year is complete.
 const FOLDED_FIRST_MONTH: &str = "2019-01-01T00:00:00Z";
 const MONTHS: usize = 84;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -86,7 +86,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// One day more, and one late event of the first month, in archives of so many months: what their commits take.
+/// Measures the commits of one more day, and of one late event of the first month, in archives of several lengths.
 fn fold() -> Result<(), Failure> {
     let a_day = u64::from(number("--a-day", 300)?);
     let (mut days, mut lates) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ fn fold() -> Result<(), Failure> {
         let (mut day, mut late) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS as u64 {
             let window = WindowGrid::new(DAY).window_of(end.plus(DAY * u32::try_from(round)?));
-            // A connection that the day before left open is closed.
+            // Close a connection that the day before left open.
             let mut events = day_of(window, a_day);
             let close = session_events(window.start.minus(DAY), window.start, "open").pop();
             events.extend(close.map(|row| EventRow { time: window.start.plus(Duration::from_secs(3_600)), ..row }));
@@ -136,8 +136,8 @@ fn fold() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a commit of new events takes in a process that has read nothing of the archive yet: without finding the sessions
-/// that they touch and making them again, and with that.
+/// The time of a commit of new events in a process that has read nothing of the archive yet: without and with an
+/// update of the affected sessions.
 fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result<(Duration, Duration), Failure> {
     let clock = SystemClock::new();
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
@@ -156,7 +156,7 @@ fn timed_commit(archive: &Archive, window: Range, rows: Vec<EventRow>) -> Result
     Ok((whole - correlated, whole))
 }
 
-/// Sealed months of events and their sessions; returns where they end.
+/// Makes sealed months of events and their sessions, and returns their end.
 fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant, Failure> {
     let now: Instant = "2026-11-20T00:00:00Z".parse()?;
     let mut writer = archive.writer(&team())?;
@@ -205,7 +205,7 @@ fn day_of(day: Range, sessions: u64) -> Vec<EventRow> {
     (0..sessions).flat_map(|n| session_events(day.start, day.end, &n.to_string())).collect()
 }
 
-/// A connection requested, established, authenticated and closed within `[start, end)`.
+/// Makes a connection with all four events within `[start, end)`.
 fn session_events(start: Instant, end: Instant, name: &str) -> Vec<EventRow> {
     let digest = Digest::of(format!("{start} {name}").as_bytes());
     let seconds = end.since(start).as_secs();
@@ -253,7 +253,8 @@ fn again(event: &EventRow, nth: u64) -> EventRow {
     EventRow { event_id: format!("late-{nth}").as_str().into(), time, ..event.clone() }
 }
 
-/// Questions over 2.5 million sessions: the archive's files, against the best of several files written by hand.
+/// Questions over 2.5 million sessions: compares the archive's files with the best of several layouts that the engine
+/// writes.
 fn ask() -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
     let root = directory.path().join("archive");
@@ -327,7 +328,7 @@ fn seal_sessions(writer: &mut TeamWriter, month: Range, resting: Vec<SessionRow>
     Ok(())
 }
 
-/// As `pipeline` has it when months are sealed.
+/// The layout of the pipeline after it seals months.
 fn join_years(writer: &mut TeamWriter, now: Instant) -> Result<(), Failure> {
     for year in writer.state().years_to_join() {
         let _ = writer.commit(Draft { join_years: vec![year], ..Draft::default() }, now)?;
@@ -335,7 +336,7 @@ fn join_years(writer: &mut TeamWriter, now: Instant) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same rows as one would write them with the engine's own writer: what each is, and how SQL names it.
+/// The same rows from the engine's own writer: the name of each layout, and its SQL.
 fn by_hand(data: &ViewData, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
     let writer = duckdb::Connection::open_in_memory()?;
     writer.execute_batch(&views_sql(data))?;
@@ -365,7 +366,7 @@ fn by_hand(data: &ViewData, directory: &Path) -> Result<Vec<(String, String)>, F
     Ok(hands)
 }
 
-/// The median of each, asked in turn so that all meet the same machine; their answers must be the same.
+/// The median of each layout. The layouts answer in turn, and their answers must be equal.
 fn measure(engine: &Engine, asked: &[(String, String)]) -> Result<Vec<Duration>, Failure> {
     let clock = SystemClock::new();
     let mut times = vec![Vec::new(); asked.len()];

@@ -1,5 +1,5 @@
-//! Bytes an event in sealed files, the raw text included, on the sandbox's data: a real backfill, then the sizes that the
-//! ledger records of the month files.
+//! The bytes of an event in sealed files, with its raw text, on the sandbox's data. Runs a real backfill, then reads
+//! the sizes of the month files from the ledger.
 //!
 //! `--events` and `--days` change the sizes.
 
@@ -48,7 +48,7 @@ fn sum(files: &[&FileEntry]) -> (u64, u64) {
     files.iter().fold((0, 0), |(rows, bytes), file| (rows + file.rows, bytes + file.bytes))
 }
 
-/// Compressed bytes by column, and, under ` text`, the JSON before encoding.
+/// The compressed bytes of each column, and under ` text` the JSON before encoding.
 fn add_columns(path: &Path, columns: &mut BTreeMap<String, u64>) -> Result<(), Failure> {
     let file = SerializedFileReader::new(File::open(path)?)?;
     for group in file.metadata().row_groups() {

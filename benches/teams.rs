@@ -1,9 +1,10 @@
-//! A thousand small teams against one large team of as many events: what questions over all of them cost.
+//! Compares questions over a thousand small teams with the same questions over one large team with as many events.
 //!
-//! Both archives are read from the sandbox by the pipeline. Each question is asked of the whole program, so that reading the
-//! ledgers counts. Prints the seconds of both, and their ratio. `--teams N`, `--events N` (of a team) and `--days N` make other
-//! sizes; `--keep DIRECTORY` leaves the archive of the small teams there, and uses it if it is there; `--keep-large DIRECTORY`
-//! that of the large team. Seven years of one team: `--teams 1 --events 3400000 --days 2557`.
+//! The pipeline reads both archives from the sandbox. Each answer is a run of the whole program, so the reading of
+//! the ledgers counts. Prints the seconds of both, and their ratio. `--teams N`, `--events N` (of a team) and `--days
+//! N` set other sizes; `--keep DIRECTORY` keeps the archive of the small teams there, and uses it again;
+//! `--keep-large DIRECTORY` does the same for the large team. Seven years of one team: `--teams 1 --events 3400000
+//! --days 2557`.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -21,7 +22,7 @@ const EVENTS_A_TEAM: u32 = 3_250;
 const DAYS: u32 = 33;
 const ROUNDS: usize = 3;
 
-/// What is asked, and the seconds that it may take of a thousand teams.
+/// The questions, and how many seconds each may take for a thousand teams.
 const QUESTIONS: [(&str, &[&str], f64); 8] = [
     ("count of all connections", &["sql", "SELECT count(*) FROM connections"], 2.0),
     (
@@ -65,7 +66,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// An archive of so many teams with so many events each, and what keeps its directory.
+/// An archive of this many teams with this many events each, and the guard of its directory.
 async fn archive(
     (teams, events, days): (u32, u32, u32),
     kept: Option<PathBuf>,
@@ -82,7 +83,7 @@ async fn archive(
     Ok((place, Some(backfill.directory)))
 }
 
-/// The files of connections by their role.
+/// The number of connection files by role.
 fn files(place: &Path) -> Result<String, Failure> {
     let archive = Archive::open(Arc::new(LocalStore::new(place)))?;
     let mut counts = std::collections::BTreeMap::<FileRole, usize>::new();

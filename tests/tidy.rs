@@ -1,5 +1,5 @@
-//! Holds what a machine can hold of the code's habits: the length of files and functions, which room of `src/` may use
-//! which other, that files of a room import each other in no circle, and that no tracked file names a place outside the checkout.
+//! Checks the code's habits: the length of files and functions, which room of `src/` may use which other, that files
+//! of a room import each other in no circle, and that no tracked file names a path outside the checkout.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -16,7 +16,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 /// The directories that hold Rust code.
 const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
-/// What building and running leave at the top of the checkout.
+/// Files that a build or a run leaves at the top of the checkout.
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
@@ -176,7 +176,7 @@ fn import_faults(path: &str, source: &str) -> Vec<String> {
         .collect()
 }
 
-/// Absolute paths of one machine's working place.
+/// Absolute paths of one machine.
 fn place_faults(path: &str, text: &str) -> Vec<String> {
     let place = concat!("/wo", "rk/");
     let holds = |line: &str| {

@@ -1,4 +1,4 @@
-//! What the benchmarks share: a sandbox, a client of it, a backfill into a temporary directory, and a way to print.
+//! Shared parts of the benchmarks: a sandbox, its client, a backfill into a temporary directory, and output.
 
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
@@ -24,9 +24,9 @@ use tempfile::TempDir;
 
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Connections make this many events each, about.
+/// About how many events one connection makes.
 const EVENTS_A_SESSION: f64 = 3.466;
-/// No event is younger.
+/// The time of the last event.
 pub const END: &str = "2026-11-20T00:00:00Z";
 
 /// A sandbox of one team, and the client of it.
@@ -37,13 +37,13 @@ pub struct World {
     since: Instant,
 }
 
-/// A team archived.
+/// An archived team.
 pub struct Backfill {
     pub directory: TempDir,
     pub archive: Archive,
     pub committed: Flushed,
     pub took: Took,
-    /// What was asked for, in order.
+    /// The requests, in order.
     pub pages: Vec<PageQuery>,
 }
 
@@ -53,7 +53,7 @@ impl World {
         Self::of_teams(1, events, days).await
     }
 
-    /// The same for several teams with about so many events each.
+    /// The same for several teams, with about this many events each.
     pub async fn of_teams(teams: u32, events: u32, days: u32) -> Result<Self, Failure> {
         let end: Instant = END.parse()?;
         let sandbox = Sandbox::start(SandboxConfig { teams, ..config(events, days, end) }).await?;
@@ -76,7 +76,7 @@ impl World {
         Settings { since: Some(self.since), streams: vec![Stream::Connections], ..Settings::default() }
     }
 
-    /// The real pipeline on a fresh directory: everything is read, confirmed, committed, and sealed where a month is whole.
+    /// Runs the real pipeline on a new directory: reads, confirms and commits everything, and seals complete months.
     pub async fn backfill(&self) -> Result<Backfill, Failure> {
         let directory = tempfile::tempdir()?;
         let archive = Archive::open_or_create(Arc::new(LocalStore::new(directory.path())), || "bench".to_owned())?;
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// The connections a day that make about `events` events in `days` days.
+/// How many connections a day make about `events` events in `days` days.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough size")]
 pub fn sessions_per_day(events: u32, days: u32) -> u32 {
     (f64::from(events) / f64::from(days) / EVENTS_A_SESSION) as u32
@@ -116,7 +116,7 @@ fn config(events: u32, days: u32, end: Instant) -> SandboxConfig {
     SandboxConfig { teams: 1, days, sessions_per_day, now: Some(end), end: Some(end), ..SandboxConfig::default() }
 }
 
-/// Passes everything on, and remembers which pages were asked for.
+/// Passes everything on, and records the requested pages.
 struct Recorder {
     source: Arc<HttpSource>,
     pages: Mutex<Vec<PageQuery>>,
@@ -180,15 +180,15 @@ pub fn number(flag: &str, default: u32) -> Result<u32, Failure> {
     Ok(arguments.next().map_or(Ok(default), |text| text.parse())?)
 }
 
-/// Processor seconds, wall seconds: what something took of this process.
+/// Processor seconds and wall seconds of this process.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Took {
     pub wall: f64,
-    /// Of all threads, to a hundredth of a second; 0 where the system does not tell.
+    /// The processor time of all threads, to a hundredth of a second; 0 if the system does not show it.
     pub processor: f64,
 }
 
-/// A point in time to measure from.
+/// The start of a measurement.
 pub struct Began {
     clock: Arc<SystemClock>,
     at: Duration,
@@ -206,20 +206,20 @@ impl Began {
     }
 }
 
-/// User and system time of the process, which Linux counts in hundredths.
+/// The process's user and system time, which Linux counts in hundredths.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// The middle one by wall time.
+/// The median by wall time.
 pub fn median(mut times: Vec<Took>) -> Took {
     times.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     times[times.len() / 2]
 }
 
-/// One line: what it is, what was measured, what is required and what is aimed at.
+/// Prints one line: the name, the measured value, the required value and the goal.
 pub fn print_ratio(what: &str, measured: f64, required: impl Display, goal: impl Display) {
     println!("{what:<58} {measured:>8.2}   required {required}, goal {goal}");
 }

@@ -16,7 +16,7 @@ pub fn team() -> TeamId {
     TeamId::from("acme")
 }
 
-/// Sealed months of events, and the start of each.
+/// Makes sealed months of events, and returns the start of each.
 pub fn make_archive(root: &Path, months: usize) -> Result<Vec<Instant>, Box<dyn Error>> {
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || "bench".into())?;
     let mut now: Instant = "2026-11-20T00:00:00Z".parse()?;
@@ -57,7 +57,7 @@ pub fn make_archive(root: &Path, months: usize) -> Result<Vec<Instant>, Box<dyn 
     Ok(starts)
 }
 
-/// An event of the usual size, its ids as random as the service's.
+/// An event of the usual size, with random ids like the service's.
 pub fn event(time: Instant) -> EventRow {
     let digest = Digest::of(&time.nanos().to_le_bytes());
     let (id, connection) = (digest.to_string(), Digest::of(&digest.0[..2]).short());

@@ -1,4 +1,4 @@
-//! Rounds over a small team in virtual time: a gap where something was lost, none where nothing was.
+//! Rounds over a small team in virtual time: a loss makes a gap, and no other case does.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -12,7 +12,7 @@ use annals::pipeline::Settings;
 use common::team_world::{Ask, World, activity, at, connection, entry, unavailable};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
-/// Where events could still appear at noon.
+/// The beginning of the lag at noon.
 const LAG_BEFORE_NOON: &str = "2026-11-20T11:45:00Z";
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -32,7 +32,7 @@ async fn read_once() -> Arc<World> {
     world
 }
 
-/// Removes d1 at 12:10, as activity tells.
+/// Removes d1 at 12:10; activity shows the removal.
 fn remove(world: &World, is_listed_again: bool) {
     let mut team = world.team();
     team.connections.clear();
@@ -133,7 +133,7 @@ async fn falling_behind_is_said_once_and_by_who_reads_connections() {
     }
 }
 
-/// What such a round read came too late to have been read in time: the next one must not take it for read.
+/// A failed round read these events too late: the next round must not count them as read in time.
 #[tokio::test]
 async fn falling_behind_is_said_by_the_round_that_breaks_off_too() {
     let world = read_once().await;
@@ -192,7 +192,7 @@ async fn a_computer_that_vanishes_in_the_middle_of_the_first_reading_leaves_a_ga
     assert_eq!(world.state().devices.len(), 1);
 }
 
-/// Activity says that a computer came or went, in whatever shape.
+/// Activity shows an added or removed computer, in any payload shape.
 fn told(event_type: &str, payload: &str, time: &str) -> RawEvent {
     let text = format!(r#"{{"header":{{"at":"{time}"}},"{event_type}":{payload}}}"#);
     RawEvent::new(text.into(), false, None, ServedTime::At(at(time)))
@@ -202,7 +202,7 @@ fn intervals(world: &World) -> Vec<(String, Instant, Instant)> {
     gaps(world).into_iter().map(|gap| (gap.subject, gap.from.unwrap(), gap.to.unwrap())).collect()
 }
 
-/// It is added, used and removed between two rounds, each of which is a process of its own.
+/// A computer is added, used and removed between two rounds, each in its own process.
 #[tokio::test]
 async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
     let added = r#"{"deviceID":"d9","name":"Render 9"}"#;
@@ -221,7 +221,7 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
         }
         world.team().activity.push(told("teamDeviceRemovedEvent", payload, "2026-11-20T12:10:00Z"));
         world.sync(&settings()).await;
-        // Of a computer that was added after the last reading nothing can appear from before it.
+        // A computer that was added after the last reading has no earlier events.
         let from = if is_added && subject == "d9" { NOON } else { LAG_BEFORE_NOON };
         let expected = [(subject.to_owned(), at(from), at("2026-11-20T12:10:00Z"))];
         assert_eq!(intervals(&world), expected, "{payload}, added: {is_added}");
@@ -244,7 +244,7 @@ async fn a_computer_that_an_event_named_is_known() {
     assert_eq!(intervals(&world), [("d9".to_owned(), at("2026-11-20T11:50:00Z"), at("2026-11-20T12:10:00Z"))]);
 }
 
-/// The part that was not read at all is told from the part in which events may have appeared late.
+/// The gap distinguishes its unread part from the part for late events.
 #[tokio::test]
 async fn a_gap_says_which_part_is_certain_and_which_is_possible() {
     let world = read_once().await;
@@ -256,7 +256,7 @@ async fn a_gap_says_which_part_is_certain_and_which_is_possible() {
     assert!(reason.contains("only if they appeared late"), "{reason}");
 }
 
-/// The first reading breaks off after a day, and the computer was removed by then, as activity tells in the next round.
+/// The first reading fails after a day. Activity of the next round shows that the computer was removed before.
 #[tokio::test]
 async fn what_the_first_reading_had_confirmed_before_a_removal_is_no_gap() {
     let world = World::new(NOON);
@@ -285,7 +285,7 @@ async fn what_the_first_reading_had_confirmed_before_a_removal_is_no_gap() {
     assert_eq!(begins("d8"), Some(at("2026-11-18T00:00:00Z")), "within a second of a removal nothing is sure");
 }
 
-/// The first process reads, commits nothing of it and ends; the computer is removed while none runs.
+/// The first process reads, commits nothing and ends; the computer is removed while no process runs.
 #[tokio::test]
 async fn a_first_reading_that_is_killed_leaves_the_gap_of_a_computer_removed_since() {
     let world = World::new(NOON);
@@ -319,7 +319,7 @@ async fn a_removal_before_the_first_reading_is_a_finding_and_no_gap() {
         };
         let of_d9 = ("d9".to_owned(), at("2026-11-18T00:00:00Z"), at("2026-11-19T08:00:00Z"));
         assert_eq!(before(), std::slice::from_ref(&of_d9), "activity first: {is_activity_first}");
-        // The archive is extended: of what it gains, both are missing.
+        // The archive is extended to the past: both computers are missing from the added part.
         let since = Settings { since: Some(at("2026-11-16T00:00:00Z")), ..settings() };
         world.set_now("2026-11-20T12:30:00Z");
         world.sync(&since).await;

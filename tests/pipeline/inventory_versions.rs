@@ -1,4 +1,5 @@
-//! The program against a sandbox whose people come and go: what was served on a day is what the views say of that day.
+//! The program against a sandbox whose members join and leave: the views of a day equal the service's answers on that
+//! day.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -28,7 +29,7 @@ fn config() -> SandboxConfig {
     }
 }
 
-/// The program over an archive of its own, beside the runtime that serves it.
+/// The program with its own archive, and the runtime of its sandbox.
 async fn annals(visitor: &Visitor, home: &Path, token: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     command
@@ -45,7 +46,7 @@ async fn annals(visitor: &Visitor, home: &Path, token: &str, arguments: &[&str])
 
 async fn sync(visitor: &Visitor, home: &Path, token: &str) {
     let run = annals(visitor, home, token, &["sync"]).await;
-    // Days apart, more than the ten billing entries that are shown may have come: a gap, and none of this test's.
+    // After days without a reading, more than ten billing entries may have come. This gap is not part of the test.
     assert!(matches!(run.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
@@ -64,7 +65,7 @@ fn texts<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
     of[name].as_array().into_iter().flatten().map(|text| text.as_str().unwrap())
 }
 
-/// Users, memberships and grants as served now.
+/// The service's current users, memberships and grants.
 async fn served(visitor: &Visitor) -> [Value; 3] {
     let users = visitor.get("/users").await.json();
     let users = users["users"].as_array().unwrap().iter();
@@ -106,7 +107,7 @@ async fn what_was_served_on_a_day_is_what_the_views_say_of_it() {
         visitor.sandbox.handle.advance(DAY * 6);
     }
     assert!(days.windows(2).any(|pair| pair[0].1[0] != pair[1].1[0]), "nobody came or went");
-    // A look is made after the streams were read, so within minutes of the day's moment.
+    // The inventory is read after the streams, so within minutes of the day's moment.
     let moment = |(now, _): &(Instant, _)| {
         let at = now.plus(Duration::from_secs(600)).to_string();
         format!("(timestamp '{}')", at.trim_end_matches('Z').replace('T', " "))
@@ -132,7 +133,7 @@ async fn what_was_served_on_a_day_is_what_the_views_say_of_it() {
         sql(&visitor, home.path(), "select part, count(*)::int as n from inventory_reads where visible group by 1")
             .await;
     assert!(looks.as_array().unwrap().iter().all(|row| row["n"].as_i64().unwrap() >= 7), "{looks}");
-    // Activity tells of everyone who came, within a look's reach.
+    // Activity shows everyone who joined, about the time of a reading.
     let told = "select count(*)::int as n from inventory_users u semi join activity a on a.event_type = 'teamUserAddedEvent' \
                 and json_extract_string(a.payload, '$.userID') = u.user_id and a.event_time <= u.valid_from";
     let came = sql(&visitor, home.path(), told).await;

@@ -1,4 +1,4 @@
-//! Looks at people and computers in virtual time: what is asked when, and what the archive says afterwards.
+//! Inventory readings in virtual time: the requests and their times, and the archive's content afterwards.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -52,7 +52,7 @@ fn settings() -> Settings {
     Settings { inventory, ..Settings::default() }
 }
 
-/// What is asked for beside the streams, in order.
+/// The requests other than those of streams, in order.
 fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = asked.clone();
@@ -151,7 +151,7 @@ async fn days_become_versions_and_months_one_file_each() {
         };
         format!("{}{sign}{role}", row.key[0])
     };
-    // The newest two months: November begins with all that was there, and so does January.
+    // The newest two months: November and January each begin with the full inventory.
     let told: Vec<String> = rows.iter().map(told).collect();
     assert_eq!(told, ["u1=admin", "u2-admin", "u3+user", "u1-admin", "u3=user"]);
     let places: Vec<String> = world
@@ -164,7 +164,7 @@ async fn days_become_versions_and_months_one_file_each() {
         })
         .collect();
     assert_eq!(places, ["20261001t000000z-month", "20261101t000000z-month", "20270102t000000z-part"]);
-    // A user who left keeps what was last known of tokens: the service does not tell any more.
+    // The archive keeps the last known tokens of a user who left, because the service shows them no longer.
     assert_eq!(keys(&world, InventoryPart::Tokens), ["u1 web #1", "u2 web #1"]);
 }
 
@@ -190,7 +190,7 @@ async fn activity_that_tells_of_a_change_brings_a_look_and_a_sign_in_does_not() 
             "2026-10-30T13:59:00Z",
             "team, computers, team, users, sso_users",
         ),
-        // Told late of what the last look has seen already.
+        // A late event about a change that the last reading already saw.
         ("2026-10-30T15:00:00Z", "teamUserAddedEvent", "2026-10-30T13:00:00Z", "team, computers"),
     ] {
         world.set_now(now);
@@ -226,7 +226,7 @@ async fn what_the_token_may_not_see_is_recorded_and_removes_nothing() {
         assert_eq!(look(&world, part).visible, is_shown, "{part}");
         assert_eq!(look(&world, part).read_at, at("2026-10-31T08:00:00Z"), "{part}");
     }
-    // Asked again a day later, not at the next poll.
+    // The next reading is a day later, not at the next poll.
     let asked = asked(&world);
     world.set_now("2026-10-31T09:00:00Z");
     world.sync(&settings()).await;
@@ -252,7 +252,7 @@ async fn a_failure_leaves_the_streams_alone_and_is_tried_again() {
     world.sync(&settings()).await;
     assert_eq!(taken(&asked), "team, computers, team, users, info u1, info u2");
     assert_eq!(keys(&world, InventoryPart::Users), ["u1", "u2"]);
-    // An answer of another shape is a failure too, and removes nobody.
+    // An answer of another shape is also a failure, and removes no user.
     world.calm();
     for listed in [r#"{"users":{}}"#, r#"{"users":[{"id":"u1"},{"id":"u1"}]}"#, "<html>", r#"{"users":[{"id":""}]}"#] {
         world.set_now("2026-10-31T08:00:00Z");
@@ -293,13 +293,13 @@ async fn users_who_cannot_be_asked_about_are_passed_over() {
     world.sync(&settings()).await;
     assert_eq!(keys(&world, InventoryPart::SignIn), ["u2"]);
     assert!(look(&world, InventoryPart::SignIn).visible);
-    // Nor does a newcomer's refusal hide what is known of the others.
+    // A refusal about a new user does not hide the others either.
     world.set_now("2026-10-30T09:00:00Z");
     world.team().activity.push(activity("teamUserAddedEvent", "u3", "2026-10-30T08:30:00Z"));
     world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u3", "user")]);
     world.sync(&settings()).await;
     assert!(look(&world, InventoryPart::SignIn).visible);
-    // Where nobody can be asked about, three refusals say so.
+    // If the service refuses every user, the reading stops after three refusals.
     let world = self::world();
     let ids: Vec<String> = (0..9).map(|n| format!("u{n}")).collect();
     let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
@@ -330,7 +330,7 @@ async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
         world.sync(&Settings { inventory, ..Settings::default() }).await;
         assert_eq!(taken(&asked), expected, "{scan:?} {user_info}");
     }
-    // Without the streams the computers are asked for by the look itself.
+    // Without the streams, the inventory reading lists the computers itself.
     let inventory = InventorySettings { scan: ScanMode::Now, user_info: false };
     world.sync(&Settings { inventory, streams: Vec::new(), ..Settings::default() }).await;
     assert_eq!(taken(&asked), "team, team, computers, users, sso_users");

@@ -1,4 +1,5 @@
-//! Busy teams side by side in one process: what they hold together stays within its bound, and each of them comes on.
+//! Busy teams in parallel in one process: their uncommitted events together stay within the limit, and every team
+//! progresses.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 const TEAMS: u32 = 8;
 const BOUND: usize = 15_000;
 
-/// The rows that each commit brought, in the order of the commits.
+/// The number of rows of each commit, in order.
 #[derive(Default)]
 struct Commits(Mutex<Vec<(TeamId, u64)>>);
 
@@ -25,7 +26,7 @@ impl Progress for Commits {
     }
 }
 
-/// Reads all teams within `budget`; the commits, in order.
+/// Reads all teams within `budget`, and returns the commits in order.
 async fn read(sandbox: &RunningSandbox, budget: &Arc<Budget>, workers: Workers) -> Vec<(TeamId, u64)> {
     let clock = Arc::new(SystemClock::new());
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
@@ -48,7 +49,7 @@ async fn read(sandbox: &RunningSandbox, budget: &Arc<Budget>, workers: Workers) 
     commits.0.lock().unwrap().clone()
 }
 
-/// What each team had committed when the first team had committed everything.
+/// How much each team had committed when the first team was done.
 fn when_the_first_is_done(commits: &[(TeamId, u64)], all: &BTreeMap<TeamId, u64>) -> BTreeMap<TeamId, u64> {
     let mut sums: BTreeMap<TeamId, u64> = all.keys().map(|team| (team.clone(), 0)).collect();
     for (team, rows) in commits {
@@ -86,7 +87,7 @@ async fn eight_busy_teams_hold_no_more_than_the_bound_and_none_starves() {
             assert!(*rows > 0, "{workers:?}: {team} has nothing while another is done: {sums:?}");
         }
     }
-    // Without a bound they hold more: the bound above is what holds them.
+    // Without the limit they hold more, so the limit works.
     let budget = Budget::new(usize::MAX);
     read(&sandbox, &budget, Workers::Threads).await;
     assert!(budget.most_held() > BOUND, "{} events", budget.most_held());

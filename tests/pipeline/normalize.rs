@@ -1,4 +1,4 @@
-//! Events made rows, or rejected with a reason.
+//! Events become rows, or rejects with a reason.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -39,7 +39,7 @@ fn detail(fields: &str) -> ConnectionDetail {
     }
 }
 
-/// The type, or the reason of the reject.
+/// The event type, or the reason of the reject.
 fn outcome(row: Result<EventRow, Box<RejectRow>>) -> Result<String, String> {
     row.map(|row| row.event_type.to_string()).map_err(|reject| {
         assert!(!reject.detail.is_empty());

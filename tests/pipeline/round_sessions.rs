@@ -1,5 +1,5 @@
-//! Sessions as commits come: any history in any number of commits, archives from before there were sessions, and a rebuild
-//! that is interrupted.
+//! Sessions over several commits: any history in any number of commits, archives without sessions, and an interrupted
+//! rebuild.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -70,7 +70,7 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
     Draft { rows: windows.into_iter().map(window).collect(), ..Draft::default() }
 }
 
-/// What is archived of sessions, by connection.
+/// The archived sessions, by connection.
 fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
     let ids: Vec<ConnectionId> = rows.iter().filter_map(connection_of).map(ConnectionId::from).collect();
     let ids: Vec<&ConnectionId> = ids.iter().collect();
@@ -91,11 +91,11 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
     events.into_iter().map(|(id, events)| (id.to_owned(), session_of(&events).unwrap())).collect()
 }
 
-/// Connection, kind, hours since September, whether it changes an earlier event, and in which commit it comes.
+/// An event: connection, kind, hours since September, whether it changes an earlier event, and its commit.
 type Told = (u64, usize, u64, bool, usize);
 
-/// Of a commit: whether another process makes it, whether its windows become one file each, whether it defers its sessions, and
-/// of how many events the sessions are made after it.
+/// A commit: whether a new process makes it, whether each of its windows becomes a file, whether it defers its
+/// sessions, and how many events are caught up after it.
 type Ways = (bool, bool, bool, Option<u64>);
 
 fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
@@ -106,8 +106,8 @@ fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Whatever comes in which commit, in one process or in several, sessions say what the archived events say: at once, or,
-    /// where they were deferred, when they have caught up.
+    /// For any order of events in commits, in one process or several, the sessions match the archived events: at
+    /// once, or after the catch-up if they were deferred.
     #[test]
     fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -154,11 +154,11 @@ proptest! {
     }
 }
 
-/// 120,000 events of forty days, archived by a program that made no sessions.
+/// 120,000 events of forty days, in an archive without sessions.
 fn old_archive(store: &Arc<dyn Store>) -> Vec<EventRow> {
     let start = at("2026-10-01T00:00:00Z");
     let one = |n: u64| {
-        // Some connections live for weeks, one event in a hundred belongs to none.
+        // Some connections last for weeks, and one event in a hundred has no connection.
         let connection = if n.is_multiple_of(100) {
             0
         } else if n % 50 == 1 {
@@ -225,7 +225,7 @@ async fn a_rebuild_that_is_interrupted_goes_on_where_it_stood() {
     assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
 
-/// A team whose events of three months are read at once.
+/// A team with three months of events, read at once.
 fn backfilled() -> (Arc<World>, Settings) {
     let world = World::new(NOW);
     let start = at("2026-08-25T00:00:00Z");
@@ -252,7 +252,7 @@ fn archived(store: &Arc<dyn Store>) -> Vec<EventRow> {
     rows
 }
 
-/// What the ledger's lines say, in order.
+/// The ledger's lines, in order.
 fn bodies(store: &dyn Store) -> Vec<serde_json::Value> {
     let days = store.list("ledger/team=t").unwrap();
     let texts = days.iter().filter(|day| day.path.ends_with(".jsonl")).map(|day| store.read(&day.path).unwrap());
@@ -288,7 +288,7 @@ async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
         let listed = store.list("tables/connections/team=t/month=2026-08").unwrap();
         if let Some(file) = listed.first().filter(|_| is_whole) {
             is_whole = false;
-            // In the middle of the file stands the events' text, which sessions are not made of.
+            // The middle of the file holds the events' text, which sessions do not need.
             let mut bytes = store.read(&file.path).unwrap().to_bytes().unwrap().to_vec();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;

@@ -1,5 +1,4 @@
-//! Rounds over a small team in virtual time: what is recorded of windows, and that a round that brought nothing writes
-//! nothing.
+//! Rounds over a small team in virtual time: the records of windows, and that a round without news writes nothing.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -104,7 +103,7 @@ async fn what_is_gone_is_counted_once_over_all_rescans() {
     assert_eq!((gone, world.held(Stream::Connections).len()), (2, 4));
 }
 
-/// Of a day of 60,000 events two hours of padding hold more than a span is sized to bring.
+/// On a day of 60,000 events, two hours of padding hold more events than a span should bring.
 #[tokio::test]
 async fn a_busy_day_is_re_scanned_with_few_requests() {
     let world = World::new("2026-11-20T00:20:00Z");
@@ -173,7 +172,7 @@ async fn since_in_the_future_does_not_stop_the_reading_for_good() {
 #[tokio::test]
 async fn a_window_confirmed_in_parts_is_read_once_more_before_it_is_final() {
     let world = World::new("2026-11-20T00:20:00Z");
-    // So dense that the day is read in several parts, and the service fails before the last.
+    // The day is so dense that the program reads it in several parts; the service fails before the last part.
     for n in 0..30_000_i64 {
         let time = at("2026-11-19T00:00:00Z").plus(Duration::from_secs(n.unsigned_abs() * 2));
         world.team().connections.push(connection(&format!("c{n}"), "d1", &time.to_string()));
@@ -238,7 +237,7 @@ async fn history_that_is_not_found_for_once_is_not_told_in_other_words() {
     let round = world.round(&settings()).await;
     assert!(matches!(&round.failures[..], [(Some(Stream::Connections), error)] if error.to_string().contains("404")));
     assert!(world.findings(FindingKind::DeprecatedHistory).is_empty());
-    // Where it was never there, the archive begins once.
+    // If the history never existed, the archive begins once.
     let old = World::new(NOON);
     old.team().is_old = true;
     old.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
@@ -260,7 +259,7 @@ async fn a_service_that_serves_one_page_for_ever_is_left() {
             && query.stream == Stream::Connections
             && query.offset > 0
         {
-            // Another one at the same place, so that every offset shows one event.
+            // Add another event at the same position, so every offset shows one event.
             let twin = team.connections[0].clone();
             team.connections.push(twin);
         }

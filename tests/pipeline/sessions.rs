@@ -1,5 +1,5 @@
-//! The law of sessions, from outside: whatever was synced, `annals sql "select * from sessions"` says what a naive
-//! program makes of the truth.
+//! The law of sessions, from outside: after any syncs, `annals sql "select * from sessions"` equals the sessions that
+//! a naive program computes from the truth.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
@@ -66,7 +66,7 @@ impl World {
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
-    /// What the ledger says so far: its last line, and from when on the sessions are behind.
+    /// The ledger's last line, and the time from which the sessions are behind.
     fn stands(&self) -> (u64, Option<Instant>) {
         let archive = Archive::open(Arc::new(LocalStore::new(self.home.path().join("archive"))));
         let Ok(team) = archive.and_then(|archive| archive.read(self.team())) else { return (0, None) };
@@ -129,7 +129,7 @@ impl World {
         found
     }
 
-    /// Serves one more event of a connection, as if it had come late.
+    /// Adds a late event to a connection.
     fn insert(&self, kind: &str, id: &str, connection: &str, host: &str, when: Instant) {
         let raw = format!(
             r#"{{"id":"{id}","timestamp":{},"deviceID":"d","computerHostName":"{host}","{kind}":{{"connectionID":"{connection}"}}}}"#,
@@ -167,17 +167,17 @@ async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
     world.assert_verifies().await;
 }
 
-/// A backfill puts its sessions off: killed in the middle, the next sync makes them all the same.
+/// A backfill defers its sessions: after a kill, the next sync makes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backfill_that_is_killed_ends_with_the_same_sessions() {
-    // Enough for several commits in each of the syncs.
+    // Enough events for several commits in each sync.
     let world = World::of(6, 2_000, 0).await;
     let clock = SystemClock::new();
     for _ in 0..3 {
         let (before, _) = world.stands();
         let mut sync = world.command(&["sync", "--since", "2026-09-20T00:00:00Z", "--stream", "connections"]);
         let mut sync = sync.env("ANNALS_REQUESTS_PER_SECOND", "100").stderr(Stdio::null()).spawn().unwrap();
-        // The first line makes up for what the sync before put off.
+        // The first line makes the sessions that the sync before deferred.
         while !matches!(world.stands(), (seq, Some(_)) if seq > before + 1) {
             assert!(sync.try_wait().unwrap().is_none(), "it ended before it was killed");
             clock.sleep(Duration::from_millis(5)).await;
@@ -217,18 +217,18 @@ async fn late_events_reopen_close_and_contradict_sessions_across_months() {
     world.sync(&[]).await;
     let outcome = |sessions: &BTreeMap<String, Value>| sessions["c1"]["outcome"].as_str().unwrap().to_owned();
     assert_eq!(outcome(&world.assert_law("established in October").await), "open");
-    // October is sealed; the close comes in November, and is found by reading again.
+    // October is sealed; the close event comes in November, and the program reads October's events again.
     world.insert("connectionClosedEvent", "e2", "c1", "host", november);
     world.sync(&["--rescan"]).await;
     let held = world.assert_law("closed in November").await;
     assert_eq!((outcome(&held).as_str(), &held["c1"]["conflicts"]), ("ended", &Value::Null));
-    // What came before all others moves the session to September, and says another name of the computer.
+    // A new first event moves the session to September, and has another computer name.
     world.insert("incomingConnectionRequest", "e0", "c1", "other", at("2026-09-29T10:00:00Z"));
     world.insert("incomingConnectionRequest", "e3", "c2", "host", at("2026-09-29T11:00:00Z"));
     world.sync(&["--rescan"]).await;
     let held = world.assert_law("requested in September").await;
     assert_eq!(held["c1"]["conflicts"], r#"{"computer_host_name":["host","other"]}"#);
-    // An event of no connection makes no session, and is counted.
+    // An event without a connection makes no session, but is counted.
     world.insert("incomingConnectionRequest", "e4", "", "host", october);
     world.sync(&["--rescan"]).await;
     let counted = world.sql("SELECT sum(count)::BIGINT AS n FROM findings WHERE kind = 'no_connection_id'").await;

@@ -1,4 +1,4 @@
-//! The whole pipeline on the sandbox, in one process: what was served is archived, once, and a second round adds nothing.
+//! The whole pipeline on the sandbox, in one process: every event is archived once, and a second round adds nothing.
 
 use crate::common;
 
@@ -26,7 +26,7 @@ struct World {
 
 impl World {
     async fn start(config: SandboxConfig) -> Self {
-        // The machine's date is the service's: a round that finds them a day apart asks for the date again.
+        // The machine and the service have the same date, because a round with different dates requests the date again.
         let clock: Arc<dyn Clock> = Arc::new(QuickClock::at(config.now.expect("a date")));
         let sandbox = Sandbox::start(config).await.expect("a sandbox");
         let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
@@ -96,7 +96,7 @@ fn multiset(texts: Vec<Vec<u8>>) -> BTreeMap<Vec<u8>, u32> {
     counts
 }
 
-/// The truth with its planted secrets replaced, as the archive keeps it.
+/// The truth with redacted secrets, like the archive.
 fn redacted(raw: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(raw.to_vec()).expect("the sandbox speaks UTF-8");
     let Some(start) = text.find(r#""secret":""#) else { return text.into_bytes() };
@@ -128,7 +128,7 @@ async fn a_round_archives_the_truth_and_a_second_adds_nothing() {
     let asked = world.sandbox.handle.requests();
     let second = world.round(settings()).await.committed();
     assert_eq!((second.rows, second.commits), (0, 0), "{second:?}");
-    // The list of teams; and for each team itself, its computers, billing, and of two streams the tail and the future.
+    // The list of teams; for each team itself, its computers, billing, and the tail and the future of two streams.
     assert_eq!(world.sandbox.handle.requests() - asked, 1 + 2 * (3 + 2 * 2), "what a quiet round asks for");
     assert_eq!(world.archive().read(&world.sandbox.teams[0]).unwrap().state().seq, seq, "a quiet round writes no line");
 }
@@ -153,7 +153,7 @@ async fn windows_settle_and_seal_as_the_service_s_clock_goes_on() {
     assert!(!reader.state().findings.iter().any(|(_, finding)| finding.kind == FindingKind::NoLongerServed));
 }
 
-/// Two months of the sandbox by days, and the third begun by days and ended by months.
+/// Two months of the sandbox sealed by days, and a third month sealed first by days and then as a month.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn months_are_sealed_day_by_day_and_ended_either_way() {
     let (ahead, days) = (15, Settings { partition: Partition::Day, ..settings() });
@@ -201,6 +201,6 @@ async fn a_removed_computer_leaves_its_events_here_and_a_gap_that_names_it() {
     let gaps: Vec<_> = reader.state().gaps().collect();
     assert_eq!((gaps.len(), gaps[0].subject.as_str()), (1, device.as_str()));
     let span = gaps[0].to.unwrap().since(gaps[0].from.unwrap());
-    // Ten minutes without a reading, and the lag in which events may appear late.
+    // Ten minutes without a reading, and the lag for late events.
     assert!(span <= Duration::from_secs(660 + 900), "{gaps:?}");
 }

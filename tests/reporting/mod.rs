@@ -1,4 +1,4 @@
-//! What the tests of reports share: small archives, and the program over them.
+//! Shared parts of the tests of reports: small archives, and the program over them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 pub const DAY: Duration = Duration::from_secs(86_400);
 pub const HOUR: Duration = Duration::from_secs(3_600);
-/// What the service's strangers write; every output must show it harmless.
+/// Strangers' texts. Every output must show them in a harmless form.
 pub const HOSTILE: &str = "=HYPERLINK(\"http://x\")|<script>\u{1b}[2J\u{202e}`*";
 
 pub fn at(text: &str) -> Instant {
@@ -30,7 +30,7 @@ pub fn at(text: &str) -> Instant {
     text.parse().unwrap()
 }
 
-/// An archive in a directory whose name is awkward to quote, and the program over it.
+/// An archive in a directory whose name is hard to quote, and the program over it.
 pub struct Place {
     directory: tempfile::TempDir,
 }
@@ -50,8 +50,8 @@ impl Place {
         place
     }
 
-    /// October 2026 in all streams, some events each day; the 14th has a gap in the connections, the 20th was never
-    /// read, and the 31st is not settled.
+    /// October 2026 in all streams, with some events each day: the 14th has a gap in the connections, the 20th was
+    /// never read, and the 31st is not settled.
     pub fn month_with_a_gap() -> Self {
         let place = Self::empty();
         let mut days = Vec::new();
@@ -65,7 +65,7 @@ impl Place {
         place
     }
 
-    /// An event an hour around both changes of summer time of 2026.
+    /// One event an hour around both clock changes of 2026.
     pub fn summer_time() -> Self {
         let place = Self::empty();
         let mut days = Vec::new();
@@ -81,7 +81,7 @@ impl Place {
         place
     }
 
-    /// What the demo makes: two teams of the sandbox over 90 days, strangers' texts among them.
+    /// The demo's archive: two teams of the sandbox over 90 days, with strangers' texts.
     pub fn demo() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };
         let outcome = place.run(&["demo"]);
@@ -97,7 +97,7 @@ impl Place {
         self.open()
     }
 
-    /// One look at the archive, for engines inside.
+    /// One reading of the archive, for engines in this process.
     pub fn data(&self) -> ViewData {
         let archive = self.open();
         let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
@@ -107,12 +107,12 @@ impl Place {
         data
     }
 
-    /// One commit of events, as a reading makes it but for sessions.
+    /// Commits events without their sessions.
     pub fn commit(&self, team: &str, days: Vec<Day>, findings: Vec<Finding>) {
         self.write(team, days, findings, |_| None);
     }
 
-    /// One commit of events, and of the sessions that they make.
+    /// Commits events and their sessions.
     pub fn commit_whole(&self, team: &str, days: Vec<Day>, findings: Vec<Finding>) {
         self.write(team, days, findings, |rows| Some(sessions(rows)));
     }
@@ -149,7 +149,7 @@ impl Place {
         self.open().read(&TeamId::from(team)).unwrap().state().head.to_string()
     }
 
-    /// Writes a file into the folder `own`, which [`Place::run`] does not look at by itself.
+    /// Writes a file into the folder `own`, which [`Place::run`] does not use by itself.
     pub fn own_report(&self, name: &str, text: &str) {
         let folder = self.directory.path().join("own");
         std::fs::create_dir_all(&folder).unwrap();
@@ -181,7 +181,7 @@ impl Place {
     }
 }
 
-/// How a run of the program ended.
+/// The outcome of a run of the program.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: i32,
@@ -198,7 +198,7 @@ impl Outcome {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// Wrong use: code 2, one message that holds `expected`, and no output.
+    /// Asserts wrong use: code 2, one message that contains `expected`, and no output.
     pub fn is_wrong_use(&self, expected: &str) {
         assert_eq!((self.code, self.stdout.as_slice()), (2, &b""[..]), "{self:?}");
         let message = self.stderr.strip_suffix("\n\nFor more information, try '--help'.\n").unwrap_or(&self.stderr);
@@ -215,12 +215,12 @@ fn sessions(rows: &[WindowRows]) -> SessionsDraft {
     SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), columns: Vec::new(), replaced: BTreeMap::new() }
 }
 
-/// A window of a day, and what it holds.
+/// A window of a day, and its events.
 pub struct Day {
     stream: Stream,
     window: Range,
     pub state: WindowState,
-    /// Events, and when on that day the first is; the others follow an hour apart.
+    /// The number of events, and the hour of the first one; the others follow each hour.
     events: (u64, Duration),
 }
 
@@ -309,12 +309,12 @@ pub fn gap(from: &str, to: &str) -> Finding {
     }
 }
 
-/// The reports that come with the program.
+/// The built-in reports.
 pub fn reports() -> Vec<Report> {
     Catalog::embedded().reports().to_vec()
 }
 
-/// Values for the parameters of a report that must be given.
+/// Values for a report's required parameters.
 pub fn required(report: &Report) -> Vec<String> {
     let needed = report.params.iter().filter(|param| param.default == ParamDefault::Required);
     let each = needed.map(|param| {

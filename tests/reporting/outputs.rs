@@ -1,4 +1,4 @@
-//! Each format read back: how many rows, and what the statement says.
+//! Reads each format back: the number of rows, and the statement.
 
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::{HOSTILE, Outcome};
 
-/// What an output says.
+/// The content of an output.
 pub struct Told {
     pub rows: u64,
-    /// The columns' names, where the format has them.
+    /// The columns' names, if the format has them.
     pub columns: Vec<String>,
     pub about: About,
 }
 
-/// The statement, as an object or as lines.
+/// The statement about the report, as an object or as lines.
 pub enum About {
     Object(Value),
     Lines(String),
@@ -71,7 +71,7 @@ fn csv(text: &str) -> Told {
     Told { rows: rows.len() as u64 - 1, columns: rows[0].clone(), about: About::Lines(lines) }
 }
 
-/// Records of cells; a line that begins with `#` is one cell.
+/// Parses CSV records; a line that begins with `#` is one cell.
 fn records(text: &str) -> Vec<Vec<String>> {
     let mut records = Vec::new();
     let mut rest = text;
@@ -136,12 +136,12 @@ fn markdown(text: &str) -> Told {
 fn table(text: &str) -> Told {
     let (table, about) = text.split_once("\nreport: ").expect("the statement stands below");
     assert_harmless(text);
-    // Without a terminal each row is one line between the bars.
+    // Without a terminal, each row is one line between bars.
     let rows = table.lines().filter(|line| line.starts_with('│')).count() as u64 - 1;
     Told { rows, columns: Vec::new(), about: About::Lines(format!("report: {about}")) }
 }
 
-/// Nothing moves a terminal's cursor or turns the reading direction.
+/// Asserts that no character moves a terminal's cursor or changes the reading direction.
 fn assert_harmless(text: &str) {
     assert!(!text.contains(HOSTILE) && !text.contains(['\u{1b}', '\u{202e}']), "{text}");
 }

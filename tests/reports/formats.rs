@@ -1,4 +1,5 @@
-//! Every report in every format, over small archives, from outside: it ends well, reads back, and says what it should.
+//! Every report in every format, over small archives, from outside: the run succeeds, and the output reads back with
+//! the expected content.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
@@ -9,7 +10,7 @@ use annals::report::{Asked, Engine, Format, Limits, Look, Report, Zone, write_re
 use reporting::outputs::{self, About, Told};
 use reporting::{Outcome, Place, reports, required};
 
-/// A period, and how a report over it must end.
+/// A period, and the expected exit code of a report over it.
 struct Case {
     place: Place,
     from: &'static str,
@@ -20,8 +21,8 @@ struct Case {
     gaps: usize,
 }
 
-/// Every report in every format from one look at the archive; and each of them by the program in one format, so that all
-/// formats have their turn.
+/// Runs every report in every format from one reading of the archive, and each report once by the program, in
+/// changing formats.
 fn check(case: &Case) {
     let formats = Format::ALL.map(Format::as_str);
     let mut engine = Engine::open_confined(case.place.data(), Limits::default()).unwrap();
@@ -72,7 +73,7 @@ fn ask(case: &Case, report: &Report, format: &str) -> Outcome {
     case.place.run(&arguments)
 }
 
-/// Reads the output back, and compares its rows with those of the formats before.
+/// Reads the output back, and compares its rows with the other formats.
 fn check_output(case: &Case, report: &Report, format: &str, outcome: &Outcome, rows: &mut Option<u64>) {
     let what = format!("{} as {format}", report.id);
     if format == "html" {
@@ -84,7 +85,7 @@ fn check_output(case: &Case, report: &Report, format: &str, outcome: &Outcome, r
     check_about(case, report, &told, &what);
 }
 
-/// A page says what the other formats say in their statement; it loads nothing and runs nothing.
+/// Asserts that a page has the content of the other formats' statement, and loads and runs nothing.
 fn check_page(case: &Case, report: &Report, page: &str, what: &str) {
     let head = case.team.map_or_else(|| "nothing was read yet".to_owned(), |team| case.place.head(team));
     let period = asked(case, report).period;
@@ -175,7 +176,7 @@ fn on_the_sandbox_s_teams_whose_texts_are_hostile() {
             let mut stdout = Vec::new();
             write_report(&run, format, &mut stdout, Look::default(), false).unwrap();
             let told = outputs::read(format.as_str(), &Outcome { code: 0, stdout, stderr: String::new() });
-            // A table stops at what nobody reads.
+            // A table has a maximum of rows.
             let shown = if format == Format::Table { run.about().rows.min(10_000) } else { run.about().rows };
             assert_eq!(told.rows, shown, "{} as {}", report.id, format.as_str());
         }

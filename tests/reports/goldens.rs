@@ -1,7 +1,7 @@
-//! Every report of the catalog, run on a small archive in which what it looks for was planted: its rows and those of its
-//! chart against `tests/goldens/`, and its detections against a list made by hand.
+//! Runs every report of the catalog on a small archive with planted cases. Compares its rows and its chart's rows
+//! with `tests/goldens/`, and its detections with a list made by hand.
 //!
-//! `ANNALS_GOLDENS=write cargo test --release --test reports` writes the goldens anew: look at the difference.
+//! `ANNALS_GOLDENS=write cargo test --release --test reports` writes the goldens again: check the difference.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -25,7 +25,7 @@ fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
 }
 
-/// The usual question to every report that can be asked it, and the others.
+/// The usual question to every report that accepts it, and the other questions.
 fn questions(catalog: &Catalog) -> Vec<(&Report, Question)> {
     let mut all = Vec::new();
     for report in catalog.reports() {
@@ -180,7 +180,7 @@ fn every_report_answers_at_both_ends_of_its_ranges() {
     }
 }
 
-/// The engine built from source has no ICU: whatever needs it fails there, or tries to download it.
+/// The engine built from source has no ICU: a query that needs ICU fails there, or tries to download it.
 #[test]
 fn no_report_uses_icu() {
     for report in Catalog::embedded().reports() {

@@ -1,5 +1,6 @@
-//! A pack in a real browser: every chart is drawn, nothing leaves, nothing is complained of, in light, dark, on a
-//! telephone and on paper. `scripts/browser.sh install` gets the browser; without one the test says that it was skipped.
+//! A pack in a real browser: it draws every chart, sends no request and reports no error; in light, in dark, on a
+//! telephone and on paper. `scripts/browser.sh install` installs the browser; without one the test prints that it is
+//! skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
@@ -11,7 +12,7 @@ use std::process::Command;
 use reporting::Place;
 use serde_json::Value;
 
-/// A chart of each kind over what strangers wrote and over a month.
+/// A chart of each kind, over strangers' texts and over a month.
 const KINDS: [(&str, &str); 12] = [
     (
         "columns x=day y=n series=reason",
@@ -75,7 +76,7 @@ fn pack_of_every_kind() -> Place {
     place
 }
 
-/// Where the browser is, or why there is none.
+/// The browser's path, or the reason why there is none.
 fn browser() -> Result<Vec<String>, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/browser.sh");
     let found = Command::new(script).arg("find").output().map_err(|e| e.to_string())?;
@@ -90,7 +91,7 @@ fn a_pack_is_read_in_a_browser() {
     let browser = match browser() {
         Ok(browser) => browser,
         Err(reason) => {
-            // Straight to standard error: what a passing test prints is otherwise not shown.
+            // Write to standard error directly, because a passing test's output is hidden.
             let mut out = std::io::stderr();
             writeln!(out, "\nSKIPPED: no page was opened in a browser, because {reason}\n").unwrap();
             return;

@@ -26,7 +26,8 @@ fn rows(place: &Place, report: &str, arguments: &[&str]) -> Vec<Value> {
     outcome.json()["rows"].as_array().unwrap().clone()
 }
 
-/// Events an hour of UTC: how many a local day has, how many distinct local hours, and the hour that is special.
+/// One event for each hour of UTC: the number of events and of distinct local hours of a local day, and the special
+/// hour.
 #[test]
 fn a_local_day_has_the_hours_that_the_zone_gives_it() {
     let place = summer_time();
@@ -39,7 +40,7 @@ fn a_local_day_has_the_hours_that_the_zone_gives_it() {
         ("Australia/Sydney", "2026-04-05", "2026-04-06", 25, 24, Some("2026-04-05 02:00:00")),
         ("Australia/Sydney", "2026-10-04", "2026-10-05", 23, 23, None),
         ("America/New_York", "2026-11-01", "2026-11-02", 25, 24, Some("2026-11-01 01:00:00")),
-        // Half an hour of summer time; events are on the full hours of UTC.
+        // Summer time of half an hour; events are at full hours of UTC.
         ("Australia/Lord_Howe", "2026-04-05", "2026-04-06", 25, 25, None),
         ("Asia/Kathmandu", "2026-04-01", "2026-04-02", 24, 24, None),
     ] {
@@ -145,7 +146,7 @@ fn what_was_never_read_is_told_from_what_is_provisional() {
     assert_eq!(whole["before_archive"], json!({"from": "2026-09-01T00:00:00Z", "to": "2026-10-01T00:00:00Z"}));
     assert_eq!(whole["not_yet_read"], json!({"from": "2026-11-01T00:00:00Z", "to": "2026-11-05T00:00:00Z"}));
     assert_eq!(whole["complete"], false);
-    // What is not read is no gap: nothing is lost yet.
+    // An unread span is no gap, because nothing is lost yet.
     let (code, provisional) = about("2026-10-31", "2026-11-05");
     assert_eq!((code, provisional["missing"].as_array().unwrap().len()), (0, 0));
     let (code, settled) = about("2026-10-15", "2026-10-20");

@@ -1,4 +1,4 @@
-//! What is asked wrongly of a report: one clear message, code 2, and nothing done.
+//! Wrong use of a report: one clear message, code 2, and no output.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
@@ -46,7 +46,7 @@ fn parameters_are_checked() {
     place.run_own("needy", &[]).is_wrong_use("report M1: parameter who must be given: --param who=text");
 }
 
-/// None of these is told in the engine's words, and none is taken for something that it is not.
+/// No message uses the engine's words, and no wrong value is accepted as another one.
 #[test]
 fn what_makes_no_sense_is_refused_with_its_range() {
     let place = Place::one_event();
@@ -238,7 +238,7 @@ fn a_faulty_file_is_told_and_hinders_no_other_report() {
         listed.stderr
     );
     assert!(listed.stderr.contains("report M2 stands in own/params.sql too"), "{}", listed.stderr);
-    // What was to replace a built-in report is not passed over in silence.
+    // A faulty file that should replace a built-in report causes an error.
     place.run_own("r02", &[]).is_wrong_use("own/r02-broken.sql:2");
     assert_eq!(place.run_own("params", &[]).code, 0);
 }

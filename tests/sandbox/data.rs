@@ -1,4 +1,4 @@
-//! What the sandbox's data holds: every kind of event, and every awkwardness that a reader must survive.
+//! The sandbox's data: every kind of event, and every unusual case that a reader must handle.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -27,7 +27,7 @@ struct Event {
 }
 
 impl Event {
-    /// The connection's details, wherever the kind holds them.
+    /// The connection's details, from the place where the event kind holds them.
     fn details(&self) -> &Value {
         let own = &self.json[&self.kind];
         own.get("associatedIncomingConnectionEvent").unwrap_or(own)
@@ -197,7 +197,7 @@ async fn weekends_are_quieter_and_nights_are_not_empty() {
     assert_eq!(hours.len(), 24);
 }
 
-/// The data is a function of the seed on every machine; a change here changes what every seed means.
+/// The data is a function of the seed on every machine; a change here changes the data of every seed.
 #[tokio::test]
 async fn the_data_of_a_seed_never_changes_unseen() {
     let visitor = Visitor::of(small()).await;

@@ -1,5 +1,5 @@
-//! The interface's document, table by table, against the running sandbox: each case is named after its row or rule. The
-//! rules have more cases where they are kept, without a server.
+//! Checks the running sandbox against the interface's document, table by table. Each case is named after its row or
+//! rule. The rules' own module has more cases without a server.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the row at hand is shown when its test fails")]
@@ -20,7 +20,7 @@ use annals::sandbox::SandboxConfig;
 use common::sandbox_client::{Reply, Visitor, small};
 use serde_json::{Value, json};
 
-/// Nothing is sent, or nothing is shown.
+/// An empty body, of a request or of an answer.
 const NONE: Value = Value::Null;
 
 fn row(name: &str) {
@@ -38,7 +38,7 @@ fn names(value: &Value) -> Vec<&str> {
 
 struct Scene {
     visitor: Visitor,
-    /// A group that no identity provider manages, one that it does, two computers, and the first two plain users.
+    /// A group without and a group with an identity provider, two computers, and the first two ordinary users.
     group: String,
     managed: String,
     devices: Vec<String>,
@@ -47,7 +47,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        // As the command serves it.
+        // The command has the same setting.
         let visitor = Visitor::of(SandboxConfig { odd_events: false, ..small() }).await;
         let team = visitor.get("").await.json();
         let groups = team["groups"].as_object().unwrap();
@@ -78,7 +78,7 @@ impl Scene {
         self.send(method, path, body).await.refusal()
     }
 
-    /// The newest activity events' types, newest first.
+    /// The types of the newest activity events, newest first.
     async fn told(&self, limit: usize) -> Vec<String> {
         let page = self.get(&format!("/history?desc=true&limit={limit}")).await;
         let name = |event: &Value| names(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
@@ -86,7 +86,7 @@ impl Scene {
     }
 }
 
-/// Every row of every table of the document, and every numbered rule, one a line, in its order.
+/// Every row of every table of the document, and every numbered rule, one a line, in the document's order.
 const DOCUMENT: &str = include_str!("document/rows.txt");
 
 #[test]

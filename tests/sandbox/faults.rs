@@ -1,4 +1,4 @@
-//! What goes wrong on demand: every fault that a hook can ask for, as a client meets it.
+//! Every fault that a hook can cause, from the view of a client.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -13,7 +13,7 @@ use common::sandbox_client::{Reply, Visitor, small};
 
 const PATH: &str = "/history?limit=50";
 
-/// The answer to one request that the fault befalls, and the one after it.
+/// The answer to a request with the fault, and the next answer.
 async fn befallen(fault: Fault) -> (Result<Reply, reqwest::Error>, Reply) {
     let visitor = Visitor::of(small()).await;
     let waiting = Mutex::new(Some(fault));

@@ -1,4 +1,4 @@
-//! The sandbox's histories from outside: paging, ranges, order, live arrival, removal, and the truth kept aside.
+//! The sandbox's histories from outside: paging, ranges, order, new events, removal, and the truth.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! The sandbox: the documented service over synthetic teams, held to the interface and to its own truth.
+//! The sandbox, checked against the interface's document and its own truth.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../common/mod.rs"]

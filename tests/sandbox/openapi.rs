@@ -1,4 +1,4 @@
-//! The sandbox against its own description, by a tester that knows nothing else of it.
+//! A tester that knows only the sandbox's OpenAPI description checks the sandbox.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -8,19 +8,19 @@ use common::python::schemathesis;
 use common::sandbox_client::{Visitor, small};
 use serde_json::{Value, json};
 
-/// No server error, and statuses, content types, headers and bodies as described.
+/// Checks: no server error, and the described statuses, content types, headers and bodies.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
                       response_schema_conformance";
 
-/// Everything about teams; the requests that change the tested service itself (faults, switches, clock) have tests of
-/// their own.
+/// The paths about teams. Requests that change the tested service itself (faults, switches, clock) have their own
+/// tests.
 const PATHS: &str = "^/(v1/|sandbox/team/|openapi)";
-/// What the sandbox says of itself.
+/// The sandbox's description.
 const OWN_PATHS: &str = "^/sandbox/(clock|choices|faults|state)";
 
 async fn tested(visitor: &Visitor, examples: u32, paths: &str, but: &[&str]) {
     let Some(program) = schemathesis("the sandbox was not held against its description") else { return };
-    // Ids that are there, so that requests reach the rules.
+    // Use existing ids, so requests reach the rules.
     let team = visitor.team();
     let devices = visitor.sandbox.handle.devices(team);
     let place = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ async fn the_sandbox_is_as_it_describes_itself() {
     tested(&visitor, 8, PATHS, &[]).await;
     let requests = visitor.sandbox.handle.requests();
     assert!(requests == 0 || requests > 300, "{requests} requests");
-    // Whatever state that left it in: switches, faults and the whole state are as described too.
+    // Switches, faults and the whole state still match the description afterwards.
     let rules = json!({"rules": [{"path": "/x", "method": "GET", "every": 2, "times": 3, "fault": "html"},
         {"path": "/y", "fault": {"latency_ms": 1}}, {"path": "/z", "fault": {"status": {"status": 503, "retry_after": "1"}}}]});
     visitor.own("PUT", "/faults", &rules).await.with(200);
@@ -64,7 +64,7 @@ async fn it_is_so_too_under_other_readings_of_the_document() {
     tested(&visitor, 2, PATHS, &[]).await;
 }
 
-/// Every reference leads somewhere, and every row has its schema.
+/// Asserts that every reference has a target, and that every row has a schema.
 #[tokio::test]
 async fn the_description_is_whole() {
     let visitor = Visitor::of(small()).await;

@@ -1,6 +1,6 @@
-//! The interface's document read row by row against the running program, by a client of Python's standard library that
-//! shares nothing with us: fields, statuses, rules, guards, expiry, activity, switches, time, faults, and the whole state
-//! saved by one process and gone on with by another.
+//! A client of Python's standard library, without our code, checks the running program against the interface's
+//! document row by row: fields, statuses, rules, guards, expiry, activity, switches, time, faults, and a state that
+//! one process saves and another loads.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn an_independent_client_finds_no_deviation_from_the_document() {
     let Some(python) = plain_python("the document was not read by another client") else { return };
     let place = tempfile::tempdir().expect("a place");
     let mut command = Command::new(python);
-    // No compiled files in the checkout.
+    // Python writes no compiled files into the checkout.
     command.arg("-B").arg(WALK).arg(env!("CARGO_BIN_EXE_annals")).arg(place.path());
     let output = command.output().expect("Python runs");
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! A sandbox saved and taken up again, its clock, and faults by rule.
+//! Saving and loading of a sandbox, its clock, and fault rules.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -11,7 +11,7 @@ use annals::sandbox::{Sandbox, SandboxConfig, SandboxError, Saved, SavedError};
 use common::sandbox_client::{Visitor, small};
 use serde_json::{Value, json};
 
-/// All that is served of the first team, and the truth about it.
+/// All answers about the first team, and its truth.
 async fn seen(visitor: &Visitor) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [
@@ -30,7 +30,7 @@ async fn seen(visitor: &Visitor) -> Vec<Value> {
     all
 }
 
-/// Changes of every kind that a file must hold.
+/// Makes every kind of change that a file must hold.
 async fn change(visitor: &Visitor) {
     let devices = visitor.sandbox.handle.devices(visitor.team());
     let users = visitor.get("/users").await.json()["users"].clone();
@@ -72,7 +72,7 @@ async fn a_saved_sandbox_goes_on_where_it_was() {
     let device = other.sandbox.handle.devices(other.team())[0].clone();
     assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a fault that came true once stays so");
 
-    // Back to it, over HTTP, after more has happened.
+    // Restore the state over HTTP after more changes.
     visitor.send("POST", "/group", &json!({"name": "after"})).await.with(201);
     visitor.sandbox.handle.advance(std::time::Duration::from_secs(3_600));
     assert_ne!(seen(&visitor).await, before);
@@ -81,14 +81,14 @@ async fn a_saved_sandbox_goes_on_where_it_was() {
     assert_eq!(seen(&visitor).await, before);
 }
 
-/// A file of a format, with what the build that saved it had.
+/// A file of a format, with the settings of its build.
 const FIRST_BUILDS: &str = include_str!("saved/format-1-first-builds.json");
 
 #[tokio::test]
 async fn files_of_earlier_builds_are_taken_up() {
     let first: Value = serde_json::from_str(FIRST_BUILDS).unwrap();
     let mut counted = first.clone();
-    // As later builds of the format kept fault rules.
+    // Later builds of the format saved fault rules this way.
     let rules = first["faults"].as_array().unwrap().iter().map(|rule| {
         let mut rule = rule.clone();
         rule["every"] = json!(2);
@@ -201,7 +201,7 @@ async fn what_is_no_saved_sandbox_of_this_one_is_refused_and_changes_nothing() {
     }
     assert_eq!(seen(&visitor).await, before);
     assert!(matches!(Saved::parse(b"{}"), Err(SavedError::Unreadable(_))));
-    // A file of a later format has whatever fields; it says what to do all the same.
+    // A file of a later format may have any fields; the error still explains what to do.
     let newer = json!({"format": 3, "saved_by": "9.1.0", "all": "else"});
     let refused = Saved::parse(newer.to_string().as_bytes()).unwrap_err();
     assert_eq!(refused, SavedError::Format { format: 3, saved_by: Some("9.1.0".to_owned()) });

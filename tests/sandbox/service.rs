@@ -1,4 +1,4 @@
-//! The sandbox from outside: every documented endpoint that it has, and every rule about it.
+//! The sandbox from outside: its endpoints and their rules.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

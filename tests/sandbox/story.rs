@@ -1,5 +1,6 @@
-//! The rehearsal, from outside: people and computers are added and connect, a computer is removed through the API, the
-//! service has forgotten it, and the archive still answers and says when and by whom it was removed.
+//! A rehearsal from outside: people and computers are added and connect, and a request removes a computer. The
+//! service then has no history of the computer. The archive still has it, and shows when and by whom the computer was
+//! removed.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -34,7 +35,7 @@ impl Reader<'_> {
         code
     }
 
-    /// What is printed, one JSON object a line; 3 says that the period has a gap.
+    /// The output, one JSON object a line; exit code 3 means that the period has a gap.
     async fn rows(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.run(&[arguments, &["--format", "ndjson"]].concat()).await;
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
@@ -42,7 +43,7 @@ impl Reader<'_> {
     }
 }
 
-/// A person joins and a computer is added; the person may connect and does.
+/// A person joins, a computer is added, and the person connects to it.
 async fn arrive_and_connect(visitor: &Visitor) -> (String, String) {
     let own = async |path: &str, body: Value| {
         visitor.own("POST", &format!("/team/{}{path}", visitor.team()), &body).await.with(201)

@@ -1,4 +1,4 @@
-//! The outside tests' own service, held to the interface's text: what is checked with it must be able to fail.
+//! Checks the tests' own service against the interface's text, and that its laws can fail.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use awkward::{Action, Answer, Bound, DAY, Dates, Edge, HOUR, Kind, More, Next, Order, Program, SINCE, Service, serve};
 use serde_json::Value;
 
-/// One request with the service's token; status, head, body.
+/// Sends one request with the service's token, and returns status, head and body.
 fn get(service: &Service, target: &str) -> (u16, String, String) {
     get_as(service, target, &service.token)
 }
@@ -147,7 +147,7 @@ fn a_planned_span_hides_what_is_older_and_shows_secrets_to_admins() {
     assert_eq!(service.world().teams[0].events.iter().filter(|event| event.kind == Kind::Connections).count(), 3);
 }
 
-/// Whether the laws find fault.
+/// Whether the laws find a fault.
 fn are_broken(service: &Service, program: &Program) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| awkward::hold(service, program, &SINCE))).is_err()
 }
@@ -176,7 +176,7 @@ fn the_laws_can_be_broken() {
         service.world().fill(DAY, 0..3);
         program.sync(&SINCE).ended(0);
         breach(&service, &program);
-        // Settled windows are not read again: what changes now is beyond this sync.
+        // This sync does not read settled windows again, so it does not see this change.
         assert!(are_broken(&service, &program), "{scenario} is not noticed");
     }
 }

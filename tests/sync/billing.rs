@@ -1,4 +1,4 @@
-//! Billing shows its ten newest entries and nothing else: what slips by between two polls is told.
+//! Billing shows only its ten newest entries: a gap records the entries that the program missed between two polls.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -19,7 +19,7 @@ fn polled(entries: i64) -> (Service, Program) {
     (service, program)
 }
 
-/// So many entries in the hour before the next poll.
+/// Adds this many entries in the hour before the next poll.
 fn later(service: &Service, entries: i64) {
     for n in 0..entries {
         service.world().billing(NOON + 60 + n * 30);

@@ -1,5 +1,5 @@
-//! What `startTime` and `stopTime` mean to the fraction of a second is not documented: the archive is the same in all
-//! readings.
+//! The document does not define fractions of a second of `startTime` and `stopTime`: the archive is the same for
+//! every interpretation.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -9,7 +9,7 @@ use awkward::{Bound, DAY, Edge, HOUR, Kind, SINCE, Service, World, hold, scene};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Events on, just before and just after every border that a reading of the bounds could tell apart.
+/// Events at, just before and just after every bound at which interpretations differ.
 fn borders(world: &mut World) {
     for border in [DAY + 24 * HOUR, DAY + 48 * HOUR, DAY + 72 * HOUR] {
         for step in [-1_500, -1_000, -999, -501, -500, -499, -1, 0, 1, 499, 500, 501, 999, 1_000, 1_500] {
@@ -37,7 +37,7 @@ fn readings() -> impl Iterator<Item = (Bound, Bound)> {
 fn every_reading_of_the_bounds_gives_the_same_archive() {
     let mut readings: Vec<(Bound, Bound)> = readings().collect();
     assert_eq!(readings.len(), 16);
-    // And the two that the same service may well mix.
+    // And a mix of two interpretations, which one service may have.
     let (exact, whole) = (Bound::EXACT, Bound { edge: Edge::Floor, inclusive: true });
     readings.extend([(exact, whole), (Bound { edge: Edge::Exact, inclusive: false }, whole)]);
     for (start, stop) in readings {

@@ -1,7 +1,7 @@
-//! Everything at once, by seed: odd bounds, lies, short pages, no order, failures, kills, changes at every request and
-//! late events, while days pass. Then it is quiet, and the archive is the truth.
+//! All faults at once, by seed: unusual bounds, false paging data, short pages, no order, failures, kills, changes at
+//! every request and late events, over days. After a quiet time the archive equals the truth.
 //!
-//! `ANNALS_SEEDS` says how many seeds are tried, `ANNALS_SEED` which one alone.
+//! `ANNALS_SEEDS` sets the number of seeds, `ANNALS_SEED` a single one.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the seed at hand is shown when its test fails")]
 
@@ -16,7 +16,7 @@ use awkward::{
 };
 
 const AT_ONCE: u64 = 4;
-/// Hours after [`DAY`] at which it is read.
+/// The times of readings, in hours after [`DAY`].
 const CLOCKS: [i64; 7] = [60, 61, 73, 84, 97, 122, 175];
 
 fn one_of<T: Copy>(chance: &mut Chance, all: &[T]) -> T {
@@ -34,13 +34,13 @@ fn odd_habits(world: &mut World, chance: &mut Chance) {
     habits.order = one_of(chance, &[Order::Time, Order::Time, Order::NewestFirst, Order::Scattered]);
 }
 
-/// A moment before `clock`, most often a recent one.
+/// A moment before `clock`, usually a recent one.
 fn moment(clock: i64, chance: &mut Chance) -> i64 {
     let back = one_of(chance, &[60, 3_600, 3_600, 20 * 3_600, 50 * 3_600]);
     (clock - i64::try_from(chance.below(back)).unwrap()).max(DAY)
 }
 
-/// What a re-scan of a neighbouring window shows beyond its bounds is not kept: such events are never deleted here.
+/// A re-scan does not keep events beyond its window, so this test never deletes such events.
 fn is_near_a_border(at: i128) -> bool {
     let of_day = at.rem_euclid(86_400 * 1_000_000_000) / 1_000_000_000;
     !(3_700..86_400 - 3_700).contains(&of_day)
@@ -65,7 +65,7 @@ fn change(world: &mut World, chance: &mut Chance) {
     }
 }
 
-/// What happened since the last look: events, twins, a full second, a billing entry.
+/// Adds changes since the last reading: events, twins, a dense second, a billing entry.
 fn hours_pass(world: &mut World, clock: i64, chance: &mut Chance) {
     world.now = clock;
     for _ in 0..20 + chance.below(40) {
@@ -135,7 +135,7 @@ fn after_all_that_can_happen_the_archive_is_the_truth() {
     let only = std::env::var("ANNALS_SEED").ok().map(|seed| seed.parse().unwrap());
     let seeds: Vec<u64> = only.map_or_else(|| (0..times("ANNALS_SEEDS", 8)).collect(), |seed| vec![seed]);
     for some in seeds.chunks(usize::try_from(AT_ONCE).unwrap()) {
-        // Mostly waiting for retries: side by side.
+        // Run in parallel, because the runs mostly wait for retries.
         let broken: Vec<u64> = std::thread::scope(|scope| {
             let all: Vec<_> = some.iter().map(|&seed| (seed, scope.spawn(move || chaos(seed)))).collect();
             all.into_iter().filter_map(|(seed, one)| one.join().is_err().then_some(seed)).collect()

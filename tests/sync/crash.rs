@@ -1,4 +1,5 @@
-//! Kills, second writers, full disks and damaged files: the archive is the truth afterwards, or says why not.
+//! Kills, second writers, full disks and damaged files: afterwards the archive equals the truth, or the program names
+//! the reason.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -44,7 +45,7 @@ fn killed_at_random_again_and_again_nothing_is_lost_or_doubled() {
     hold_with(&service, &program, &Expected { requests_max: 200_000, arguments: &SINCE, ..Expected::default() });
 }
 
-/// Waits until something lies in the directory, or the run may be over.
+/// Waits until the directory has an entry, or the run has ended.
 fn wait_for_any_file(program: &Program, directory: &str, chance: &mut Chance) {
     let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
     for _ in 0..4_000 {
@@ -93,7 +94,7 @@ fn of_two_writers_one_wins_and_one_refuses() {
     hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
 }
 
-/// Stopped while it reads, and while it commits: nobody takes its place meanwhile, and it goes on where it was.
+/// Stops the program while it reads or commits: no other writer can take over, and it continues afterwards.
 #[test]
 fn a_stopped_writer_keeps_its_place_and_doubles_nothing() {
     use rustix::process::Signal;
@@ -130,7 +131,7 @@ fn a_full_disk_is_said_and_outlived() {
     let (service, program) = scene();
     busy(&mut service.world());
     let mut failed = 0;
-    // Kilobytes that a file may have: none, a manifest, a ledger line, some of the data.
+    // The largest file in kilobytes: nothing, a manifest, a ledger line, some data.
     for (round, limit) in [0, 1, 2, 4, 8, 16, 32, 64].into_iter().enumerate() {
         let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
         let run = program.through_shell(&script, &[&["sync"], &SINCE[..]].concat());
@@ -185,8 +186,8 @@ fn a_torn_last_line_is_dropped_and_said() {
         program.sync(&SINCE).ended(0);
         let (path, bytes) = ledger_end(&program);
         let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        // A line is torn before its files are put in place and before those of sessions that they replace go: the new
-        // ones were never there, the old ones still are. Without its newline alone, the line is whole.
+        // A torn line means that the commit did not happen: the old files of sessions are still live. A line that
+        // only lacks its newline is complete.
         if torn > 1 {
             let line: serde_json::Value = serde_json::from_slice(&bytes[last..]).unwrap();
             for added in line["body"]["adds"].as_array().into_iter().flatten() {
@@ -197,11 +198,11 @@ fn a_torn_last_line_is_dropped_and_said() {
                 program::put(&place, &before.iter().find(|(_, path)| *path == place).unwrap().0);
             }
         }
-        // At least the first byte of the line stays.
+        // Keep at least the first byte of the line.
         let length = bytes.len().saturating_sub(torn).max(last + 1);
         program::put(&path, &bytes[..length]);
         let run = program.sync(&SINCE).ended(0);
-        // Where the newline alone is gone, the line is whole and nothing is dropped.
+        // If only the newline is missing, the line is complete and stays.
         assert!(torn == 1 || run.stderr.contains("dropped an unfinished ledger line"), "{run:?}");
         hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
     }
@@ -256,7 +257,7 @@ fn a_flipped_byte_of_a_file_is_named() {
         damaged[place] ^= 1 << chance.below(7);
         program::put(path, &damaged);
         let verified = program.run(&["verify"]).ended(1);
-        // A manifest that names another archive looks as wrong as the lines that name this one.
+        // With another archive's manifest, the ledger's lines look wrong.
         assert!(verified.said().contains(name) || verified.said().contains("ARCHIVE_ID"), "{verified:?}");
         program::put(path, &bytes);
         fs::rename(path, path.with_extension("away")).unwrap();
@@ -273,7 +274,7 @@ fn an_archive_of_its_own_is_not_mixed_with_another() {
     program.sync(&SINCE).ended(0);
     let other = Program::of(&service);
     other.sync(&SINCE).ended(0);
-    // Another archive's manifest over this ledger.
+    // Put another archive's manifest beside this ledger.
     let manifest = fs::read(other.archive().join("archive.json")).unwrap();
     let own = fs::read(program.archive().join("archive.json")).unwrap();
     program::put(&program.archive().join("archive.json"), &manifest);

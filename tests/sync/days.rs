@@ -1,5 +1,5 @@
-//! `partition = "day"`: a day is one file as soon as it is final, its month is never written anew, and the setting may
-//! change at any time.
+//! `partition = "day"`: a final day is one file, its month is never written again, and the setting may change at any
+//! time.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -20,7 +20,7 @@ const BY_MONTH: &str = "[windows]\npartition = \"month\"\n";
 /// Hours from [`DAY`] to the fourth of December, when November is final.
 const DECEMBER: i64 = 24 * 24 + 2;
 
-/// Every second day from 2026-09-20 on, and each of the last four.
+/// Adds events on every second day from 2026-09-20 on, and on each of the last four days.
 fn months(world: &mut World) {
     for day in (0..51).step_by(2) {
         world.fill(SEPTEMBER, day..day + 1);
@@ -34,7 +34,7 @@ fn hold(service: &Service, program: &Program) {
     files_agree(program);
 }
 
-/// The sealed files of a dataset: their months, days and the first letters of their roles, and how often each is there.
+/// The sealed files of a dataset: month, day and first letter of the role, with the number of each.
 fn sealed(program: &Program, dataset: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for path in program::sealed_files(&program.archive(), dataset) {
@@ -46,14 +46,14 @@ fn sealed(program: &Program, dataset: &str) -> BTreeMap<String, usize> {
     found
 }
 
-/// Those of September to the ninth of November, whose re-scans are over.
+/// The files from September to the ninth of November, whose re-scans are done.
 fn days() -> BTreeMap<String, usize> {
     let days = (20..=30).step_by(2).map(|day| format!("month=2026-09 {day} d"));
     let days = days.chain((2..=30).step_by(2).map(|day| format!("month=2026-10 {day:02} d")));
     days.chain((1..=9).step_by(2).map(|day| format!("month=2026-11 {day:02} d"))).map(|day| (day, 1)).collect()
 }
 
-/// The days of the files that are not sealed.
+/// The days of unsealed files.
 fn unsealed(program: &Program, dataset: &str) -> Vec<String> {
     let sealed = program::sealed_files(&program.archive(), dataset);
     let mut files = program::live_files(program, dataset);
@@ -78,7 +78,7 @@ fn a_day_is_one_file_as_soon_as_it_is_final() {
             assert!(found.keys().all(|file| file.ends_with('d')), "{found:?}");
         }
         hold(&service, &program);
-        // Twelve hours later the tenth of November is final, and nothing else of the month is touched.
+        // Twelve hours later the tenth of November is final, and no other file of the month changes.
         let before = program::sealed_files(&program.archive(), "");
         service.set_clock(DAY + 97 * HOUR);
         program.sync(&SINCE).ended(0);
@@ -99,7 +99,7 @@ fn what_comes_late_stands_beside_its_day() {
     let before: Vec<_> = program::sealed_files(&program.archive(), "").into_iter().filter(of_events).collect();
     let bytes = |paths: &[PathBuf]| paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     let content = bytes(&before);
-    // Into a sealed month, a sealed day of this month, and a sealed day that was empty; and an edit.
+    // Add events to a sealed month, to a sealed day of this month and to an empty sealed day, and edit one event.
     for day in [4, 46, 47] {
         service.world().connection(SEPTEMBER + day * 24 * HOUR + 7, 1);
         service.world().activity(SEPTEMBER + day * 24 * HOUR + 9, 1);
@@ -109,11 +109,11 @@ fn what_comes_late_stands_beside_its_day() {
     program.sync(&["--rescan"]).ended(0);
     assert_eq!(bytes(&before), content, "what is sealed stays as it is");
     let amended: Vec<String> = sealed(&program, "connections").into_keys().filter(|file| file.ends_with('a')).collect();
-    // September and October are sealed months by now: what they gain is theirs.
+    // September and October are sealed months, so their amendments belong to the months.
     assert_eq!(amended, ["month=2026-09 01 a", "month=2026-11 05 a", "month=2026-11 06 a"]);
     assert!(!findings(&program, "late").is_empty() && !findings(&program, "changed_upstream").is_empty());
     hold(&service, &program);
-    // When the month ends, there is nothing left for it to take.
+    // At the end of the month, no unsealed file is left for it.
     let before: Vec<_> = program::sealed_files(&program.archive(), "connections");
     service.set_clock(DAY + DECEMBER * HOUR);
     program.sync(&SINCE).ended(0);
@@ -123,7 +123,7 @@ fn what_comes_late_stands_beside_its_day() {
     hold(&service, &program);
 }
 
-/// Each month is begun by one setting and ended by another; what one has sealed stays, what it has left the other takes.
+/// Each month begins with one setting and ends with the other: sealed files stay, and the new setting seals the rest.
 #[test]
 fn the_setting_may_change_at_any_time() {
     for (scenario, settings) in [
@@ -167,7 +167,7 @@ fn the_setting_may_change_at_any_time() {
     }
 }
 
-/// The very same answers, whatever the files.
+/// Asserts equal answers for both layouts.
 #[test]
 fn a_question_is_answered_as_from_months() {
     let (service, by_day) = scene();
@@ -197,7 +197,7 @@ fn a_question_is_answered_as_from_months() {
     }
 }
 
-/// Killed while days are sealed: what stands is whole, and the next run ends it.
+/// Kills the program while it seals days: every file is complete, and the next run finishes.
 #[test]
 fn killed_while_it_seals_nothing_is_lost_or_doubled() {
     let mut chance = Chance::of(20_261_122);
@@ -236,7 +236,7 @@ fn windows_longer_than_a_day_cannot_be_sealed_by_days() {
         "windows of 7d are longer",
         "windows.length of at most 1d",
     ]);
-    // Where they were read before, they are sealed with the day on which they begin.
+    // If they were read before, they are sealed with the day of their beginning.
     program.configure("[windows]\nlength = \"7d\"\n");
     program.sync(&SINCE).ended(0);
     program.configure(BY_DAY);

@@ -1,4 +1,5 @@
-//! A service that fails, refuses, sends elsewhere, or tells the wrong time: tried again or said, never taken as empty.
+//! A service that fails, refuses, redirects or sends a wrong time: the program retries or reports the fault, and
+//! never takes it for an empty answer.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -46,7 +47,7 @@ fn failures() -> Vec<(&'static str, Action)> {
     ]
 }
 
-/// Twice in a row at a request of each kind, then well again.
+/// Two failures in a row at a request of each kind, then success.
 fn survives(scenario: &str, failure: &Action) {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
@@ -56,7 +57,7 @@ fn survives(scenario: &str, failure: &Action) {
         ["/v1/user/teams", "/devices", "/history", "/history/devices", "/billing/events"].map(|end| (end, 2)).to_vec();
     service.on_request(move |number, request, _| {
         let path = &request.path;
-        // `/devices` ends `/history/devices` too: the longest fits.
+        // `/history/devices` also ends with `/devices`, so use the longest match.
         let kind = left.iter_mut().filter(|(end, _)| path.ends_with(end)).max_by_key(|(end, _)| end.len());
         match kind {
             Some((_, count)) if *count > 0 && (number > 4 || path.ends_with("teams")) => {
@@ -73,7 +74,7 @@ fn survives(scenario: &str, failure: &Action) {
 
 #[test]
 fn bursts_of_failures_are_outlived() {
-    // Mostly waiting: side by side.
+    // Run in parallel, because the runs mostly wait.
     for some in failures().chunks(7) {
         std::thread::scope(|scope| {
             let all: Vec<_> = some
@@ -264,7 +265,7 @@ fn nobody_at_the_address_is_said_with_the_address() {
     let (service, program) = scene();
     let address = service.base_url();
     drop(service);
-    // No end of waiting is tested here, only that it is said what was tried.
+    // This checks only the message, not the end of the wait.
     let run = program.run(&["sync", "--base-url", "http://127.0.0.1:1/nothing?x=1"]).ended(2);
     assert!(!run.stderr.is_empty() && !address.is_empty());
     program.run(&["sync", "--stream", "nothing"]).ended(2);
@@ -278,7 +279,7 @@ fn a_service_without_a_clock_is_read_by_ours() {
         service.world().fill(DAY, 0..3);
         service.world().habits.dates = dates;
         program.sync(&SINCE).ended(0);
-        // Our clock goes on, so a window may fall due between two runs.
+        // The machine's clock advances, so a window may become due between two runs.
         hold_with(&service, &program, &Expected { is_moving: true, arguments: &SINCE, ..Expected::default() });
     }
 }
@@ -309,7 +310,7 @@ fn a_clock_that_goes_back_for_a_while_loses_nothing() {
         service.calm();
         service.world().habits.dates = Dates::Clock;
         hold(&service, &program, &SINCE);
-        // Between two runs it goes back as well.
+        // The clock also goes back between two runs.
         service.world().connection(NOON - 7_000, 1);
         service.set_clock(NOON - 2 * HOUR);
         program.sync(&SINCE).ended(0);

@@ -1,4 +1,4 @@
-//! `annals sync` and the verbs beside it, run as a program against services that misbehave.
+//! `annals sync` and related verbs, run as a program against faulty services.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../awkward/mod.rs"]

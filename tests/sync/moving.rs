@@ -1,4 +1,4 @@
-//! Lists that move while they are read, events that come late, change, or are no longer served.
+//! Lists that change during a reading, and events that come late, change or disappear.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -15,16 +15,16 @@ use awkward::{
 
 /// In the middle of a settled window.
 const BUSY: i64 = DAY + 37 * HOUR;
-/// After this the windows of `scene` are read and re-scanned to their end.
+/// After this many hours, the windows of `scene` are past their last re-scan.
 const LONG_AFTER: i64 = DAY + (96 + 73) * HOUR;
 
-/// So many connection events, a second apart, on pages of twenty.
+/// This many connection events, one a second, on pages of twenty.
 fn pages(world: &mut World, from: i64, count: i64) -> Vec<u64> {
     world.habits.cap = Some(20);
     (0..count).map(|n| world.connection_of(0, usize::try_from(n % 3).unwrap(), from + n, n % 1_000)).collect()
 }
 
-/// A later page of the window that holds `at`.
+/// Whether the request is for a later page of the window of `at`.
 fn is_later_page(request: &Request, at: i64) -> bool {
     let span = request.number("startTime").unwrap_or(i64::MAX)..request.number("stopTime").unwrap_or(i64::MIN);
     request.is_connections() && span.contains(&at) && request.number("offset") > Some(0)
@@ -76,7 +76,7 @@ fn insertions_and_deletions_between_the_pages_of_an_open_window() {
     hold(&service, &program, &SINCE);
 }
 
-/// At every one of the first requests something changes somewhere; later it is quiet, and the archive is the truth.
+/// A change happens at each of the first requests; after a quiet time the archive equals the truth.
 fn moving_list(seed: u64) {
     let (service, program) = scene();
     let mut chance = Chance::of(seed);
@@ -156,7 +156,7 @@ fn events_late_beyond_the_lag_are_read_by_the_re_scans() {
         service.world().activity(DAY + 24 * HOUR - hours, 7);
         service.set_clock(DAY + 24 * HOUR + hours * HOUR + 60);
         program.sync(&SINCE).ended(0);
-        // What changed on its last re-scan is looked at once more.
+        // A window that changed at its last re-scan gets one more re-scan.
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
     }
@@ -180,7 +180,7 @@ fn events_later_than_the_last_re_scan_are_read_when_asked_for() {
 
 #[test]
 fn the_same_id_with_other_content_is_another_revision() {
-    // 30: an open window; 90: settled, read again by a re-scan.
+    // 30: an open window; 90: a settled window at its re-scan.
     for hours in [80, 20] {
         println!("an event of hour {hours}");
         let (service, program) = scene();
@@ -190,7 +190,7 @@ fn the_same_id_with_other_content_is_another_revision() {
         let edited = service.world().edit(number, |text| text.replace("\"host\"", "\"renamed\""));
         service.set_clock(LONG_AFTER);
         program.sync(&SINCE).ended(0);
-        // What changed on its last re-scan is looked at once more.
+        // A window that changed at its last re-scan gets one more re-scan.
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
         let query =
@@ -276,7 +276,7 @@ fn what_is_seen_in_the_padding_alone_is_kept() {
     hold(&service, &program, &SINCE);
 }
 
-/// An event an hour, each in other words at each answer while `is_reworded`.
+/// One event an hour. While `is_reworded`, each answer has another text of each event.
 fn reworded(service: &Service, from: i64, is_reworded: &Arc<AtomicBool>) {
     let is_reworded = is_reworded.clone();
     service.on_request(move |number, request, world| {
@@ -297,13 +297,13 @@ fn reworded(service: &Service, from: i64, is_reworded: &Arc<AtomicBool>) {
     });
 }
 
-/// What a list costs whose every answer is worded anew: no two looks at it agree, and no range of it is ever confirmed.
+/// The cost of a list whose texts change at every answer: no two readings agree, and no range is ever confirmed.
 #[test]
 fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
     const DAYS: i64 = 30;
-    // 32 ranges may fail, each walked six times, of two requests each, and some are looked at once more.
+    // 32 ranges may fail; the program walks each six times with two requests, and reads some once more.
     const SPLITTING_MAX: usize = 32 * 14;
-    // After that a range is walked twice and looked at once. A day is read in two ranges at most.
+    // After that, the program walks a range twice and reads it once more. A day has two ranges at most.
     const DAYS_MAX: usize = 6 * 2 * 34;
     let (service, program) = scene();
     let is_reworded = Arc::new(AtomicBool::new(true));

@@ -1,4 +1,4 @@
-//! Paging that lies, sticks and shrinks, seconds too full for a page, and events that nothing tells apart.
+//! False, stuck and shrinking paging, dense seconds, and equal events.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -53,7 +53,7 @@ fn the_last_open_second_may_be_fuller_than_a_page() {
 
 #[test]
 fn twins_stay_as_many_as_they_were() {
-    // With pages of 20, the second lot of twins lies across a page's end.
+    // With pages of 20, the second group of twins crosses a page's end.
     for cap in [None, Some(20)] {
         let (service, program) = scene();
         let mut world = service.world();
@@ -64,14 +64,14 @@ fn twins_stay_as_many_as_they_were() {
                 world.add(Kind::Activity, awkward::laws::nanos(at), None, text);
             }
         }
-        // Connection events without an id are told apart by nothing either.
+        // Connection events without an id are equal too.
         for _ in 0..25 {
             let text = events::connection_without_id(7, BUSY * 1_000, "team-one-computer-1");
             world.add(Kind::Connections, awkward::laws::nanos(BUSY), Some("team-one-computer-1"), text);
         }
         drop(world);
         program.sync(&SINCE).ended(0);
-        // Twins of an open window that lie across a page's end are believed when two walks agree.
+        // The program accepts twins of an open window across a page's end if two walks agree.
         service.set_clock(DAY + 97 * HOUR);
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
@@ -94,7 +94,7 @@ fn an_event_with_an_id_that_is_listed_twice_is_one_event() {
     }
 }
 
-/// Some hundred events, some of them in the open window.
+/// About a hundred events, some in the open window.
 fn some(world: &mut World) {
     world.fill(DAY, 0..4);
     for n in 0..150 {
@@ -132,7 +132,7 @@ fn what_the_service_claims_of_its_pages_is_not_believed() {
 
 #[test]
 fn pages_may_be_shorter_than_asked_for() {
-    // Shorter than what is asked for again as proof, too.
+    // Also pages shorter than the overlap of two pages.
     for cap in [100, 11, 9, 8, 5, 3, 2] {
         println!("pages of {cap}");
         let (service, program) = scene();
@@ -187,7 +187,7 @@ fn the_order_of_a_list_is_not_believed() {
         (service.world().habits.order, service.world().habits.cap) = (order, cap);
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
-        // And what comes later stands anywhere in the list.
+        // Later events appear anywhere in the list.
         for n in 0..50 {
             service.world().connection(DAY + 84 * HOUR + n, n);
         }

@@ -1,4 +1,5 @@
-//! `annals plan` against the `annals sync` after it: requests that the sandbox counts, and the time that they take at a rate.
+//! Compares `annals plan` with the `annals sync` after it: the requests that the sandbox counts, and their time at a
+//! rate.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
@@ -10,7 +11,7 @@ use annals::clock::{Clock, SystemClock};
 use annals::model::Instant;
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
-/// Plans are made at this rate; the syncs after them at none.
+/// The rate of plans; the syncs after them have no rate limit.
 const RATE: f64 = 50.0;
 
 struct Planned {
@@ -35,7 +36,7 @@ fn annals(sandbox: &RunningSandbox, archive: &Path, rate: f64, arguments: &[&str
     said
 }
 
-/// "about 312 requests, 1m 4s at 5 a second": the numbers.
+/// Reads the numbers of "about 312 requests, 1m 4s at 5 a second".
 fn planned(said: &str) -> Planned {
     let line = said.lines().find(|line| line.starts_with("about ")).unwrap();
     let (requests, rest) = line.trim_start_matches("about ").split_once(" requests, ").unwrap();
@@ -43,7 +44,7 @@ fn planned(said: &str) -> Planned {
     Planned { requests: requests.parse().unwrap(), seconds: seconds(time) }
 }
 
-/// The seconds of a span as people read it: `1h 2m`, `90s`.
+/// The seconds of a span such as `1h 2m` or `90s`.
 fn seconds(span: &str) -> f64 {
     let part = |part: &str| {
         let (number, unit) = part.split_at(part.len() - 1);
@@ -58,8 +59,8 @@ fn seconds(span: &str) -> f64 {
     span.split(' ').map(part).sum()
 }
 
-/// Less than a day ago: a round that finds two clocks a day apart asks for the date again. Shortly after midnight a plan
-/// expects events of the new day that this sandbox does not have.
+/// A moment less than a day ago, because a round with clocks a day apart requests the date again. Shortly after
+/// midnight, a plan expects events of the new day, which this sandbox does not have.
 fn last_noon() -> Instant {
     let half_a_day = Duration::from_secs(43_200);
     SystemClock::new().now().minus(half_a_day).floor_to(2 * half_a_day).plus(half_a_day)
@@ -94,7 +95,7 @@ async fn a_plan_tells_within_a_third_what_the_sync_after_it_takes() {
             if round == "second" {
                 continue;
             }
-            // Two lists of people a team, and each user.
+            // Two lists of people for each team, and one request for each user.
             let users = annals(
                 &sandbox,
                 &archive,

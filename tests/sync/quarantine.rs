@@ -1,4 +1,4 @@
-//! Events that an earlier version could not read: read again, they are rows, once, as if they had always been.
+//! Events that an earlier version could not read: after a retry they are rows, once, like all others.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -25,7 +25,7 @@ fn writer(program: &Program) -> TeamWriter {
     archive(program).writer(&TeamId::from("team-one")).unwrap()
 }
 
-/// Puts texts where an earlier version would have put them that could not read them.
+/// Puts texts into quarantine, like an earlier version that could not read them.
 fn quarantine(program: &Program, texts: &[(Stream, String)]) {
     let mut writer = writer(program);
     let reject = |(n, (stream, text)): (usize, &(Stream, String))| RejectRow {
@@ -45,8 +45,8 @@ fn quarantine(program: &Program, texts: &[(Stream, String)]) {
     assert!(matches!(committed, Committed::Committed { .. }));
 }
 
-/// A history of which two events of one connection, two of three equal events without ids, and one that nobody can read
-/// are in quarantine; the service shows all of them.
+/// A history with quarantined events: two of one connection, two of three equal events without ids, and an unreadable
+/// one. The service shows all of them.
 fn old_scene() -> (Service, Program) {
     let (service, program) = scene();
     let at = |n: i64| (BUSY + n) * 1_000;
@@ -137,7 +137,7 @@ fn what_is_no_single_event_stays_where_it_is() {
     assert_eq!(kept.len(), forged.len(), "{kept:?}");
 }
 
-/// An event that is a row already, beside one of another day that can be one now.
+/// A quarantined event that is already a row, and one of another day that can become a row now.
 #[test]
 fn a_window_that_gains_nothing_is_not_recorded_again() {
     let (service, program) = scene();

@@ -1,5 +1,5 @@
-//! What the machine refuses: room on the disk, open files, writing, reading. It is said with the path and what to do, nothing
-//! is half written, and when there is room again the archive is the truth.
+//! A machine that refuses disk space, open files, writing or reading. The error names the path and the remedy, no
+//! file is half written, and once there is space the archive equals the truth.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "why a test is skipped, and the scenario at hand, are worth reading")]
 
@@ -13,7 +13,7 @@ use std::process::Command;
 use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
-/// Nobody waits for what will not change.
+/// The time limit of a run: the program does not wait for a permanent fault.
 const HASTY: &str = "[api]\nretry_for = \"0s\"\n";
 const GO_ON: &str = "remove the cause and run sync again, the archive is consistent";
 
@@ -33,11 +33,11 @@ fn does(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// A file system of its own at a place, gone with this value.
+/// A mounted file system. A drop unmounts it.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None`, and the reason printed, where mounting is not allowed.
+    /// `None` if mounting is not allowed; prints the reason.
     fn at(place: &Path, size: &str) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let options = format!("size=64m,mode=755,{size}");
@@ -60,7 +60,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// The archive as it stands is whole, as far as there is one.
+/// Asserts that the archive verifies, if there is one.
 fn is_whole(program: &Program, case: &str) {
     if program.archive().join("archive.json").is_file() {
         let verified = program.run(&["verify"]);
@@ -68,7 +68,7 @@ fn is_whole(program: &Program, case: &str) {
     }
 }
 
-/// The reason, the path, and what to do, in an orderly end.
+/// Asserts an orderly end with the reason, the path and the remedy.
 #[track_caller]
 fn is_said(run: &Run, reason: &str, case: &str) {
     assert_eq!(run.code, Some(1), "{case}: {run:?}");
@@ -77,13 +77,13 @@ fn is_said(run: &Run, reason: &str, case: &str) {
     assert!(names.iter().any(|name| run.stderr.contains(name)), "{case}: names no path: {run:?}");
 }
 
-/// Once there is room, a sync completes what is missing.
+/// Asserts that a sync completes the archive once there is space.
 fn is_made_good(service: &Service, program: &Program) {
     program.sync(&SINCE).ended(0);
     hold_with(service, program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
 }
 
-/// A disk that is a little larger each time, until everything fits.
+/// A disk that grows a little each time, until everything fits.
 fn grows(first: &str, size: impl Fn(usize) -> String, failures_min: usize) {
     let (service, program) = busy_scene();
     let Some(disk) = SmallDisk::at(&program.archive(), first) else { return };
@@ -119,7 +119,7 @@ fn a_disk_without_room_for_names_is_said_and_outlived() {
 fn too_few_open_files_are_said_and_outlived() {
     let (service, program) = busy_scene();
     let mut failed = 0;
-    // From too few for the program to begin with to enough for all.
+    // From too few files for the start to enough for everything.
     for files in [5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 32, 64] {
         let case = format!("{files} files");
         let run = program.through_shell(&format!("ulimit -n {files}; exec \"$@\""), &[&["sync"], &SINCE[..]].concat());
@@ -162,10 +162,10 @@ fn an_archive_that_is_mounted_to_be_read_alone_is_said_and_can_be_asked() {
     is_made_good(&service, &program);
 }
 
-/// Places that another's permissions close, and what then fails.
+/// Paths without permission, and the message of each failure.
 #[test]
 fn what_may_not_be_written_or_read_is_said_and_outlived() {
-    // The owner is bound by permissions, unless it is root with all its rights.
+    // Permissions bind the owner, unless it is root with all its rights.
     let bound = if is_root() { "exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"" } else { "exec \"$@\"" };
     if is_root() && !does("setpriv", &["--inh-caps=-all", "--bounding-set=-all", "true"]) {
         println!("skipped: root cannot give up its rights here");
@@ -211,7 +211,7 @@ fn what_may_not_be_written_or_read_is_said_and_outlived() {
     is_made_good(&service, &program);
 }
 
-/// The paths that a pattern with `*` for whole names fits.
+/// The paths that match a pattern with `*` for whole names.
 fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -228,7 +228,7 @@ fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Paths whose permissions are others, for as long as this value lives.
+/// Changes the permissions of paths. A drop restores them.
 struct Closed(Vec<(PathBuf, Permissions)>);
 
 impl Closed {

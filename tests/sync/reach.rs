@@ -1,4 +1,4 @@
-//! What is asked for, how far it reaches, and what becomes of it as months pass: parts, windows, sealed months.
+//! The requested ranges, and the archive as months pass: parts, windows, sealed months.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -58,7 +58,7 @@ fn streams_and_teams_are_read_one_by_one_as_well() {
     hold(&service, &program, &SINCE);
 }
 
-/// Every second day of three weeks in October and of the days of `scene`.
+/// Adds events on every second day of three weeks in October, and on the days of `scene`.
 fn months(world: &mut World) {
     for day in (0..21).step_by(2) {
         world.fill(OCTOBER, day..day + 1);
@@ -76,7 +76,7 @@ fn a_sealed_month_is_the_same_and_takes_what_comes_late() {
     files_agree(&program);
     let sealed = program::sealed_files(&program.archive(), "");
     assert!(sealed.iter().any(|path| path.to_string_lossy().contains("month=2026-10")), "{sealed:?}");
-    // Later than every re-scan, into the sealed month; and an edit of what is in it.
+    // Add an event to the sealed month after every re-scan, and edit one of its events.
     service.world().connection(OCTOBER + 30 * HOUR, 1);
     service.world().activity(OCTOBER + 31 * HOUR, 1);
     let number = service.world().teams[0].events.iter().find(|event| event.text.contains("\"host\"")).unwrap().number;
@@ -132,7 +132,7 @@ fn a_clock_that_runs_ahead_once_loses_nothing_that_a_later_look_can_see() {
     service.world().fill(DAY, 0..4);
     service.set_clock(NOON + 30 * HOUR);
     program.sync(&SINCE).ended(0);
-    // It was wrong: what happens now lies in windows that looked settled.
+    // The clock was wrong: new events lie in windows that looked settled.
     for hours in [1, 20, 40] {
         service.world().connection(NOON + hours * HOUR, 1);
         service.world().activity(NOON + hours * HOUR, 1);
@@ -145,7 +145,7 @@ fn a_clock_that_runs_ahead_once_loses_nothing_that_a_later_look_can_see() {
     hold(&service, &program, &SINCE);
 }
 
-/// Pages of a thousand, more events than one commit takes.
+/// Pages of a thousand, and more events than one commit holds.
 #[test]
 fn a_long_backfill_commits_as_it_goes_and_goes_on_where_it_was_killed() {
     let service = Service::at(NOON);
@@ -156,7 +156,7 @@ fn a_long_backfill_commits_as_it_goes_and_goes_on_where_it_was_killed() {
     let running = program.start_sync(&SINCE);
     let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
     for _ in 0..2_000 {
-        // The first lines say where the archive begins, and bring no events.
+        // The first lines record the archive's beginning and add no events.
         if program.ledger_lines() > 2 {
             break;
         }

@@ -1,4 +1,4 @@
-//! What the service deletes or hides before it could be read: told by a gap that says what, when and why.
+//! Events that the service deletes or hides before a reading: a gap records which, when and why.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
 
@@ -34,11 +34,11 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
         hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
         let gap = &standing_gaps(&program)[0];
         let (from, to) = (seconds(gap, "from_ns"), seconds(gap, "to_ns"));
-        // Events could still appear as long as the lag.
+        // Events may still appear within the lag.
         assert!((NOON - 960..=NOON - 840).contains(&from), "{gap}");
         assert!(if is_told { to == NOON + 1_800 } else { (NOON + 1_800..=NOON + HOUR + 60).contains(&to) }, "{gap}");
         assert!(!word(gap, "reason").is_empty());
-        // What was archived before stays, though it is served no longer, also through every re-scan.
+        // Archived events stay after they disappear from the service, also after every re-scan.
         service.set_clock(NOON + 200 * HOUR);
         program.sync(&SINCE).ended(0);
         hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
@@ -106,7 +106,7 @@ fn reading_that_falls_behind_the_plans_span_leaves_a_gap() {
     service.world().fill(DAY, 0..4);
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
-    // Ten days without a read: what came soon after the last is shown no longer.
+    // After ten days without a reading, the service no longer shows the first events after the last reading.
     service.world().fill(DAY, 5..14);
     service.set_clock(NOON + 240 * HOUR);
     program.sync(&SINCE).ended(3).says(&["gap"]);
@@ -169,7 +169,7 @@ fn a_team_that_is_gone_leaves_the_others_alone() {
     service.world().connection(NOON + 10, 0);
     service.set_clock(NOON + 60);
     program.sync(&SINCE).ended(0);
-    // What is archived of it stays archived.
+    // Its archived events stay.
     service.world().teams.push(gone);
     hold(&service, &program, &SINCE);
 }
@@ -207,7 +207,7 @@ fn a_computer_that_vanishes_from_the_deprecated_history_leaves_a_gap() {
         }
         Action::Serve
     });
-    // The history that is not there is an error of this run; the computer is not asked for in the next.
+    // The missing history is an error of this run; the next run does not request this computer.
     program.sync(&SINCE).ended(1).says(&["404", "1 gaps"]);
     service.calm();
     service.set_clock(NOON + HOUR);
@@ -215,7 +215,7 @@ fn a_computer_that_vanishes_from_the_deprecated_history_leaves_a_gap() {
     hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
 }
 
-/// It comes, is used and goes between two runs, or while none runs: no list ever shows it.
+/// A computer is added, used and removed between two runs: no list ever shows it.
 #[test]
 fn a_computer_that_no_list_showed_leaves_a_gap() {
     let unknown = ("connections", "unknown_computer");
@@ -250,7 +250,7 @@ fn guest(world: &mut World, at: i64, is_told: bool) {
     world.add(awkward::Kind::Connections, awkward::laws::nanos(at + 60), Some("guest-1"), text);
 }
 
-/// It comes, is used and goes while the first reading is under way.
+/// A computer is added, used and removed during the first reading.
 #[test]
 fn a_computer_that_came_and_went_during_the_first_reading_leaves_a_gap() {
     for request_number in [1, 4, 9] {
@@ -277,7 +277,7 @@ fn a_computer_that_came_and_went_during_the_first_reading_leaves_a_gap() {
     }
 }
 
-/// An event that appears with a time before the last reading goes with its computer before it is looked for.
+/// A late event disappears with its computer before the re-scan.
 #[test]
 fn a_late_event_of_a_removed_computer_lies_in_the_gap() {
     let (service, program) = scene();

@@ -1,4 +1,4 @@
-//! Secrets planted wherever the interface can carry them stand in no file and in no output.
+//! Secrets are planted in every field that the interface has for them. No file and no output may contain one.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -9,7 +9,7 @@ use awkward::{Action, DAY, HOUR, Kind, SINCE, Service, World, hold, scene};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// `text` holds secrets as `<n>`; what is kept holds the redaction in their place.
+/// `text` holds secrets as `<n>`; the archived text holds the redaction instead.
 fn plant(world: &mut World, kind: Kind, at: i64, text: &str) {
     let served =
         text.replace("<1>", &format!("\"{SECRET}-one\"")).replace("<2>", &format!("\"{SECRET} \\\"two\\u0022\""));
@@ -42,7 +42,7 @@ fn plant_everywhere(world: &mut World) {
         let text = format!("{{\"id\":\"b-{at}\",\"timestamp\":{at},\"event\":{{\"usersAdded\":{payload}}}}}");
         plant(world, Kind::Billing, at, &text.replace("\"secret\":\"\"", "\"secret\":<2>"));
     }
-    // In quarantine, too; and in the token of who did it.
+    // Also in quarantine, and in `tokenInfo`.
     plant(world, Kind::Activity, DAY + 31 * HOUR, "{\"header\":{\"tokenInfo\":{\"secret\":<1>}},\"secret\":<2>}");
     let header =
         format!("{{\"eventTimestampUnixNano\":{},\"tokenInfo\":{{\"secret\":<1>}}}}", (DAY + HOUR) * 1_000_000_000);
@@ -78,7 +78,7 @@ fn no_secret_reaches_a_file_or_an_output() {
     no_secret_anywhere(&program);
 }
 
-/// Every view of people and computers, and what its rows are expected to be.
+/// Every inventory view and its expected rows.
 const VIEWS: [(&str, usize); 10] = [
     ("inventory_team", 1),
     ("inventory_users", 1),
@@ -161,7 +161,7 @@ fn no_secret_of_an_error_is_repeated() {
     }
 }
 
-/// What a service can answer with the token in it.
+/// Answers that contain the token.
 fn echoes(token: &str) -> Vec<awkward::Answer> {
     let json = |status, body: String| awkward::Answer::of(status, body);
     let host = token.to_lowercase();
@@ -191,7 +191,7 @@ fn a_token_that_is_echoed_is_not_repeated() {
             let token = request.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
             let echo = echoes(&token).swap_remove(at);
             echoed += usize::from(number > 3);
-            // What is tried again is answered at last.
+            // The service finally answers the retries.
             let is_final = (400..500).contains(&echo.status);
             if number > 3 && (is_final || echoed <= 2) { Action::Answer(echo) } else { Action::Serve }
         });
@@ -242,7 +242,7 @@ fn an_event_that_holds_the_token_is_archived_without_it() {
             world.event(number).kept = kept;
         }
     }
-    // As an id, twice: two events, and neither has an id; and in what is kept in quarantine.
+    // Twice as an id: two events, which then have no id; and in quarantine.
     for (at, rest) in [(0, "1"), (1, "2"), (2, "3")] {
         let at = DAY + 31 * HOUR + at;
         let text =

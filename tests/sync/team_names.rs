@@ -1,4 +1,4 @@
-//! Teams are called by their names wherever people read, and `--team` takes a name. Names are text of strangers.
+//! All texts for people show teams by name, and `--team` accepts a name. Strangers choose the names.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -16,10 +16,10 @@ use awkward::{DAY, SINCE, scene};
 use reporting::{Day, HOUR, Outcome, Place, at};
 
 const PERIOD: [&str; 4] = ["--from", "2026-10-10", "--to", "2026-10-11"];
-/// A name that a stranger gave to a team.
+/// A hostile team name.
 const RED: &str = "=cmd|'x'!A1 <script>alert(1)</script>\u{1b}[2J\u{202e}\u{7}\n,\"|`*";
 
-/// Teams with these names, and an event of each.
+/// Teams with these names, and one event of each.
 fn named(teams: &[(&str, &str)]) -> Place {
     let place = Place::empty();
     for (team, name) in teams {
@@ -29,7 +29,7 @@ fn named(teams: &[(&str, &str)]) -> Place {
     place
 }
 
-/// What a look at the team commits.
+/// Commits the inventory of a team.
 fn call(place: &Place, team: &str, name: &str, seen_at: &str) {
     let mut values = vec![InventoryValue::Text(name.to_owned())];
     values.resize(InventoryPart::Team.columns().len(), InventoryValue::Unknown);
@@ -129,7 +129,7 @@ fn a_stranger_s_name_is_harmless_in_every_format() {
     for format in ["table", "csv", "json", "ndjson", "markdown", "html"] {
         let outcome = place.run(&[&["report", "run", "r01", "--format", format], &PERIOD[..]].concat());
         let text = outcome.text();
-        // Rows for programs are as they were served; what is said about them names the teams.
+        // Rows for programs keep ids; the statement about them names the teams.
         let is_for_people = matches!(format, "table" | "markdown" | "html");
         let said: String = text.lines().filter(|line| is_for_people || !line.contains("HYPERLINK")).collect();
         assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {text}");
@@ -161,7 +161,7 @@ fn reading_says_the_name_and_takes_it() {
     program.sync(&["--team", "Team team-one"]).ended(2).says(&["give the id of one: team-one, team-three"]);
 }
 
-/// One answer of the daemon's port.
+/// Requests one path from the daemon's port.
 fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
@@ -211,7 +211,7 @@ fn the_page_and_the_api_call_teams_by_name() {
     drained.join().unwrap();
 }
 
-/// What a thousand names cost beside a thousand ledgers. It prints, and claims nothing of time.
+/// Measures the cost of a thousand names beside a thousand ledgers. It prints, and asserts nothing about time.
 #[test]
 #[ignore = "a measurement"]
 #[expect(clippy::print_stdout, reason = "a measurement is printed")]

@@ -1,4 +1,4 @@
-//! `annals vacuum` from outside: what it shows, what it removes, who it waits for, and what a kill in the middle leaves.
+//! `annals vacuum` from outside: its output, the removed files, its waits, and the state after a kill.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::age;
@@ -11,10 +11,10 @@ use awkward::chance::Chance;
 use awkward::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
 use serde_json::Value;
 
-/// When the first reading takes place.
+/// When the first reading happens.
 const FIRST: i64 = DAY + 84 * HOUR;
 
-/// Two rounds of reading: what the first wrote, the second has partly replaced.
+/// Two readings: the second one replaces some files of the first.
 fn read_twice() -> (Service, Program) {
     let (service, program) = scene();
     service.world().fill(DAY, 0..3);
@@ -68,7 +68,7 @@ fn what_commits_replaced_is_kept_for_the_grace_and_then_removed() {
     let shown = &rows(&program, &["--dry-run"])[0];
     assert_eq!((shown["files_removed"].as_u64(), &shown["files_kept"]), (Some(kept), &Value::from(0)), "{shown}");
     assert_eq!(files(&program), before, "a dry run removes nothing");
-    // What should be gone is named.
+    // Verify names the files that should be gone.
     program.run(&["verify"]).ended(1).says(&["ORPHAN_FILE"]);
 
     let removed = &rows(&program, &["--team", "team-one"])[0];
@@ -103,7 +103,7 @@ fn beside_a_writer_it_waits_for_another_time() {
     let shown = rows(&program, &["--dry-run"]);
     assert!(shown[0]["files_removed"].as_u64() > Some(0), "{shown:?}");
     writer.wait().ended(0);
-    // What the ledger file of today removes stays for the grace after the newest line.
+    // A file that today's ledger file removes stays for the grace after the newest line.
     assert!(before.iter().all(|path| files(&program).contains(path)));
     hold(&service, &program, &SINCE);
 }

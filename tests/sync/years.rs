@@ -1,4 +1,4 @@
-//! Sessions of years that are over: one file a year, whatever was synced when, and what comes late.
+//! Sessions of past years: one file a year, for any order of syncs, and with late events.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
@@ -15,7 +15,7 @@ use common::python::python_with_duckdb;
 const OCTOBER: i64 = DAY - 769 * 24 * HOUR;
 const SINCE: [&str; 2] = ["--since", "2024-10-01"];
 
-/// A little on every fifth day of two years.
+/// Some events on every fifth day of two years.
 fn years(world: &mut World) {
     for day in (0..769).step_by(5) {
         for n in 0..3 {
@@ -31,7 +31,7 @@ fn hold(service: &Service, program: &Program) {
     files_agree(program);
 }
 
-/// The sessions' sealed files by month and the first letter of their role.
+/// The sealed session files by month and first letter of the role.
 fn sealed(program: &Program) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     let live = program::live_files(program, "sessions");
@@ -47,7 +47,7 @@ fn entries(names: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     names.into_iter().map(|name| (name, 1)).collect()
 }
 
-/// Two years, and the months of the one that is not over.
+/// Two years, and the months of the current one.
 fn expected() -> BTreeMap<String, usize> {
     let months = (1..=10).map(|month| format!("month=2026-{month:02} m"));
     entries(["month=2024-01 m".to_owned(), "month=2025-01 m".to_owned()].into_iter().chain(months))
@@ -65,7 +65,7 @@ fn years_that_are_over_are_one_file_each_and_late_events_find_their_sessions_the
     assert_eq!(sealed(&program), expected());
     hold(&service, &program);
     let before = sessions(&program);
-    // One more event of a session of 2025, and a new one of that year.
+    // Add an event to a session of 2025, and a new session of that year.
     let device = service.world().teams[0].computers[0].clone();
     let of_year = |event: &&Event| event.text.contains("\"connectionID\":\"conn-80\"");
     let begun = service.world().teams[0].events.iter().find(of_year).unwrap().at;
@@ -89,19 +89,19 @@ fn years_that_are_over_are_one_file_each_and_late_events_find_their_sessions_the
     assert_eq!(late[0]["event_count"], 4);
     let files = sealed(&program);
     assert_eq!(files.get("month=2025-01 m"), Some(&1), "{files:?}");
-    // Another verifier, written from the format's description, proves the years as well.
+    // The second verifier accepts the years too.
     if let Some(python) = python_with_duckdb("years were not verified a second time") {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
         let told = Command::new(python).arg(script).arg(program.archive()).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&told.stdout), "no fault\n");
     }
-    // Who reads the whole history at once has the same.
+    // A single reading of the whole history gives the same files.
     let whole = Program::of(&service);
     whole.sync(&SINCE).ended(0);
     assert_eq!(sessions(&whole), after);
 }
 
-/// An archive that grows with its years comes to the same as one that read them at once.
+/// An archive that grows over the years equals one that reads all years at once.
 #[test]
 fn years_are_put_together_as_they_end() {
     let (service, program) = scene();

@@ -1,7 +1,7 @@
-//! Circles of imports: files of one room that import each other in a loop cannot be understood one at a time.
+//! Circles of imports: a reader cannot understand files one at a time if they import each other in a loop.
 //!
-//! A name that a module hands on by `pub use` is an import of the file that defines it. What a file takes from the modules
-//! around it does not count, and tests do not.
+//! A name that a module re-exports with `pub use` counts as an import of the file that defines it. Imports from the
+//! modules around a file do not count, and tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use super::source::{blank, is_word, places_of, skip_space, word_at};
 
-/// The imports that close the circles which remain: which file, and what it imports. Without them there is no circle. This list
-/// may only become shorter: an import that is gone, or closes no circle any more, must leave it.
+/// The imports that close the remaining circles: the file, and the imported file. Without them there is no circle.
+/// This list may only become shorter: remove an import that closes no circle any more.
 const CLOSING: [(&str, &str); 9] = [
     ("archive/error.rs", "archive/text_lines.rs"),
     ("archive/path.rs", "archive/seals.rs"),
@@ -29,9 +29,9 @@ type Module = Vec<String>;
 /// A file of the library.
 struct Source {
     path: String,
-    /// Blanked, and without its tests.
+    /// The source without comments, literals and tests.
     code: Vec<u8>,
-    /// The names that it hands on, and where each comes from.
+    /// The re-exported names, and the origin of each.
     handed_on: BTreeMap<String, Module>,
 }
 
@@ -85,10 +85,10 @@ impl Library {
     }
 }
 
-/// By file, what it imports.
+/// The imports of each file.
 type Imports<'l> = BTreeMap<&'l str, BTreeSet<&'l str>>;
 
-/// All files that are imported from `file` on; itself only where a circle leads back to it.
+/// All files that `file` imports directly or indirectly; `file` itself only if a circle leads back to it.
 fn reached<'l>(file: &str, imports: &Imports<'l>) -> BTreeSet<&'l str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = imports[file].iter().copied().collect();
@@ -100,7 +100,7 @@ fn reached<'l>(file: &str, imports: &Imports<'l>) -> BTreeSet<&'l str> {
     reached
 }
 
-/// Each circle by its files.
+/// The files of each circle.
 fn circles<'l>(imports: &Imports<'l>) -> BTreeSet<Vec<&'l str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = imports.keys().map(|file| (*file, reached(file, imports))).collect();
     let in_circles = reached.iter().filter(|(file, all)| all.contains(*file));
@@ -113,7 +113,7 @@ fn module_of(path: &str) -> Module {
     path.split('/').filter(|name| !matches!(*name, "lib")).map(str::to_owned).collect()
 }
 
-/// The code with everything blank that is compiled for tests alone; modules of such a kind stand at a file's end.
+/// The code without test modules, which stand at a file's end.
 fn without_tests(mut code: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8_lossy(&code).into_owned();
     if let Some(at) = text.find("#[cfg(test)]\nmod tests {") {
@@ -122,14 +122,14 @@ fn without_tests(mut code: Vec<u8>) -> Vec<u8> {
     code
 }
 
-/// Whether modules under this path are compiled for tests alone.
+/// Whether only tests compile the modules under this path.
 fn is_of_tests(path: &str, test_modules: &BTreeSet<Module>) -> bool {
     let module = module_of(path);
     module.iter().any(|name| name == "tests")
         || (0..=module.len()).any(|length| test_modules.contains(&module[..length]))
 }
 
-/// Every path in the code that begins with `root`, from the crate's root.
+/// Every path in the code that begins with `root`, written from the crate's root.
 fn paths_from(code: &[u8], root: &str, module: &Module) -> Vec<Module> {
     let mut found = Vec::new();
     for at in places_of(code, root) {
@@ -141,7 +141,7 @@ fn paths_from(code: &[u8], root: &str, module: &Module) -> Vec<Module> {
     found.into_iter().map(|(path, _)| from_root(&path, module)).collect()
 }
 
-/// A path that stands in `module`, from the crate's root.
+/// A path in `module`, written from the crate's root.
 fn from_root(path: &[String], module: &Module) -> Module {
     let ups = path.iter().take_while(|part| *part == "super").count();
     let above = &module[..module.len().saturating_sub(ups)];
@@ -152,7 +152,7 @@ fn from_root(path: &[String], module: &Module) -> Module {
     }
 }
 
-/// Reads one tree and answers where it ends.
+/// Parses one use tree and returns its end.
 fn tree(code: &[u8], mut at: usize, prefix: &mut Module, found: &mut Vec<(Module, Option<String>)>) -> usize {
     let depth = prefix.len();
     loop {
@@ -189,7 +189,7 @@ fn tree(code: &[u8], mut at: usize, prefix: &mut Module, found: &mut Vec<(Module
     at
 }
 
-/// Reads the trees of a group and answers where it ends.
+/// Parses the use trees of a group and returns its end.
 fn group(code: &[u8], mut at: usize, prefix: &mut Module, found: &mut Vec<(Module, Option<String>)>) -> usize {
     loop {
         at = skip_space(code, at);
@@ -202,7 +202,7 @@ fn group(code: &[u8], mut at: usize, prefix: &mut Module, found: &mut Vec<(Modul
     }
 }
 
-/// The modules that are declared for tests alone.
+/// The modules that only tests compile.
 fn test_modules(path: &str, code: &[u8]) -> Vec<Module> {
     let text = String::from_utf8_lossy(code);
     let declared = text.match_indices("#[cfg(test)]\nmod ").map(|(at, found)| at + found.len());

@@ -1,6 +1,6 @@
-//! Rust source, as far as the tests of its form read it.
+//! Parses Rust source as far as the checks of its form need.
 
-/// The source with comments and the insides of strings and characters replaced by spaces; lines stay where they are.
+/// The source with spaces for comments and for the contents of strings and characters; lines stay in place.
 pub fn blank(source: &str) -> Vec<u8> {
     let bytes = source.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -18,7 +18,7 @@ pub fn blank(source: &str) -> Vec<u8> {
     out
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` when none begins here.
+/// The end of the comment or literal that begins at `at`; `at` if none begins here.
 fn skipped_until(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let in_word = at > 0 && is_word(bytes[at - 1]);
@@ -53,7 +53,7 @@ fn block_comment_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// `at` lies behind the opening quote; the answer behind the closing one.
+/// `at` is after the opening quote; returns the position after the closing one.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() {
         match bytes[at] {
@@ -108,7 +108,7 @@ pub fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at].iter().filter(|&&b| b == b'\n').count()
 }
 
-/// Every place where the word `word` stands by itself.
+/// Every position of `word` as a whole word.
 pub fn places_of(code: &[u8], word: &str) -> Vec<usize> {
     (0..code.len())
         .filter(|&at| code[at..].starts_with(word.as_bytes()))

@@ -162,7 +162,7 @@ fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() 
 fn a_page_about_a_team_that_the_daemon_has_open_reads_no_ledger() {
     let world = Lonely::new("");
     wait_for("the first visit", || world.page("/").contains("Ledger line 1").then_some(()));
-    // Reset the counters.
+    // SIGHUP drops the cached reading of the archive.
     world.daemon.signal("HUP");
     world.daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
     let ledger = world.place.archive().join("ledger");

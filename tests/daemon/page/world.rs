@@ -64,7 +64,7 @@ fn running(mut child: Child) -> Running {
 
 /// A service with two teams over some days; the first team has a stranger's session and broken event.
 pub fn with_strangers() -> (Scene, Running) {
-    // Every day has the same number of sessions.
+    // No day has a dense second.
     let config =
         SandboxConfig { teams: 2, days: 3, sessions_per_day: 40, dense_every_days: 0, ..SandboxConfig::default() };
     let scene = Scene::of(config);

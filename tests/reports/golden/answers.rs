@@ -1,4 +1,4 @@
-//! A report run on the golden archive: its rows and those of its chart, as text that can be compared.
+//! Runs a report on the golden archive, and writes its rows and its chart's rows as text.
 
 use annals::model::{Instant, Range, TeamId};
 use annals::report::{
@@ -13,11 +13,11 @@ use super::world::at;
 const NOW: &str = "2026-11-10T00:00:00Z";
 const LIMITS: Limits = Limits { memory_mib: 512, threads: 2 };
 
-/// What is asked of a report beside its id. The text before the first `.` of a golden's name is the report's.
+/// The parameters of a run. The text before the first `.` of a golden's name is the report's name.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
     pub report: &'static str,
-    /// Told from other questions to the same report by this; empty for the usual one.
+    /// Distinguishes questions to the same report; empty for the usual one.
     pub name: &'static str,
     pub period: (&'static str, &'static str),
     pub team: Option<&'static str>,
@@ -26,7 +26,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// The usual question: four weeks of both teams, by the clocks of Vienna. Summer time ends in them in both zones.
+    /// The usual question: four weeks of both teams, in Vienna's local time. In these weeks summer time ends in both
+    /// zones.
     pub const fn usual(report: &'static str) -> Self {
         Self {
             report,
@@ -39,12 +40,12 @@ impl Question {
     }
 }
 
-/// Rows, as JSON objects a line.
+/// The rows, one JSON object a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub rows: String,
     pub chart: String,
-    /// Name and type of each column.
+    /// The name and the type of each column.
     pub columns: Vec<(String, String)>,
 }
 
@@ -54,7 +55,7 @@ impl Answer {
     }
 }
 
-/// The parameters that must be given.
+/// Values of the required parameters.
 pub fn required(report: &Report) -> impl Iterator<Item = &str> {
     report.params.iter().filter(|param| param.default == ParamDefault::Required).map(|param| param.name.as_str())
 }
@@ -110,7 +111,7 @@ impl Sink for Columns {
     }
 }
 
-/// What depends on how rows are encoded in files says only that it is there: digests, and sizes in bytes.
+/// Replaces values that depend on the files' encoding: digests, and sizes in bytes.
 fn steady(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for part in text.split_inclusive(['"', ',', '}']) {

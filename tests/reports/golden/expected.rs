@@ -1,8 +1,8 @@
-//! What was planted in the golden archive, by hand: which rows each report must call detections, and no others.
+//! The planted cases of the golden archive, listed by hand: exactly these rows must be detections of each report.
 
 use super::answers::Question;
 
-/// Questions beside the usual one to every report.
+/// Questions in addition to the usual one.
 pub const MORE: &[Question] = &[
     Question { name: "vienna-spring", period: SPRING, team: Some("alpine"), ..Question::usual("R14") },
     Question { name: "new-york", team: Some("hudson"), zone: "America/New_York", ..Question::usual("R14") },
@@ -25,9 +25,9 @@ const NIGHT: &[(&str, &str)] = &[("opens", "22:00"), ("closes", "06:30"), ("holi
 const WINDOW: &[(&str, &str)] =
     &[("own_domains", "alpine.example,evil.example"), ("approved_from", "2026-10-28"), ("approved_to", "2026-11-01")];
 
-/// The detections of a question: the columns that tell them apart, and their values, `|` between them.
+/// The detections of a question: the columns that identify them, and their values with `|` between.
 pub struct Detections {
-    /// As in a golden's name: the report's id, and the question's name after a dot.
+    /// The golden's name: the report's id, a dot, and the question's name.
     pub question: &'static str,
     pub columns: &'static [&'static str],
     pub rows: &'static [&'static str],

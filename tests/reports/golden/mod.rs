@@ -1,5 +1,5 @@
-//! A small archive with one of everything that the reports look for, written by the code that writes real ones from the
-//! text in `tests/golden_world/`: events as served, rosters as served on several days.
+//! A small archive with one case of everything that the reports detect. The real writer makes it from the texts in
+//! `tests/golden_world/`: events and rosters of several days, as the service sends them.
 
 pub mod answers;
 pub mod expected;

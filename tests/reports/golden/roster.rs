@@ -1,4 +1,4 @@
-//! From a roster as served on one day to the rows that a look at it makes.
+//! Turns the roster of one day into inventory rows.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const INFO: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
 
-/// Commits a look at the roster in the file at `path`, made at `seen_at`.
+/// Commits a reading of the roster in the file at `path`, at `seen_at`.
 pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let served: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -46,7 +46,7 @@ fn look(served: &Value) -> Look {
     look
 }
 
-/// What the authentication info of each user says of one part.
+/// One part of the authentication info of each user.
 fn told_of_each(served: &Value, part: InventoryPart, standing: &mut Standing, seen_at: Instant) -> Vec<InventoryRow> {
     let infos = served.get("info").and_then(Value::as_object);
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! From the text in `tests/golden_world/` to an archive.
+//! Makes an archive from the texts in `tests/golden_world/`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,18 +22,18 @@ use super::roster;
 const DAY: Duration = Duration::from_secs(86_400);
 const MINUTE: Duration = Duration::from_secs(60);
 const TEAMS: [&str; 2] = ["alpine", "hudson"];
-/// The days that are read whether or not anything happened on them; days before them only where something did.
+/// The days that are read with or without events. Earlier days are read only if they have events.
 const READ_FROM: &str = "2026-10-12T00:00:00Z";
 /// The last day is read, but not settled.
 const SETTLED_TO: &str = "2026-11-08T00:00:00Z";
 const READ_TO: &str = "2026-11-09T00:00:00Z";
-/// A day of alpine's connections that nobody read.
+/// A day of alpine's connections that was never read.
 const UNREAD_DAY: &str = "2026-10-31T00:00:00Z";
 /// A day of alpine's connections with events that came late.
 const LATE_DAY: &str = "2026-10-14T00:00:00Z";
 const COMMITTED_AT: &str = "2026-11-09T00:20:00Z";
 
-/// The archive, gone when this is dropped.
+/// The archive. A drop removes it.
 pub struct World {
     directory: TempDir,
 }
@@ -77,7 +77,7 @@ pub fn text_of(team: &TeamId) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden_world").join(team.as_str())
 }
 
-/// The files `roster-<day>.json`, each read at three in the morning of its day.
+/// The files `roster-<day>.json`. Each is read at three in the morning of its day.
 fn rosters(team: &TeamId) -> BTreeMap<Instant, PathBuf> {
     let folder = std::fs::read_dir(text_of(team)).unwrap().map(|entry| entry.unwrap().path());
     let day_of = |path: &PathBuf| {
@@ -110,7 +110,7 @@ fn write_history(team: &TeamId, writer: &mut TeamWriter) {
     let _ = writer.commit(draft, at(COMMITTED_AT)).unwrap();
 }
 
-/// Alpine was looked at on two days, hudson never.
+/// The reviews: alpine on two days, hudson never.
 fn reviews(team: &TeamId) -> Vec<ReviewRecord> {
     if team.as_str() != "alpine" {
         return Vec::new();
@@ -145,7 +145,7 @@ fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
     SessionsDraft { mark, is_anew: false, open, resting, columns: Vec::new(), replaced: BTreeMap::new() }
 }
 
-/// A stream's rows by the day that owns them, and what could not be made a row.
+/// A stream's rows by day, and its rejects.
 struct Days {
     windows: BTreeMap<Instant, Vec<EventRow>>,
     rejects: Vec<RejectRow>,
@@ -176,7 +176,7 @@ impl Days {
     }
 }
 
-/// The lines of the text, as one answer of the service.
+/// The lines of the text as one answer of the service.
 fn events(team: &TeamId, stream: Stream) -> Vec<RawEvent> {
     let path = text_of(team).join(format!("{stream}.jsonl"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

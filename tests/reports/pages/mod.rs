@@ -1,11 +1,11 @@
-//! Reads a page of ours, and refuses what is not of our making.
+//! Parses a page of ours, and refuses foreign elements.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-/// Elements that our pages have, and no others.
+/// The elements of our pages.
 const ELEMENTS: &str = "html head meta title style body a header main footer section h1 h2 h3 p br dl dt dd ul li div \
     table caption thead tbody tfoot tr th td span strong code pre details summary figure figcaption \
     svg rect circle line path text g em ol abbr time col colgroup small sup sub";
-/// Attributes that they have.
+/// The attributes of our pages.
 const ATTRIBUTES: &str = "lang charset http-equiv content name class href id scope colspan role title aria-label tabindex \
     viewBox x y x1 y1 x2 y2 cx cy r rx width height d text-anchor fill stroke open dir value";
 
@@ -13,7 +13,7 @@ fn has(list: &str, name: &str) -> bool {
     list.split(' ').any(|held| held == name)
 }
 
-/// The texts of a page, its attributes among them; fails where an element or an attribute is not one that we write.
+/// The texts of a page with its attributes. Panics at an element or an attribute that we do not write.
 pub fn parse_html(html: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = html.strip_prefix("<!doctype html>").expect("a doctype");

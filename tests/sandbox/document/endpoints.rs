@@ -1,10 +1,10 @@
-//! "Endpoints": each row of each table is asked for once, with what the row says of request, status and body.
+//! "Endpoints": requests each row of each table once, and checks the row's request, status and body.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// The document's rows, as it spells them.
+/// The document's rows in its spelling.
 const ROWS: [&str; 43] = [
     "GET /v1/user/teams",
     "GET /v1/team/{teamID}",
@@ -125,7 +125,7 @@ async fn computer_rows() {
     assert_eq!(scene.refused("GET", &path, NONE).await, error(404, "device-not-found"));
 }
 
-/// The three rows about annotations; for users the last one answers what is left.
+/// The three rows about annotations; for users the last one answers the remaining annotations.
 async fn annotation_rows(scene: &Scene, path: &str, status: u16, left: Value) {
     row("POST annotations: 201 {annotations}");
     let sent = json!({"annotations": [{"key": "tag", "value": "a,b"}, {"key": "owner", "value": "me"}]});

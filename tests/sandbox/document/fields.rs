@@ -1,4 +1,4 @@
-//! "Resources and their fields": what is in them only at times, and what is never in them.
+//! "Resources and their fields": fields that occur only in some cases, and fields that never occur.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! "Limits", "Errors", "Query parameter semantics" and "Versioning": each row at its boundary and one past it.
+//! "Limits", "Errors", "Query parameter semantics" and "Versioning": each row at its limit and one past it.
 
 use super::*;
 
-/// So many characters of which each takes several bytes.
+/// A text of this many characters, each of several bytes.
 fn letters(count: usize) -> String {
     "é".repeat(count)
 }

@@ -1,4 +1,4 @@
-//! What the document says of people across teams: the user's account, the whole of it, and who shares an SSO connection.
+//! The document's rules about people on several teams: accounts, and shared SSO connections.
 
 use super::*;
 
@@ -19,7 +19,7 @@ impl Elsewhere<'_> {
         self.0.visitor.own(method, &format!("/team/{}{path}", self.team()), &body).await
     }
 
-    /// Someone is invited and comes.
+    /// Invites a person, who joins.
     async fn welcome(&self, email: &str) -> Value {
         let invite = self.send("POST", "/invite/user", json!({"sendTo": email})).await.with(201);
         self.own("POST", "/join", json!({"secret": invite["secret"]})).await.with(201)

@@ -1,4 +1,4 @@
-//! "Authentication", rule by rule on every endpoint, and "Events": the three streams of records.
+//! "Authentication", rule by rule on every endpoint, and "Events": the three streams.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const KINDS: [&str; 5] = [
     "connectionClosedEvent",
 ];
 
-/// Method and path of every documented endpoint, on the scene's first team and its own things.
+/// The method and the path of every documented endpoint, for the scene's first team.
 async fn endpoints(scene: &Scene) -> Vec<(String, String)> {
     let described = scene.visitor.get_as("", "/openapi.json").await.json();
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ async fn every_endpoint_asks_who_it_is_and_lets_readers_only_read() {
     }
 }
 
-/// What is wrong with a connection event by the document's letter; none: nothing.
+/// The fault of a connection event by the document; `None` if there is none.
 fn deviation(event: &Value, has_device: bool) -> Option<&'static str> {
     let kinds: Vec<&str> = KINDS.into_iter().filter(|kind| event.get(kind).is_some()).collect();
     let [kind] = kinds[..] else { return Some("exactly one of the five fields") };

@@ -1,9 +1,9 @@
-//! "Resources and their fields": every row of every table of fields, on a resource of which all fields have a value, with
-//! its type; and no field that is no row.
+//! "Resources and their fields": a resource with a value in every field has exactly the rows of its table, with their
+//! types.
 
 use super::*;
 
-/// The types of the tables, and what the rows say beside them.
+/// The types of the tables, and the rows' additional conditions.
 fn is(kind: &str, value: &Value) -> bool {
     let all = |is_right: fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(is_right));
     match kind {
@@ -17,7 +17,7 @@ fn is(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// `resource.field` for each row; the resource has these fields, and no other.
+/// `resource.field` for each row. The resource has exactly these fields.
 fn fields(seen: &Value, table: &[(&str, &str)]) {
     for (name, kind) in table {
         row(name);
@@ -29,7 +29,7 @@ fn fields(seen: &Value, table: &[(&str, &str)]) {
     assert_eq!(names(seen), rows, "fields that are no row: {seen}");
 }
 
-/// Someone with a value in every field of a user.
+/// A user with a value in every field.
 async fn somebody(scene: &Scene) -> String {
     let account = json!({"email": "full@x.example", "firstName": "Full", "lastName": "Fields", "scim": true,
         "avatarURL": "https://pictures.example/full"});

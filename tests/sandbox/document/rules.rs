@@ -1,4 +1,4 @@
-//! The numbered rules, and the request fields of installers and invites: each has a case named after it.
+//! The numbered rules, and the request fields of installers and invites. Each case is named after its rule or field.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! "States and transitions": each row moved once, with its guard, what also happens, and what activity and billing say.
+//! "States and transitions": makes each transition once, and checks its guard, its effects, and the activity and
+//! billing events.
 
 use super::*;
 

@@ -93,7 +93,7 @@ fn link_fault(page: &Path, own: &str, link: &str) -> Option<String> {
 }
 
 #[test]
-fn every_link_and_anchor_leads_somewhere() {
+fn every_link_and_anchor_has_a_target() {
     let (mut faults, mut links) = (Vec::new(), 0);
     for (page, text) in pages() {
         let (blanked, _) = code_spans(&split(&text).0);
@@ -166,7 +166,7 @@ fn command_fault(words: &[String], mentions: bool) -> Option<String> {
 }
 
 #[test]
-fn every_command_is_one_that_the_program_takes() {
+fn the_program_accepts_every_command() {
     let (mut faults, mut ours) = (Vec::new(), 0);
     let mut check = |place: String, script: &str, mentions: bool| {
         for words in shell::commands(script) {
@@ -217,7 +217,7 @@ fn is_known(section: &str, key: &str) -> bool {
 }
 
 #[test]
-fn every_setting_is_one_that_the_program_takes() {
+fn the_program_accepts_every_setting() {
     let blocks = fences(&["toml"]);
     assert!(blocks.len() >= 2);
     for (page, fence) in blocks {
@@ -244,7 +244,7 @@ fn explained() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn the_page_of_the_configuration_explains_every_key_and_no_other() {
+fn the_page_on_configuration_explains_exactly_the_keys() {
     let explained = explained();
     for (section, key) in &explained {
         assert!(is_known(section, key), "[{section}] {key} is no key");
@@ -305,7 +305,7 @@ fn format_page() -> String {
 }
 
 #[test]
-fn the_page_of_the_format_is_what_the_code_says() {
+fn the_page_on_the_format_equals_the_comment_in_the_code() {
     let (path, expected) = (root().join("docs/format.md"), format_page());
     if std::env::var_os("ANNALS_GUIDE_WRITE").is_some() {
         put(&path, &expected);

@@ -99,7 +99,7 @@ fn one_seed() {
 }
 
 #[test]
-fn worlds_that_showed_a_bug_once_show_none() {
+fn worlds_that_once_showed_a_bug_show_none() {
     quiet_panics();
     for (seed, days, only) in KEPT {
         if let Err(broken) = run_with(seed, days, false, only) {
@@ -125,7 +125,7 @@ fn the_same_seed_twice_gives_the_same_archive_byte_for_byte() {
 
 /// In a short world that loses power around its snapshots, readers see every kind of damaged snapshot.
 #[test]
-fn readers_go_on_from_snapshots_and_pass_over_those_that_do_not_fit() {
+fn readers_start_from_snapshots_and_skip_unfit_ones() {
     let mut met = Coverage::default();
     for seed in [0, 1, 2] {
         match run_with(seed, 12, false, Some(&[Fault::PowerLoss, Fault::BitFlip])) {

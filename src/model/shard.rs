@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_is_refused_with_its_text() {
+    fn an_invalid_shard_is_refused_with_its_text() {
         let wrong =
             ["", "x", "2", "/", "/8", "2/", "0/8", "9/8", "1/0", "0/0", "-1/8", "+1/8", " 1/8", "1/8 ", "1/2/3"];
         for text in wrong.into_iter().chain(["1/1025", "1/65537", "65537/65537", "1.0/8", "second/8"]) {

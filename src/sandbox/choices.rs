@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn all_sixteen_readings_agree_with_rounding_and_comparing() {
+    fn all_sixteen_interpretations_equal_rounding_and_comparing() {
         let steps = [0, 1, 499_999_999, 500_000_000, 500_000_001, 999_000_000, 999_999_999];
         for rounding in [Rounding::Exact, Rounding::Down, Rounding::Up, Rounding::Nearest] {
             for (start_open, stop_open) in [(false, false), (false, true), (true, false), (true, true)] {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_over_the_maximum_is_refused_and_a_silent_cap_is_not_told() {
+    fn a_limit_over_the_maximum_is_refused_and_a_cap_is_silent() {
         let query = |limit| HistoryQuery { limit: Some(limit), ..HistoryQuery::default() };
         let choices = Choices { page_cap: Some(7), ..Choices::default() };
         assert_eq!(query(1001).cut(&choices, 1001, true).unwrap().limit, 7);

@@ -65,7 +65,7 @@ fn zipped(body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_unavailable_and_tried_again() {
+async fn a_broken_connection_is_unavailable_and_retried() {
     let status_line = b"HTTP/1.1 200 OK\r\nContent-Le".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"eve\r\n".to_vec();
     for (scenario, act) in [
@@ -96,7 +96,7 @@ async fn a_connection_that_breaks_is_unavailable_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_counts_however_the_connection_ends() {
+async fn a_complete_answer_counts_even_if_the_connection_ends_badly() {
     for act in [Act::Close(cut(PAGE.len())), Act::HalfClose(cut(PAGE.len()))] {
         assert_eq!(ask_once(act).await, Ok(1));
     }
@@ -155,7 +155,7 @@ async fn compressed_bodies_that_are_damaged_are_never_a_page() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_given_up_early() {
+async fn a_body_over_the_limit_is_dropped_early() {
     let limit = 1024 * 1024;
     let huge = vec![b' '; 64 * limit];
     for (scenario, bytes) in [("plain", response(200, &[], &huge)), ("a bomb", zipped(&gzip(&huge)))] {
@@ -175,7 +175,7 @@ async fn a_body_over_the_limit_is_given_up_early() {
 }
 
 #[tokio::test]
-async fn another_place_is_never_asked_whatever_the_service_says() {
+async fn the_client_never_follows_a_redirect_to_another_host() {
     let elsewhere = ScriptedServer::start([ok(PAGE)]);
     let port = elsewhere.base_url().rsplit(':').next().unwrap().to_owned();
     for code in [301, 302, 303, 307, 308] {
@@ -211,7 +211,7 @@ async fn a_redirect_within_the_service_is_followed_a_few_times() {
 }
 
 #[tokio::test]
-async fn each_status_is_what_it_means_and_only_what_may_pass_is_tried_again() {
+async fn each_status_has_its_error_and_only_temporary_ones_are_retried() {
     for (code, kind, tried) in [
         (400, "rejected", 1),
         (401, "refused", 1),
@@ -250,7 +250,7 @@ async fn each_status_is_what_it_means_and_only_what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn the_wait_that_the_service_asks_for_is_honoured_within_reason() {
+async fn retry_after_is_obeyed_up_to_a_limit() {
     let date = ("Date", "Fri, 20 Nov 2026 08:00:00 GMT");
     for (wish, at_least, at_most) in [
         ("0", 0, 1),
@@ -301,7 +301,7 @@ async fn a_burst_of_everything_is_survived() {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_an_answer_is_not_believed() {
+async fn a_stale_answer_is_refused() {
     let answer = |date: &str| Act::Answer(response(200, &[("Date", date)], PAGE.as_bytes()));
     let newest = "Fri, 20 Nov 2026 08:00:00 GMT";
     let server = ScriptedServer::start([
@@ -319,7 +319,7 @@ async fn an_older_copy_of_an_answer_is_not_believed() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_says_so_in_its_own_words() {
+async fn a_missing_thing_has_its_own_error() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nobody = HttpSource::new(options(format!("http://127.0.0.1:{port}"))).unwrap();
     let error = ask(&nobody).await.unwrap_err().to_string();
@@ -348,7 +348,7 @@ async fn what_is_not_there_says_so_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn requests_at_once_and_a_second_are_limited() {
+async fn parallel_requests_and_the_request_rate_are_limited() {
     let slow = || Act::Drip(response(200, &[], br#"{"events":[]}"#), Duration::from_millis(1));
     let server = ScriptedServer::start((0..12).map(|_| slow()));
     let limited = HttpOptions { concurrency: NonZeroUsize::new(3).unwrap(), ..options(server.base_url()) };

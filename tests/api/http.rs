@@ -60,7 +60,7 @@ async fn every_parameter_and_header_is_sent_and_connections_are_reused() {
 }
 
 #[tokio::test]
-async fn looks_at_people_take_their_share_of_the_rate_and_leave_the_rest_to_events() {
+async fn inventory_requests_leave_their_share_of_the_rate_to_events() {
     let (looks, events) = (30, 4);
     let server = ScriptedServer::start((0..looks + events).map(|_| ok("[]")));
     let source =
@@ -127,7 +127,7 @@ async fn team_devices_and_billing_are_read() {
 }
 
 #[tokio::test]
-async fn an_id_that_a_path_cannot_carry_is_not_asked_for() {
+async fn an_id_that_a_path_cannot_hold_is_never_requested() {
     let server = ScriptedServer::start([]);
     for id in ["", ".", ".."] {
         assert!(matches!(source(&server).team(&TeamId::from(id)).await, Err(ApiError::Rejected { .. })), "{id:?}");
@@ -159,7 +159,7 @@ async fn a_token_file_is_read_again_when_the_token_is_refused() {
 }
 
 #[tokio::test]
-async fn the_token_before_this_one_is_not_repeated_either() {
+async fn the_previous_token_is_redacted_too() {
     let rejected = |code: &str| Act::Answer(response(400, &[], format!("{{\"code\":\"{code}\"}}").as_bytes()));
     let server =
         ScriptedServer::start([rejected(TOKEN), rejected(TOKEN), rejected("another-token"), rejected("third")]);

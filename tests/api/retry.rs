@@ -100,7 +100,7 @@ async fn waits_grow_with_jitter_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_dead_service_is_given_up_within_two_minutes() {
+async fn retries_of_a_dead_service_end_within_two_minutes() {
     for (scenario, takes) in [("at once", 0), ("after a while", 7), ("at the deadline", 60)] {
         let error = unavailable(None);
         let outcome = run(vec![], Some(error.clone()), Duration::from_secs(takes), RetryPolicy::default()).await;
@@ -112,7 +112,7 @@ async fn a_dead_service_is_given_up_within_two_minutes() {
 }
 
 #[tokio::test]
-async fn what_cannot_pass_is_not_tried_again() {
+async fn a_permanent_error_is_not_retried() {
     let what = || "w".to_owned();
     for error in [
         ApiError::Refused { what: what(), status: 401 },
@@ -126,7 +126,7 @@ async fn what_cannot_pass_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn waits_that_are_asked_for_do_not_count_as_a_dead_service_but_have_their_own_limit() {
+async fn retry_after_waits_have_their_own_limit() {
     let asked: Vec<ApiError> = (0..5).map(|_| throttled(120)).collect();
     let outcome = run(asked, None, Duration::ZERO, RetryPolicy::default()).await;
     assert_eq!((outcome.answer, outcome.attempts), (Ok(()), 6));
@@ -144,7 +144,7 @@ async fn waits_that_are_asked_for_do_not_count_as_a_dead_service_but_have_their_
 }
 
 #[tokio::test]
-async fn what_one_request_is_asked_to_wait_all_wait_that_share_its_token() {
+async fn all_requests_of_a_token_wait_for_retry_after() {
     let clock = Arc::new(QuickClock::at(Instant::from_seconds(1_800_000_000)));
     let pause = Arc::new(Pause::new(clock.clone()));
     let retrying = |script: Vec<ApiError>| {
@@ -162,7 +162,7 @@ async fn what_one_request_is_asked_to_wait_all_wait_that_share_its_token() {
 }
 
 #[tokio::test]
-async fn an_address_that_never_answered_is_given_up_after_ten_seconds_where_a_person_waits() {
+async fn a_command_gives_up_an_address_that_never_answered_after_ten_seconds() {
     let ten = Duration::from_secs(FIRST_CONTACT_SECONDS_MAX);
     let typed = || RetryPolicy::default().for_a_person();
     let outcome = run(vec![], Some(unreachable()), Duration::ZERO, typed()).await;
@@ -205,7 +205,7 @@ fn heard(script: Vec<ApiError>, last: Option<ApiError>, takes: u64) -> (Vec<(Dur
 }
 
 #[test]
-fn a_person_hears_within_two_seconds_why_nothing_happens() {
+fn a_command_explains_a_wait_within_two_seconds() {
     let (said, ended) = heard(vec![], Some(unreachable()), 0);
     assert_eq!(said, [(Duration::ZERO, "w: d, 10 s".to_owned())], "once, and at once");
     assert_eq!(ended, Duration::from_secs(10));

@@ -102,12 +102,12 @@ fn side_by_side<T: Sync + std::fmt::Debug>(cases: &[T], run: impl Fn(&T) + Sync)
 }
 
 #[test]
-fn what_breaks_on_the_wire_is_said_and_made_good() {
+fn each_fault_on_the_wire_is_reported_and_repaired() {
     side_by_side(&faults(), |(fault, said)| is_survived(*fault, said));
 }
 
 #[test]
-fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
+fn an_untrusted_certificate_is_reported_with_its_fault() {
     let cases = [
         ("expired", "its certificate has expired"),
         ("elsewhere", "its certificate is for another host"),
@@ -135,7 +135,7 @@ fn a_certificate_that_cannot_be_trusted_is_told_by_its_fault() {
 
 /// The certificate is renewed during a retry, as behind a load balancer with one old host.
 #[test]
-fn a_certificate_that_is_renewed_meanwhile_is_enough() {
+fn a_certificate_that_is_renewed_during_a_retry_is_accepted() {
     let service = Service::at(NOON);
     service.world().fill(DAY, 0..3);
     let proxy = Proxy::to(&service.base_url());
@@ -151,7 +151,7 @@ fn a_certificate_that_is_renewed_meanwhile_is_enough() {
 }
 
 #[test]
-fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
+fn a_service_without_tls_or_without_a_listener_is_reported() {
     let service = Service::at(NOON);
     service.world().fill(DAY, 0..3);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -175,7 +175,7 @@ fn a_service_that_does_not_speak_tls_or_is_not_there_is_said() {
 
 /// With a wrong address, a command of a person ends soon and explains why.
 #[test]
-fn an_address_that_nobody_listens_at_is_said_before_it_is_tried_again() {
+fn an_address_without_a_listener_is_reported_before_the_retry() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let service = Service::at(NOON);
     let commands: [&[&str]; 4] = [&["sync"], &["plan"], &["sync", "--team", "team-one"], &["init"]];

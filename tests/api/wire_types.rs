@@ -46,7 +46,7 @@ fn time_of(event: &RawEvent) -> Result<i64, String> {
 }
 
 #[test]
-fn times_at_the_borders_of_each_unit() {
+fn times_at_the_limits_of_each_unit() {
     use Stream::{Activity, Billing, Connections};
     let out = Err("time_out_of_range");
     for (stream, time, expected) in [
@@ -83,7 +83,7 @@ fn times_at_the_borders_of_each_unit() {
 }
 
 #[test]
-fn a_time_that_is_no_integer_is_not_guessed() {
+fn a_time_that_is_not_an_integer_is_rejected() {
     for stream in Stream::ALL {
         for (time, word) in [
             ("1700000000.0", "time_not_integer"),
@@ -110,7 +110,7 @@ fn a_time_that_is_no_integer_is_not_guessed() {
 }
 
 #[test]
-fn ids_are_taken_leniently_and_never_for_activity() {
+fn ids_may_have_several_types_and_activity_has_none() {
     for (event, id) in [
         (r#"{"id":"a"}"#, Some("a")),
         (r#"{"id":"\u0061\/"}"#, Some("a/")),
@@ -160,7 +160,7 @@ fn one_bad_event_does_not_spoil_the_page() {
 }
 
 #[test]
-fn depth_and_size_are_survived() {
+fn deep_and_large_events_are_kept() {
     let deep =
         format!(r#"{{"timestamp":1700000000000,"x":{}{}}}"#, "[{\"a\":".repeat(10_000) + "1", "}]".repeat(10_000));
     assert_eq!(one(Stream::Connections, deep.as_bytes()).text, deep);
@@ -183,7 +183,7 @@ fn secrets_are_redacted_before_the_digest_is_taken() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_and_never_an_empty_page() {
+fn an_invalid_answer_is_an_error_and_never_an_empty_page() {
     for body in [
         "",
         " \n",
@@ -225,7 +225,7 @@ fn what_is_no_answer_is_an_error_and_never_an_empty_page() {
 }
 
 #[test]
-fn claims_of_a_wrong_type_are_no_claims() {
+fn paging_claims_of_a_wrong_type_are_ignored() {
     for (claims, has_more, next_offset) in [
         (r#""hasMoreEvents":true,"nextOffset":1001"#, Some(true), Some(1001)),
         (r#""hasMoreEvents":false,"nextOffset":-5"#, Some(false), Some(-5)),

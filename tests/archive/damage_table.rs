@@ -298,7 +298,7 @@ fn every_case_of_the_damage_table_is_named_with_its_code_exit_and_verdict() {
 
 /// All cases except those with another history, which seals months.
 #[test]
-fn days_that_are_sealed_are_watched_like_months() {
+fn damage_of_sealed_days_is_named_like_damage_of_months() {
     for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 35) && !case.name.starts_with("10b")) {
         try_case(&Case { life: Life { is_by_days: true, ..case.life }, ..*case });
     }
@@ -317,7 +317,7 @@ fn every_row_of_the_damage_table_has_a_case_or_a_reason() {
 }
 
 #[test]
-fn rewritten_rows_are_told_from_lost_ones_and_the_reach_is_said() {
+fn verify_distinguishes_rewritten_from_lost_rows_and_names_the_reach() {
     let world = World::new(&HONEST);
     encode_anew(&sealed(&world.archive()), 0);
     let said = world.verify(&[]);

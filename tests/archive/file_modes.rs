@@ -137,7 +137,7 @@ const WRITTEN: [&str; 8] =
     ["packs", "out.zip", "heads", "rows.csv", "rows.parquet", "page.html", "copied.parquet", "views.sql"];
 
 #[test]
-fn everything_that_is_made_is_for_its_owner_alone() {
+fn every_file_is_private_to_its_owner() {
     let place = Place::new();
     let service = Service::start(&place, &[]);
     write_all(&place, &service.environment());
@@ -154,7 +154,7 @@ fn everything_that_is_made_is_for_its_owner_alone() {
 }
 
 #[test]
-fn the_group_may_read_where_that_is_asked_for_and_never_a_key() {
+fn group_readable_lets_the_group_read_everything_but_keys() {
     for environment in [true, false] {
         let place = Place::new();
         let service = Service::start(&place, &[]);
@@ -183,7 +183,7 @@ fn the_group_may_read_where_that_is_asked_for_and_never_a_key() {
 }
 
 #[test]
-fn the_token_that_init_keeps_is_for_its_owner_alone_and_its_configuration_for_the_service_too() {
+fn init_makes_a_private_token_file_and_a_readable_configuration() {
     let place = Place::new();
     let service = Service::start(&place, &[]);
     let mut command = place.command(&["init"]);
@@ -195,7 +195,7 @@ fn the_token_that_init_keeps_is_for_its_owner_alone_and_its_configuration_for_th
 }
 
 #[test]
-fn what_demo_and_sandbox_keep_is_for_its_owner_alone() {
+fn files_of_demo_and_sandbox_are_private() {
     let place = Place::new();
     place.run(&["demo"], &[]);
     assert!(assert_modes(&place.path("annals-demo"), 0o700, 0o600) > 20);
@@ -205,7 +205,7 @@ fn what_demo_and_sandbox_keep_is_for_its_owner_alone() {
 }
 
 #[test]
-fn manual_pages_are_for_everybody() {
+fn manual_pages_are_readable_for_everybody() {
     let place = Place::new();
     fs::create_dir(place.path("man")).unwrap();
     fs::set_permissions(place.path("man"), Permissions::from_mode(0o755)).unwrap();
@@ -214,7 +214,7 @@ fn manual_pages_are_for_everybody() {
 }
 
 #[test]
-fn doctor_warns_of_wider_modes_and_its_line_ends_them() {
+fn doctor_warns_of_wider_modes_and_its_command_corrects_them() {
     let place = Place::new();
     let service = Service::start(&place, &[]);
     let variables = service.environment();

@@ -59,7 +59,7 @@ fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
 }
 
 #[test]
-fn a_ledger_of_three_gigabytes_of_zeros_is_named_and_not_held() {
+fn a_ledger_of_three_gigabytes_of_zeros_is_named_and_takes_no_memory() {
     let ledger = "ledger/team=acme/2026-11-01.jsonl";
     for is_emptied in [false, true] {
         let directory = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ const QUESTIONS: [&[&str]; 4] = [
 ];
 
 #[test]
-fn a_live_file_that_is_none_is_refused_by_every_question() {
+fn every_question_refuses_a_live_file_that_is_not_a_regular_file() {
     type Put = fn(&Path, &Path);
     let kinds: [(&str, Put); 4] = [
         ("a pipe", |path, _| pipe(path)),
@@ -131,7 +131,7 @@ fn a_link_to_the_archive_itself_is_the_archive() {
 }
 
 #[test]
-fn a_ledger_or_a_manifest_that_is_none_is_refused_by_readers_and_writers() {
+fn readers_and_writers_refuse_a_ledger_or_manifest_that_is_not_a_regular_file() {
     for (what, put) in [("a pipe", true), ("a symbolic link", false)] {
         for file in ["ledger", "archive.json"] {
             let place = Place::one_event();
@@ -157,7 +157,7 @@ fn a_ledger_or_a_manifest_that_is_none_is_refused_by_readers_and_writers() {
 }
 
 #[test]
-fn a_report_of_ones_own_that_is_no_file_is_named_and_the_others_stay() {
+fn an_own_report_that_is_not_a_file_is_named_and_the_others_work() {
     let place = Place::one_event();
     place.own_report("X1-good.sql", GOOD);
     let own = |name: &str| place.path().join("own").join(name);
@@ -201,7 +201,7 @@ SELECT 1 AS one
 ";
 
 #[test]
-fn a_pack_that_is_no_file_or_holds_one_is_not_signed() {
+fn a_pack_that_is_not_a_regular_file_or_holds_one_is_not_signed() {
     let sign = |pack| ["review", "sign", "--pack", pack, "--reviewer", "R. Viewer", "--outcome", "accepted"];
     let place = Place::one_event();
     for output in ["out", "out.zip"] {
@@ -229,7 +229,7 @@ fn a_pack_that_is_no_file_or_holds_one_is_not_signed() {
 }
 
 #[test]
-fn a_configuration_or_a_token_may_be_a_link_and_nothing_else_than_a_file() {
+fn a_configuration_or_token_may_be_a_file_or_a_link_only() {
     let place = Place::one_event();
     let at = |name: &str| place.path().join(name);
     File::create(at("annals.toml")).unwrap();

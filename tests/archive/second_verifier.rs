@@ -102,7 +102,7 @@ const DAMAGES: [Damage; 10] = [
 ];
 
 #[test]
-fn another_verifier_finds_what_ours_finds() {
+fn the_second_verifier_finds_the_same_faults() {
     let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
     let place = Place::new();
     place.commit_another_day();
@@ -130,7 +130,7 @@ fn seal_days(root: &Path) {
 }
 
 #[test]
-fn another_verifier_knows_sealed_days() {
+fn the_second_verifier_knows_sealed_days() {
     let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
     let place = Place::new();
     seal_days(&place.archive());
@@ -141,7 +141,7 @@ fn another_verifier_knows_sealed_days() {
 }
 
 #[test]
-fn another_verifier_proves_an_archive_of_a_real_life() {
+fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
     let place = Place::new();
     let archive = place.directory.path().join("demo");

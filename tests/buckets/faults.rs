@@ -32,7 +32,7 @@ fn more_events(scene: &Scene, nth: i64) {
 
 /// `sync` retries each fault and ends normally.
 #[test]
-fn what_a_busy_or_slow_bucket_does_is_outlived() {
+fn sync_succeeds_on_a_busy_or_slow_bucket() {
     let scene = events_wait();
     let before = scene.server.stored();
     let rules: [(&str, &dyn Fn() -> Rule); 13] = [
@@ -64,7 +64,7 @@ fn what_a_busy_or_slow_bucket_does_is_outlived() {
 /// A write that the client gave up arrives late: after the client repeated it, or although the client never repeated
 /// it.
 #[test]
-fn a_file_that_lands_late_changes_nothing() {
+fn a_file_that_arrives_late_changes_nothing() {
     let scene = events_wait();
     scene.server.fail(Rule::new(Effect::Late).on(Kind::Put).key("/tables/").first(2));
     scene.sync().ended(0);
@@ -79,7 +79,7 @@ fn a_file_that_lands_late_changes_nothing() {
 /// A killed writer's line arrives late. Before the next writer continues, it becomes the next line; afterwards its
 /// number is taken.
 #[test]
-fn a_line_that_lands_late_is_the_next_one_or_nothing() {
+fn a_line_that_arrives_late_is_the_next_line_or_nothing() {
     for lands_first in [true, false] {
         println!("it lands {}", if lands_first { "before another goes on" } else { "after another went on" });
         let scene = events_wait();
@@ -106,7 +106,7 @@ fn a_line_that_lands_late_is_the_next_one_or_nothing() {
 
 /// `sync` reports a fault that lasts longer than its retries in one line, and the next `sync` continues.
 #[test]
-fn a_bucket_that_refuses_is_said_and_the_next_sync_goes_on() {
+fn a_refusing_bucket_is_reported_and_the_next_sync_continues() {
     let scene = events_wait();
     for (name, rule, said) in [
         ("no right to write", Rule::new(Effect::Refused(403, None)).on(Kind::Put), "403"),

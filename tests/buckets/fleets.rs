@@ -137,7 +137,7 @@ fn scene(listen: &str, poll: u32) -> Scene {
 
 /// S2: both daemons believe that they own every team.
 #[test]
-fn two_daemons_that_fight_over_ten_teams_write_each_line_once() {
+fn two_daemons_that_compete_for_ten_teams_write_each_line_once() {
     let scene = scene(ANY_PORT, 1);
     let mut fleet = Fleet::new(&scene, 10, 2);
     fleet.start("1/1");
@@ -194,7 +194,7 @@ fn metric(address: &str, name: &str) -> f64 {
 
 /// `sync` commits events before the daemon sees them, so the daemon's next commit conflicts.
 #[test]
-fn the_loser_of_a_race_steps_back_says_so_and_goes_on() {
+fn the_loser_of_a_race_reports_it_pauses_and_continues() {
     let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
     let scene = scene(&address, 2);
     scene.service.world().fill(DAY, 0..3);

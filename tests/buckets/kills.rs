@@ -95,7 +95,7 @@ fn events_wait() -> Killing {
 }
 
 #[test]
-fn killed_at_each_request_of_a_commit_it_loses_and_doubles_nothing() {
+fn kills_at_each_request_of_a_commit_lose_and_double_nothing() {
     let killing = events_wait();
     let asked = |kind: &str, part: &str| {
         assert!(
@@ -118,7 +118,7 @@ fn killed_at_each_request_of_a_commit_it_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn killed_at_each_request_that_begins_an_archive_it_begins_one() {
+fn kills_at_each_request_that_begins_an_archive_leave_one_archive() {
     let scene = Scene::signed("");
     scene.service.world().fill(DAY, 0..2);
     Killing::of(scene).at_each_place();
@@ -132,7 +132,7 @@ fn noise(chance: &mut Chance, length: usize) -> String {
 
 /// One file of more than 16 MiB, which the program uploads in parts.
 #[test]
-fn killed_in_an_upload_in_parts_it_begins_the_upload_anew() {
+fn a_kill_during_a_multipart_upload_starts_the_upload_again() {
     let scene = Scene::new();
     scene.service.world().fill(DAY, 0..2);
     scene.sync().ended(0);

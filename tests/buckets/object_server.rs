@@ -91,7 +91,7 @@ async fn objects_are_written_read_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn of_many_creates_one_wins_and_overwriting_is_possible() {
+async fn one_of_many_creates_wins_and_overwriting_is_possible() {
     for (server, client) in both() {
         let contents: Vec<String> = (0..24).map(|n| n.to_string()).collect();
         let tries = join_all(contents.iter().map(|content| create(&client, "one", content))).await;
@@ -106,7 +106,7 @@ async fn of_many_creates_one_wins_and_overwriting_is_possible() {
 }
 
 #[tokio::test]
-async fn large_objects_go_up_in_parts() {
+async fn large_objects_are_uploaded_in_parts() {
     for (server, client) in both() {
         let path = Path::from("large");
         let parts = [vec![1_u8; 5 << 20], vec![2; 5 << 20], vec![3; 7]];
@@ -180,7 +180,7 @@ async fn bursts_of_refusals_end() {
 }
 
 #[tokio::test]
-async fn a_late_write_lands_when_the_test_says_so() {
+async fn a_held_write_is_applied_when_the_test_says_so() {
     for (server, client) in both() {
         for key in ["a", "b"] {
             server.fail(Rule::new(Effect::Late).on(Kind::Put).key(key).nth(1));
@@ -207,7 +207,7 @@ async fn connections_are_cut_within_bodies() {
 }
 
 #[tokio::test]
-async fn lists_are_cut_short_or_behind() {
+async fn lists_are_truncated_or_stale() {
     for (server, client) in both() {
         let all: Vec<String> = (0..25).map(|n| format!("a/{:02}/{n:02}", n / 5)).collect();
         for key in &all {
@@ -228,7 +228,7 @@ async fn lists_are_cut_short_or_behind() {
 }
 
 #[tokio::test]
-async fn a_lying_server_lets_two_creates_win() {
+async fn a_server_without_conditions_lets_two_creates_win() {
     for (server, client) in both() {
         server.fail(Rule::new(Effect::ConditionIgnored).on(Kind::Put).nth(2));
         let won = [create(&client, "x", "1").await, create(&client, "x", "2").await, create(&client, "x", "3").await];
@@ -238,7 +238,7 @@ async fn a_lying_server_lets_two_creates_win() {
 }
 
 #[tokio::test]
-async fn the_clock_stands_beside_ours() {
+async fn the_clock_can_differ_from_ours() {
     for (server, client) in both() {
         client.put(&Path::from("now"), "x".into()).await.unwrap();
         server.set_clock_ahead(-3600);
@@ -253,7 +253,7 @@ async fn the_clock_stands_beside_ours() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_and_chance_is_repeatable() {
+async fn requests_are_counted_and_random_faults_are_repeatable() {
     let struck = |seed: u64| async move {
         let server = ObjectServer::start();
         let client = s3(&server);

@@ -86,7 +86,7 @@ fn a_question_fetches_what_it_needs_once() {
 
 /// A bucket with versions shows who rewrote or deleted ledger lines.
 #[test]
-fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions() {
+fn a_rewritten_ledger_line_is_named_if_the_bucket_keeps_versions() {
     let scene = Scene::new();
     scene.server.keep_versions();
     scene.service.world().fill(DAY, 0..2);
@@ -102,7 +102,7 @@ fn a_ledger_line_that_was_written_again_is_named_where_the_bucket_keeps_versions
 
 /// With kills at any place, and with answers that are lost after the write, no event is lost or doubled.
 #[test]
-fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
+fn kills_and_lost_answers_lose_and_double_nothing() {
     let scene = Scene::new();
     let mut chance = Chance::of(41);
     busy(&mut scene.service.world());
@@ -133,7 +133,7 @@ fn killed_and_deaf_again_and_again_it_loses_and_doubles_nothing() {
 
 /// S2: two programs write one team at the same time, and the bucket has no lock.
 #[test]
-fn of_two_writers_at_once_each_line_is_one_writers() {
+fn two_writers_at_once_write_each_line_once() {
     let scene = Scene::new();
     busy(&mut scene.service.world());
     scene.service.on_request(|_, _, _| Action::Slow(Duration::from_millis(5)));
@@ -195,7 +195,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
 }
 
 #[test]
-fn what_is_wrong_with_a_bucket_is_said_in_a_line() {
+fn a_fault_of_a_bucket_is_reported_in_one_line() {
     let scene = Scene::new();
     scene.service.world().fill(DAY, 0..1);
     let said = |location: &str, code: i32, words: &[&str]| {

@@ -128,7 +128,7 @@ fn another_client_sees_the_same_rows() {
 }
 
 #[test]
-fn where_there_is_no_archive_the_way_to_one_is_named() {
+fn without_an_archive_the_error_names_the_next_step() {
     let place = Place::new();
     let mut command = place.command(&["sql", "SELECT 1"]);
     let output = command.env("ANNALS_ARCHIVE", "elsewhere").output().expect("the program runs");
@@ -149,7 +149,7 @@ fn a_wrong_configuration_is_code_2_and_names_file_and_key() {
 }
 
 #[test]
-fn a_reader_who_leaves_is_no_fault() {
+fn a_reader_that_closes_the_pipe_is_no_fault() {
     let place = Place::new();
     let mut command = place.command(&["sql", "SELECT * FROM range(3000000)", "--format", "csv"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
@@ -159,7 +159,7 @@ fn a_reader_who_leaves_is_no_fault() {
 }
 
 #[test]
-fn verify_says_what_agrees_and_names_every_fault() {
+fn verify_prints_the_counts_and_names_every_fault() {
     let place = Place::new();
     let clean = place.answer(&["verify"]);
     assert!(clean.contains(": SELF-CONSISTENT (unanchored)\n") && clean.contains("rows 13/13"), "{clean}");

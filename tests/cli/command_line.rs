@@ -60,7 +60,7 @@ fn every_shell_has_its_completions() {
 }
 
 #[test]
-fn the_manual_is_one_page_or_one_a_verb() {
+fn the_manual_is_one_page_or_one_page_a_verb() {
     let outcome = annals(&["man"], &[]);
     assert_eq!(outcome.code, 0);
     assert!(outcome.stdout.contains(".TH annals"), "{}", outcome.stdout);
@@ -71,7 +71,7 @@ fn the_manual_is_one_page_or_one_a_verb() {
 }
 
 #[test]
-fn the_token_is_no_flag() {
+fn the_token_is_not_a_flag() {
     let outcome = annals(&["sandbox", "--token", "hunter2"], &[]);
     assert_eq!(outcome.code, 2);
     assert!(!annals(&["--help"], &[("ANNALS_TOKEN", "hunter2")]).stdout.contains("hunter2"));

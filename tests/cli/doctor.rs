@@ -60,7 +60,7 @@ fn result<'a>(checks: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn against_a_service_everything_is_looked_at() {
+fn doctor_checks_everything_against_a_service() {
     let service = Service::start();
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", &service.base_url), ("ANNALS_TOKEN", &service.token)]);
     let names: Vec<&str> = checks.iter().map(|(name, _)| name.as_str()).collect();
@@ -74,7 +74,7 @@ fn against_a_service_everything_is_looked_at() {
 }
 
 #[test]
-fn what_is_missing_is_named_and_the_rest_is_looked_at() {
+fn doctor_names_a_missing_part_and_checks_the_rest() {
     let (checks, code) = doctor(&[]);
     assert_eq!((result(&checks, "token"), result(&checks, "archive"), code), (Some("failed"), Some("ok"), 1));
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN", "hunter2")]);
@@ -117,7 +117,7 @@ fn init_asks_checks_lists_the_teams_and_writes_a_file_that_works() {
 }
 
 #[test]
-fn init_writes_nothing_before_the_service_has_taken_the_token() {
+fn init_writes_nothing_before_the_service_accepts_the_token() {
     let service = Service::start();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let refused = format!("{}\nhunter2\n", service.base_url);

@@ -103,7 +103,7 @@ fn a_signal_ends_the_program_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_process_left_the_next_one_removes() {
+fn the_next_process_removes_the_files_of_a_killed_one() {
     let place = Place::new();
     let spill = spill_place(&place);
     let mut killed = start(&place, &spill, SPILLS_ON);

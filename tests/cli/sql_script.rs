@@ -35,7 +35,7 @@ fn statements_run_in_order_up_to_the_first_that_fails() {
 }
 
 #[test]
-fn commands_stand_between_statements() {
+fn commands_may_be_between_statements() {
     let place = Place::new();
     let file = place.directory.path().join("more.sql");
     std::fs::File::create(&file).expect("a file").write_all(b"select 5 as five;\n.format ndjson\n").expect("written");

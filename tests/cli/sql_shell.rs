@@ -176,7 +176,7 @@ fn tab_completes_what_the_archive_has() {
 }
 
 #[test]
-fn what_is_typed_while_a_query_runs_is_asked_next() {
+fn text_typed_during_a_query_runs_next() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
     terminal.until(PROMPT);
@@ -246,7 +246,7 @@ fn the_history_outlives_the_shell_and_is_private() {
 }
 
 #[test]
-fn a_wide_answer_fits_and_a_stranger_s_text_cannot_speak_to_the_terminal() {
+fn a_wide_answer_fits_and_a_stranger_s_text_cannot_control_the_terminal() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place, &[("NO_COLOR", "1")]);
     terminal.until(PROMPT);

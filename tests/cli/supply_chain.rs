@@ -130,7 +130,7 @@ fn a_package_with_another_hash_stops_the_build_on_every_platform() {
 }
 
 #[test]
-fn where_nothing_can_be_fetched_the_pinned_source_is_built_and_nothing_unchecked_is_taken() {
+fn without_a_network_the_pinned_source_is_built_and_nothing_unchecked_is_used() {
     for (case, scene) in [
         ("no network", Scene::new().on(PLATFORMS[0]).with("npm", "exit 1").with("curl", "exit 6")),
         (

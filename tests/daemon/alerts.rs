@@ -52,7 +52,7 @@ impl Webhook {
 }
 
 #[test]
-fn a_gap_is_warned_of_once_also_when_the_webhook_fails_at_first_and_the_daemon_restarts() {
+fn a_gap_causes_one_warning_even_if_the_webhook_fails_first_and_the_daemon_restarts() {
     let scene = Scene::new(1);
     let webhook = Webhook::refusing(1);
     scene.configure(&format!("{POLLS}[alerts]\nwebhook = \"{}\"\n", webhook.address));
@@ -84,7 +84,7 @@ fn a_gap_is_warned_of_once_also_when_the_webhook_fails_at_first_and_the_daemon_r
 }
 
 #[test]
-fn a_stream_that_is_not_read_is_told_to_a_program_once_until_it_is_read_again() {
+fn an_unread_stream_causes_one_warning_until_it_is_read_again() {
     let scene = Scene::new(1);
     let told = scene.path("told");
     let program = format!("cat >> {0}; echo >> {0}; test -z \"$ANNALS_TOKEN\"", told.display());
@@ -111,7 +111,7 @@ fn a_stream_that_is_not_read_is_told_to_a_program_once_until_it_is_read_again() 
 }
 
 #[test]
-fn the_test_verb_says_who_takes_warnings() {
+fn alerts_test_shows_which_targets_accept_warnings() {
     let scene = Scene::new(1);
     assert_eq!(scene.run(&["alerts", "test"]).status.code(), Some(2));
     let webhook = Webhook::refusing(1);

@@ -49,7 +49,7 @@ fn requests(event_every: Duration, span: Duration) -> (BTreeMap<Kind, u64>, u64)
 }
 
 #[test]
-fn an_idle_round_asks_nothing_of_the_store() {
+fn an_idle_round_sends_no_request_to_the_store() {
     let never = HOUR * 100_000;
     let after = |minutes| requests(never, MINUTE * minutes);
     assert_eq!(after(5), after(55));

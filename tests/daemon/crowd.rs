@@ -51,7 +51,7 @@ fn goes_on(scene: &Scene, daemon: &Running, mark: &str) {
 }
 
 #[test]
-fn sockets_that_send_half_a_header_stop_nothing() {
+fn connections_with_half_a_header_block_nothing() {
     let (scene, daemon) = guarded();
     let half = format!("GET /sessions HTTP/1.1\r\nHost: {}\r\nX-Half: ", daemon.address);
     let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| send(&daemon.address, &half)).collect();
@@ -69,7 +69,7 @@ fn sockets_that_send_half_a_header_stop_nothing() {
 }
 
 #[test]
-fn requests_without_their_bodies_stop_nothing() {
+fn requests_without_their_bodies_block_nothing() {
     let (scene, daemon) = guarded();
     let half = format!("POST /sign-in HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\r\ntoken=", daemon.address);
     let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| send(&daemon.address, &half)).collect();

@@ -108,7 +108,7 @@ fn base_name<'a>(metric: &'a str, there: &BTreeSet<String>) -> &'a str {
 }
 
 #[test]
-fn rules_and_dashboard_ask_for_metrics_and_labels_that_the_program_has() {
+fn rules_and_dashboard_use_only_existing_metrics_and_labels() {
     let there = names_in(&scraped(&[]));
     let mut drawn = BTreeSet::new();
     let variable = "label_values(annals_team_ledger_seq, team)".to_owned();
@@ -251,7 +251,7 @@ fn is_pinned(image: &str) -> bool {
 }
 
 #[test]
-fn compose_names_files_and_secrets_that_are_there() {
+fn compose_names_only_existing_files_and_secrets() {
     let compose = documents(&text("docker/compose.yaml")).remove(0);
     let config = config_of(&text("docker/annals.toml"));
     let place = |name: &str| deploy("docker").join(name);

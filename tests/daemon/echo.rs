@@ -28,7 +28,7 @@ fn echoing() -> String {
 }
 
 #[test]
-fn an_echoed_token_stands_in_no_page_no_answer_and_no_log() {
+fn no_page_answer_or_log_holds_an_echoed_token() {
     let scene = Scene::new(1);
     scene.set_token(TOKEN);
     let polls = "[schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\n";

@@ -73,7 +73,7 @@ fn the_kubernetes_manifests_fit_together_and_the_program() {
 }
 
 #[test]
-fn the_kubernetes_shards_are_all_there_once() {
+fn kubernetes_runs_each_shard_once() {
     let kustomization = documents(&text("kubernetes/kustomization.yaml")).remove(0);
     assert_eq!(kustomization["resources"], json!(["annals.yaml"]));
     assert_eq!(kustomization["patches"], json!([{"path": "shards.yaml"}]));
@@ -102,7 +102,7 @@ fn the_kubernetes_shards_are_all_there_once() {
 
 /// The same pods with one archive in a bucket.
 #[test]
-fn the_kubernetes_bucket_changes_the_place_of_the_archive_alone() {
+fn the_kubernetes_bucket_changes_only_the_archive_s_location() {
     let kustomization = documents(&text("kubernetes-bucket/kustomization.yaml")).remove(0);
     assert_eq!(kustomization["resources"], json!(["../kubernetes"]));
     assert_eq!(kustomization["patches"], json!([{"path": "bucket.yaml"}]));

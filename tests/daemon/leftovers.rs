@@ -17,7 +17,7 @@ const ORPHAN: &str = "tables/activity/team=other/month=2026-11/20261101t000000z-
 
 /// An orphan file of three days is a fault if the grace is a day, but not if it is a week, as in a bucket.
 #[test]
-fn the_scheduled_check_keeps_to_the_archive_s_grace() {
+fn the_scheduled_check_uses_the_archive_s_grace() {
     let start: Instant = START.parse().unwrap();
     for (grace, faults) in [(DAY, 1), (DAY * 7, 0)] {
         let store = MemoryStore::new();

@@ -21,7 +21,7 @@ fn unauthorized() -> Option<Fault> {
 }
 
 #[test]
-fn new_events_can_be_asked_for_within_a_poll() {
+fn queries_see_new_events_within_one_poll() {
     let scene = Scene::new(2);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -39,7 +39,7 @@ fn new_events_can_be_asked_for_within_a_poll() {
 }
 
 #[test]
-fn a_stop_in_the_middle_leaves_a_whole_archive_and_the_next_run_goes_on() {
+fn a_stop_during_a_reading_leaves_a_valid_archive_and_the_next_run_continues() {
     let config = SandboxConfig { teams: 2, days: 40, sessions_per_day: 400, ..SandboxConfig::default() };
     let scene = Scene::of(config);
     fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_millis(20))));
@@ -83,7 +83,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn a_new_configuration_is_taken_whole_or_not_at_all() {
+fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     let scene = Scene::new(2);
     let seldom = POLLS.replace("*/2 * * * * *", "0 0 1 1 *");
     scene.configure(&seldom);
@@ -161,7 +161,7 @@ fn another_signing_key_takes_over_without_a_restart() {
 }
 
 #[test]
-fn another_token_in_the_file_is_used_without_a_restart() {
+fn a_new_token_in_the_file_is_used_without_a_restart() {
     let scene = Scene::new(1);
     scene.set_token("expired");
     let daemon = scene.start();
@@ -190,7 +190,7 @@ fn another_token_in_the_file_is_used_without_a_restart() {
 }
 
 #[test]
-fn one_team_that_is_refused_leaves_the_others_alone() {
+fn a_refused_team_does_not_affect_the_others() {
     let scene = Scene::new(3);
     let (refused, well) = (scene.team(1), scene.team(2));
     fail(&scene, format!("/team/{refused}"), |request, word| request.path.contains(word).then(unauthorized).flatten());
@@ -219,7 +219,7 @@ fn holds(scene: &Scene, team: &TeamId, event: &str) -> bool {
 }
 
 #[test]
-fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can() {
+fn a_team_without_write_access_does_not_affect_the_others_and_recovers() {
     let scene = Scene::new(2);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -248,7 +248,7 @@ fn a_team_that_cannot_be_written_leaves_the_others_alone_and_goes_on_when_it_can
 }
 
 #[test]
-fn while_the_service_is_down_the_daemon_lives_and_is_not_ready() {
+fn while_the_service_is_down_the_daemon_is_alive_but_not_ready() {
     let scene = Scene::new(2);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -280,7 +280,7 @@ fn a_second_daemon_on_the_same_archive_is_refused() {
 }
 
 #[test]
-fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_of_them() {
+fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_poll() {
     let scene = Scene::new(1);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));

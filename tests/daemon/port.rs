@@ -87,7 +87,7 @@ fn off_loopback_the_port_demands_a_token_or_stays_closed() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_and_nothing_is_begun() {
+fn a_port_in_use_is_reported_and_nothing_starts() {
     let scene = Scene::new(1);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

@@ -42,7 +42,7 @@ fn gap_of_removal(removed: Removed) -> (Arc<FleetWorld>, Finding) {
 }
 
 #[test]
-fn a_removal_that_activity_tells_of_leaves_no_longer_a_gap_than_with_a_list_every_minute() {
+fn a_removal_in_activity_leaves_a_gap_as_short_as_with_a_list_every_minute() {
     let start: Instant = START.parse().unwrap();
     for minutes in [200, 219, 230] {
         let at = MINUTE * minutes + Duration::from_millis(500);

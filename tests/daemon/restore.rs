@@ -30,7 +30,7 @@ fn restore(scene: &Scene, name: &str) {
 }
 
 #[test]
-fn an_archive_that_was_lost_goes_on_from_a_copy_without_loss() {
+fn a_lost_archive_continues_from_a_copy_without_loss() {
     let scene = Scene::new(2);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -58,7 +58,7 @@ fn an_archive_that_was_lost_goes_on_from_a_copy_without_loss() {
 }
 
 #[test]
-fn a_head_kept_elsewhere_tells_a_restored_archive_from_the_newest() {
+fn a_head_that_is_kept_elsewhere_detects_an_old_restored_archive() {
     let scene = Scene::new(1);
     assert!(scene.run(&["sync"]).status.success());
     back_up(&scene, "copy");

@@ -84,7 +84,7 @@ fn two_syncs_read_all_teams_once() {
 }
 
 #[test]
-fn of_the_teams_that_are_named_a_shard_reads_its_own() {
+fn a_shard_reads_only_its_own_of_the_named_teams() {
     let scene = Scene::new(5);
     let (own, others) = dealt(&scene, HALVES[1]);
     let named: Vec<TeamId> = own.iter().chain(&others).cloned().collect();
@@ -115,7 +115,7 @@ fn of_the_teams_that_are_named_a_shard_reads_its_own() {
 }
 
 #[test]
-fn what_is_no_shard_is_refused_with_its_text() {
+fn an_invalid_shard_is_refused_with_its_text() {
     let scene = Scene::new(1);
     for wrong in ["0/8", "9/8", "x", "1/0", "2", "1/1025", ""] {
         let expected = format!("{wrong:?} is not a shard: expected K/N, shard K of N");
@@ -223,7 +223,7 @@ fn status_names_the_owners(scene: &Scene, others: &BTreeSet<TeamId>) {
 
 /// Two daemons that both believe that they own a team, as during a change of the number of shards.
 #[test]
-fn a_team_s_lock_admits_one_of_two_daemons_and_the_other_comes_after_it() {
+fn a_team_s_lock_admits_one_daemon_at_a_time() {
     let scene = Scene::new(4);
     let (first, _) = dealt(&scene, HALVES[0]);
     let before = scene.start_with(&[("ANNALS_SHARD", HALVES[0])]);
@@ -268,7 +268,7 @@ fn each_shard_warns_of_what_reports_detect_in_its_own_teams() {
 }
 
 #[test]
-fn before_the_service_lists_the_teams_a_shard_takes_up_its_own_of_the_archive() {
+fn before_the_service_lists_teams_a_shard_serves_its_own_teams_of_the_archive() {
     let scene = Scene::new(4);
     let (own, _) = dealt(&scene, HALVES[0]);
     let synced = scene.run(&["sync"]);

@@ -33,7 +33,7 @@ impl Manager {
 }
 
 #[test]
-fn a_service_manager_is_told_of_readiness_life_reloading_and_the_end() {
+fn systemd_hears_of_readiness_life_reloading_and_the_end() {
     let scene = Scene::new(1);
     let manager = Manager::of(&scene);
     let daemon = scene.start_with(&[("NOTIFY_SOCKET", &manager.address), ("WATCHDOG_USEC", "3000000")]);
@@ -55,7 +55,7 @@ fn a_service_manager_is_told_of_readiness_life_reloading_and_the_end() {
 }
 
 #[test]
-fn a_daemon_that_stands_still_does_not_feed_the_watchdog() {
+fn a_stopped_daemon_does_not_feed_the_watchdog() {
     let scene = Scene::new(1);
     let manager = Manager::of(&scene);
     let daemon = scene.start_with(&[("NOTIFY_SOCKET", &manager.address), ("WATCHDOG_USEC", "3000000")]);

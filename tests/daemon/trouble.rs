@@ -15,7 +15,7 @@ fn is_committing(scene: &Scene) -> bool {
 }
 
 #[test]
-fn a_stop_in_the_middle_of_a_commit_is_obeyed_in_time_and_loses_nothing() {
+fn a_stop_during_a_commit_ends_in_time_and_loses_nothing() {
     let config = SandboxConfig { teams: 1, days: 30, sessions_per_day: 3_000, ..SandboxConfig::default() };
     let scene = Scene::of(config);
     let mut in_commits = 0;
@@ -42,7 +42,7 @@ fn a_stop_in_the_middle_of_a_commit_is_obeyed_in_time_and_loses_nothing() {
 }
 
 #[test]
-fn one_team_whose_answers_are_nonsense_leaves_the_others_alone() {
+fn a_team_with_invalid_answers_does_not_affect_the_others() {
     let scene = Scene::new(3);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -83,7 +83,7 @@ fn telling(scene: &Scene, schedule: &str, alerts: &str) {
 }
 
 #[test]
-fn a_fault_of_the_archive_is_warned_of_once() {
+fn a_fault_of_the_archive_causes_one_warning() {
     let scene = Scene::new(1);
     telling(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
     let daemon = scene.start();
@@ -121,7 +121,7 @@ fn start_with_reports(scene: &Scene) -> Running {
 }
 
 #[test]
-fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
+fn a_detection_causes_one_warning_without_names() {
     let scene = Scene::new(1);
     std::fs::create_dir(scene.path("queries")).unwrap();
     super::program::put(&scene.path("queries/x01-marked-events.sql"), MARKED);
@@ -160,7 +160,7 @@ fn what_a_report_detects_is_warned_of_once_and_names_nobody() {
 }
 
 #[test]
-fn the_log_is_json_and_says_nothing_of_persons() {
+fn the_log_is_json_and_names_no_person() {
     let scene = Scene::new(2);
     telling(&scene, "reports = \"*/3 * * * * *\"\nverify = \"*/5 * * * * *\"\n", "severity = \"low\"\n");
     let daemon = scene.start();

@@ -76,7 +76,7 @@ fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
 }
 
 #[test]
-fn where_the_limit_is_too_low_for_all_nobody_starves() {
+fn with_a_low_rate_limit_no_team_starves() {
     // A thousand teams need about forty requests a second.
     let world = Arc::new(FleetWorld::new(START, 300, 6.0));
     let span = MINUTE * 40;
@@ -88,7 +88,7 @@ fn where_the_limit_is_too_low_for_all_nobody_starves() {
 }
 
 #[test]
-fn teams_that_refuse_or_hang_hold_up_nobody() {
+fn refused_or_hanging_teams_delay_no_other_team() {
     let mut world = FleetWorld::new(START, 120, 200.0);
     world.behave(0..20, Manner::Refusing);
     world.behave(20..60, Manner::Hanging);
@@ -110,7 +110,7 @@ fn teams_that_refuse_or_hang_hold_up_nobody() {
 }
 
 #[test]
-fn looks_at_people_take_their_share_of_the_rate_and_hold_up_nobody() {
+fn inventory_requests_keep_to_their_share_and_delay_no_team() {
     let mut world = FleetWorld::new(START, 150, 200.0);
     world.people = 60;
     let world = Arc::new(world);
@@ -132,7 +132,7 @@ fn looks_at_people_take_their_share_of_the_rate_and_hold_up_nobody() {
 }
 
 #[test]
-fn a_service_that_stays_away_is_warned_of_before_anything_is_lost() {
+fn a_long_outage_causes_a_warning_before_a_loss() {
     let config = Config::of_text(Path::new("annals.toml"), "").unwrap().alerts;
     let begin: Instant = START.parse().unwrap();
     let span = MINUTE * 240;
@@ -161,7 +161,7 @@ fn a_service_that_stays_away_is_warned_of_before_anything_is_lost() {
 }
 
 #[test]
-fn midnight_and_a_day_of_quiet_pass_without_a_fault() {
+fn midnight_and_a_quiet_day_cause_no_fault() {
     let world = Arc::new(FleetWorld::new("2026-11-20T22:30:00Z", 5, 50.0));
     let live = world.run(&schedule(), Duration::from_secs(4 * 86_400));
     let shown = live.snapshot();

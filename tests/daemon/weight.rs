@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[test]
-fn an_open_team_takes_about_as_much_as_the_daemon_believes() {
+fn an_open_team_takes_about_the_estimated_memory() {
     let mut figures = Vec::new();
     for days in [0_u64, 1, 10, 60] {
         let world = Arc::new(FleetWorld::new("2026-08-20T08:00:00Z", 1, 50.0));

@@ -43,7 +43,7 @@ fn remove(world: &World, is_listed_again: bool) {
 }
 
 #[tokio::test]
-async fn a_removal_is_told_though_the_round_that_read_of_it_broke_off() {
+async fn a_removal_is_recorded_although_its_round_failed() {
     for is_listed_again in [false, true] {
         let world = read_once().await;
         remove(&world, is_listed_again);
@@ -64,7 +64,7 @@ async fn a_removal_is_told_though_the_round_that_read_of_it_broke_off() {
 }
 
 #[tokio::test]
-async fn only_the_removal_of_a_computer_is_one() {
+async fn only_a_removal_of_a_computer_counts_as_one() {
     let world = read_once().await;
     world.set_now("2026-11-20T12:30:00Z");
     for name in ["teamGroupDeviceRemovedEvent", "teamDeviceUserRemovedEvent"] {
@@ -75,7 +75,7 @@ async fn only_the_removal_of_a_computer_is_one() {
 }
 
 #[tokio::test]
-async fn a_list_of_computers_that_is_empty_for_once_is_no_removal() {
+async fn one_empty_list_of_computers_is_no_removal() {
     let world = read_once().await;
     world.set_now("2026-11-20T12:30:00Z");
     let mut number = 0;
@@ -92,7 +92,7 @@ async fn a_list_of_computers_that_is_empty_for_once_is_no_removal() {
 }
 
 #[tokio::test]
-async fn a_first_reading_that_breaks_off_has_not_fallen_behind() {
+async fn a_failed_first_reading_has_not_fallen_behind() {
     let world = World::new(NOON);
     world.team().plan_span = Some(10 * DAY);
     let since = Settings { since: Some(at("2026-08-01T00:00:00Z")), ..Settings::default() };
@@ -116,7 +116,7 @@ async fn a_team_that_is_quiet_for_longer_than_the_plans_span_has_not_fallen_behi
 }
 
 #[tokio::test]
-async fn falling_behind_is_said_once_and_by_who_reads_connections() {
+async fn the_reader_of_connections_reports_falling_behind_once() {
     let world = read_once().await;
     world.team().plan_span = Some(2 * DAY);
     world.set_now("2026-11-25T12:00:00Z");
@@ -135,7 +135,7 @@ async fn falling_behind_is_said_once_and_by_who_reads_connections() {
 
 /// A failed round read these events too late: the next round must not count them as read in time.
 #[tokio::test]
-async fn falling_behind_is_said_by_the_round_that_breaks_off_too() {
+async fn a_failed_round_reports_falling_behind_too() {
     let world = read_once().await;
     world.team().plan_span = Some(2 * DAY);
     world.set_now("2026-11-25T12:00:00Z");
@@ -158,7 +158,7 @@ async fn falling_behind_is_said_by_the_round_that_breaks_off_too() {
 }
 
 #[tokio::test]
-async fn billing_that_shows_less_for_once_loses_nothing() {
+async fn one_short_billing_answer_loses_nothing() {
     let world = World::new(NOON);
     let ledger: Vec<_> = (10..26).rev().map(|n| entry(&format!("b{n}"), "2026-11-20T11:00:00Z")).collect();
     world.team().billing = ledger[6..].to_vec();
@@ -172,7 +172,7 @@ async fn billing_that_shows_less_for_once_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_computer_that_vanishes_in_the_middle_of_the_first_reading_leaves_a_gap() {
+async fn a_computer_that_vanishes_during_the_first_reading_leaves_a_gap() {
     let world = World::new(NOON);
     world.team().connections.push(connection("one", "d1", "2026-11-19T10:00:00Z"));
     let mut number = 0;
@@ -246,7 +246,7 @@ async fn a_computer_that_an_event_named_is_known() {
 
 /// The gap distinguishes its unread part from the part for late events.
 #[tokio::test]
-async fn a_gap_says_which_part_is_certain_and_which_is_possible() {
+async fn a_gap_distinguishes_its_certain_and_its_possible_part() {
     let world = read_once().await;
     remove(&world, false);
     world.set_now("2026-11-20T12:30:00Z");
@@ -258,7 +258,7 @@ async fn a_gap_says_which_part_is_certain_and_which_is_possible() {
 
 /// The first reading fails after a day. Activity of the next round shows that the computer was removed before.
 #[tokio::test]
-async fn what_the_first_reading_had_confirmed_before_a_removal_is_no_gap() {
+async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     let world = World::new(NOON);
     world.team().connections.push(connection("one", "d1", "2026-11-18T10:00:00Z"));
     let second_day = at("2026-11-18T23:00:00Z").seconds()..at("2026-11-20T00:00:02Z").seconds();

@@ -97,7 +97,7 @@ const VIEWS: [(&str, &str); 3] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_served_on_a_day_is_what_the_views_say_of_it() {
+async fn the_views_of_a_day_equal_the_service_s_answers() {
     let visitor = Visitor::of(config()).await;
     let home = TempDir::new().unwrap();
     let mut days = Vec::new();
@@ -142,7 +142,7 @@ async fn what_was_served_on_a_day_is_what_the_views_say_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_s_token_sees_less_and_status_says_so() {
+async fn status_shows_that_a_member_s_token_sees_less() {
     let visitor = Visitor::of(config()).await;
     let home = TempDir::new().unwrap();
     sync(&visitor, home.path(), &visitor.sandbox.read_only_token).await;

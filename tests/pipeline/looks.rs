@@ -90,7 +90,7 @@ fn look(world: &World, part: InventoryPart) -> InventoryRead {
 }
 
 #[tokio::test]
-async fn the_first_round_sees_everything_and_a_quiet_one_asks_for_nothing_more() {
+async fn the_first_round_reads_everything_and_a_quiet_round_requests_nothing_more() {
     let world = world();
     let asked = asked(&world);
     world.sync(&settings()).await;
@@ -169,7 +169,7 @@ async fn days_become_versions_and_months_one_file_each() {
 }
 
 #[tokio::test]
-async fn activity_that_tells_of_a_change_brings_a_look_and_a_sign_in_does_not() {
+async fn a_change_in_activity_causes_an_inventory_reading_but_a_sign_in_does_not() {
     let world = world();
     world.sync(&settings()).await;
     let asked = asked(&world);
@@ -206,7 +206,7 @@ async fn activity_that_tells_of_a_change_brings_a_look_and_a_sign_in_does_not() 
 }
 
 #[tokio::test]
-async fn what_the_token_may_not_see_is_recorded_and_removes_nothing() {
+async fn a_hidden_part_is_recorded_and_removes_nothing() {
     let world = world();
     world.sync(&settings()).await;
     let held = |part| keys(&world, part);
@@ -239,7 +239,7 @@ async fn what_the_token_may_not_see_is_recorded_and_removes_nothing() {
 }
 
 #[tokio::test]
-async fn a_failure_leaves_the_streams_alone_and_is_tried_again() {
+async fn a_failed_inventory_reading_does_not_affect_the_streams_and_is_retried() {
     let world = world();
     world.on_ask(|ask, _| matches!(ask, Ask::Users).then(unavailable));
     let round = world.round(&settings()).await;
@@ -264,7 +264,7 @@ async fn a_failure_leaves_the_streams_alone_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn asking_about_users_goes_on_where_it_was_cut() {
+async fn requests_about_users_continue_after_an_interruption() {
     let world = world();
     let ids: Vec<String> = (0..120).map(|n| format!("u{n:03}")).collect();
     let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
@@ -287,7 +287,7 @@ async fn asking_about_users_goes_on_where_it_was_cut() {
 }
 
 #[tokio::test]
-async fn users_who_cannot_be_asked_about_are_passed_over() {
+async fn refused_users_are_skipped() {
     let world = world();
     world.team().roster.info.remove("u1");
     world.sync(&settings()).await;
@@ -315,7 +315,7 @@ async fn users_who_cannot_be_asked_about_are_passed_over() {
 }
 
 #[tokio::test]
-async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
+async fn inventory_readings_follow_the_settings() {
     let world = world();
     let asked = asked(&world);
     for (scan, user_info, expected) in [
@@ -337,7 +337,7 @@ async fn looks_are_made_as_asked_and_not_at_all_where_they_are_off() {
 }
 
 #[tokio::test]
-async fn a_clock_that_ran_ahead_neither_stops_the_looks_nor_turns_them_back() {
+async fn a_clock_that_was_ahead_neither_stops_nor_reverses_inventory_readings() {
     let world = world();
     world.set_now("2030-01-01T00:00:00Z");
     world.sync(&settings()).await;
@@ -363,7 +363,7 @@ async fn undocumented_fields_are_announced_once_by_path_and_kind() {
 }
 
 #[tokio::test]
-async fn a_refused_token_list_is_no_failure() {
+async fn a_refused_list_of_tokens_is_no_failure() {
     let world = world();
     world.on_ask(|ask, _| match ask {
         Ask::Users | Ask::SsoUsers => Some(ApiError::Refused { what: "a request".into(), status: 403 }),

@@ -62,7 +62,7 @@ fn when_the_first_is_done(commits: &[(TeamId, u64)], all: &BTreeMap<TeamId, u64>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_busy_teams_hold_no_more_than_the_bound_and_none_starves() {
+async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
     let end: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
     let config = SandboxConfig {
         teams: TEAMS,

@@ -128,7 +128,7 @@ const DETAILS: &str = r#"{"connectionID":"c","tunnelID":"fluid","sourceType":"cl
     "peerInfo":{"email":"e@x","ipAddress":"10.0.0.1"},"directConnectionInfo":{"ipaddress":"10.0.0.2"}}"#;
 
 #[test]
-fn details_are_found_wherever_the_event_carries_them() {
+fn details_are_found_in_every_place_of_an_event() {
     let text = |text: &str| Some(text.into());
     let expected = ConnectionDetail {
         connection_id: Some(annals::model::ConnectionId::new("c")),
@@ -175,7 +175,7 @@ fn details_of_a_wrong_type_are_absent() {
 }
 
 #[test]
-fn strange_text_is_kept_and_its_details_read() {
+fn unusual_text_is_kept_and_its_details_are_read() {
     let row = detail(r#""incomingConnectionEvent":{"localUserName":"a\u0000\"\ud83d\ude00","sourceType":"x\ud800"}"#);
     assert_eq!(row.local_user_name.as_deref(), Some("a\0\"\u{1F600}"));
     assert!(row.source_type.unwrap().starts_with("x\u{fffd}"));
@@ -205,7 +205,7 @@ fn the_deprecated_form_takes_its_computer_from_the_request() {
 }
 
 #[test]
-fn what_is_no_event_is_rejected_with_its_bytes() {
+fn an_invalid_event_is_rejected_with_its_bytes() {
     let at = Some(Instant::from_seconds(1_700_000_000));
     for (event, reason, time, id) in [
         (
@@ -236,7 +236,7 @@ fn what_is_no_event_is_rejected_with_its_bytes() {
 }
 
 #[test]
-fn redacted_events_say_so_in_either_form() {
+fn redacted_events_are_marked_in_both_forms() {
     let row = connection(r#""incomingConnectionEvent":{"secret":"s3"}"#).unwrap();
     assert!(row.redacted && !String::from_utf8_lossy(&row.raw).contains("s3"));
     let reject = connection(r#""secret":"s3""#).unwrap_err();

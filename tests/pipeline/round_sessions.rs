@@ -109,7 +109,7 @@ proptest! {
     /// For any order of events in commits, in one process or several, the sessions match the archived events: at
     /// once, or after the catch-up if they were deferred.
     #[test]
-    fn sessions_say_what_the_events_say_after_every_commit((told, commits) in history()) {
+    fn sessions_match_the_events_after_every_commit((told, commits) in history()) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let start = at("2026-09-01T00:00:00Z");
         let mut archived: Vec<EventRow> = Vec::new();
@@ -181,7 +181,7 @@ fn old_archive(store: &Arc<dyn Store>) -> Vec<EventRow> {
 }
 
 #[tokio::test]
-async fn an_archive_from_before_there_were_sessions_gets_them_with_the_next_round() {
+async fn an_archive_without_sessions_gets_them_in_the_next_round() {
     let world = World::new(NOW);
     let rows = old_archive(&world.store);
     let settings = settings_of();
@@ -202,7 +202,7 @@ async fn an_archive_from_before_there_were_sessions_gets_them_with_the_next_roun
 }
 
 #[tokio::test]
-async fn a_rebuild_that_is_interrupted_goes_on_where_it_stood() {
+async fn an_interrupted_rebuild_continues() {
     let disk = MemoryStore::new();
     let rows = old_archive(&(Arc::new(disk.clone()) as Arc<dyn Store>));
     let settings = settings_of();
@@ -262,7 +262,7 @@ fn bodies(store: &dyn Store) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn a_backfill_seals_months_while_it_goes_on_and_loses_no_session() {
+async fn a_running_backfill_seals_months_and_loses_no_session() {
     let (world, settings) = backfilled();
     world.sync(&settings).await;
     let bodies = bodies(world.store.as_ref());
@@ -280,7 +280,7 @@ async fn a_backfill_seals_months_while_it_goes_on_and_loses_no_session() {
 }
 
 #[tokio::test]
-async fn a_month_that_cannot_be_sealed_keeps_no_event_from_the_archive() {
+async fn a_month_that_cannot_be_sealed_blocks_no_event() {
     let (world, settings) = backfilled();
     let store = world.store.clone();
     let mut is_whole = true;

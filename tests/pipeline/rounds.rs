@@ -25,7 +25,7 @@ fn seq(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn a_quiet_round_writes_nothing_whatever_is_served_again() {
+async fn a_quiet_round_writes_nothing() {
     let scenes: [Scene; 5] = [
         ("an event of the future", |world| {
             world.team().connections.push(connection("soon", "d1", "2026-11-22T08:00:00Z"));
@@ -88,7 +88,7 @@ async fn a_window_counts_every_event_that_it_holds() {
 }
 
 #[tokio::test]
-async fn what_is_gone_is_counted_once_over_all_rescans() {
+async fn a_vanished_event_is_counted_once_over_all_rescans() {
     let world = World::new("2026-11-20T00:20:00Z");
     for n in 0..4 {
         world.team().connections.push(connection(&format!("c{n}"), "d1", &format!("2026-11-19T{:02}:00:00Z", 5 * n)));
@@ -134,7 +134,7 @@ async fn a_busy_day_is_re_scanned_with_few_requests() {
 }
 
 #[tokio::test]
-async fn a_wild_date_settles_nothing_and_begins_no_archive() {
+async fn an_absurd_date_settles_nothing_and_begins_no_archive() {
     for (asked, name) in [(0, "the team"), (1, "the computers"), (3, "a page")] {
         for wild in ["2099-01-01T00:00:00Z", "2026-11-24T00:00:00Z", "2001-01-01T00:00:00Z"] {
             let world = World::new(NOON);
@@ -197,7 +197,7 @@ async fn a_window_confirmed_in_parts_is_read_once_more_before_it_is_final() {
 }
 
 #[tokio::test]
-async fn an_unstable_stretch_closes_its_gap_when_it_is_read_in_parts() {
+async fn an_unstable_range_closes_its_gap_when_it_is_read_in_parts() {
     let world = World::new("2026-11-20T12:00:00Z");
     let moving = |world: &Arc<World>, from: Instant| {
         let mut number = 0;
@@ -229,7 +229,7 @@ async fn an_unstable_stretch_closes_its_gap_when_it_is_read_in_parts() {
 }
 
 #[tokio::test]
-async fn history_that_is_not_found_for_once_is_not_told_in_other_words() {
+async fn one_missing_history_does_not_switch_to_the_deprecated_history() {
     let world = World::new(NOON);
     world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
     world.sync(&settings()).await;
@@ -248,7 +248,7 @@ async fn history_that_is_not_found_for_once_is_not_told_in_other_words() {
 }
 
 #[tokio::test]
-async fn a_service_that_serves_one_page_for_ever_is_left() {
+async fn the_program_stops_reading_a_service_that_repeats_one_page() {
     let world = World::new(NOON);
     let mut requests = 0;
     world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
@@ -270,7 +270,7 @@ async fn a_service_that_serves_one_page_for_ever_is_left() {
 }
 
 #[tokio::test]
-async fn a_round_that_brought_something_is_one_line() {
+async fn a_round_with_news_is_one_line() {
     let world = World::new(NOON);
     world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
     world.sync(&settings()).await;

@@ -141,7 +141,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn for_every_seed_sessions_are_what_the_truth_says() {
+async fn for_every_seed_sessions_match_the_truth() {
     for seed in 1..=4 {
         let world = World::start(seed, 0).await;
         world.sync(&[]).await;
@@ -157,7 +157,7 @@ async fn for_every_seed_sessions_are_what_the_truth_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
+async fn sessions_continue_over_the_commits_of_a_backfill() {
     let world = World::of(5, 600, 0).await;
     world.sync(&["--stream", "connections"]).await;
     let commits =
@@ -169,7 +169,7 @@ async fn sessions_go_on_from_one_commit_of_a_backfill_to_the_next() {
 
 /// A backfill defers its sessions: after a kill, the next sync makes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backfill_that_is_killed_ends_with_the_same_sessions() {
+async fn a_killed_backfill_ends_with_the_same_sessions() {
     // Enough events for several commits in each sync.
     let world = World::of(6, 2_000, 0).await;
     let clock = SystemClock::new();
@@ -192,7 +192,7 @@ async fn a_backfill_that_is_killed_ends_with_the_same_sessions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_follow_the_events_as_time_goes_on() {
+async fn sessions_follow_the_events_over_time() {
     let world = World::start(7, 40).await;
     for (step, pause) in [0, 5, 1, 30, 100, 200, 400].into_iter().enumerate() {
         world.sandbox.handle.advance(hours(pause));

@@ -134,7 +134,7 @@ async fn a_round_archives_the_truth_and_a_second_adds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn windows_settle_and_seal_as_the_service_s_clock_goes_on() {
+async fn windows_settle_and_seal_as_the_service_s_clock_advances() {
     let end = at("2026-11-20T13:30:00Z");
     let world = World::start(SandboxConfig { days_ahead: 7, ..config() }).await;
     for hours in [0, 11, 1, 24, 49, 48] {
@@ -155,7 +155,7 @@ async fn windows_settle_and_seal_as_the_service_s_clock_goes_on() {
 
 /// Two months of the sandbox sealed by days, and a third month sealed first by days and then as a month.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn months_are_sealed_day_by_day_and_ended_either_way() {
+async fn months_that_begin_by_days_end_by_days_or_as_a_month() {
     let (ahead, days) = (15, Settings { partition: Partition::Day, ..settings() });
     let world = World::start(SandboxConfig { days: 75, days_ahead: ahead, sessions_per_day: 10, ..config() }).await;
     let roles = |role: FileRole| -> Vec<(TeamId, String)> {

@@ -200,7 +200,7 @@ fn the_list_and_each_report_s_page_are_complete() {
 }
 
 #[test]
-fn a_page_says_as_of_when_people_are_taken() {
+fn a_page_shows_the_as_of_time_of_people() {
     let place = Place::one_event();
     let period = ["--from", "2026-10-10", "--to", "2026-10-11", "--tz", "Asia/Tokyo", "--format", "html"];
     for (as_of, said) in [(Some("2026-10-05"), true), (Some("2026-10-11"), false), (None, false)] {
@@ -213,7 +213,7 @@ fn a_page_says_as_of_when_people_are_taken() {
 }
 
 #[test]
-fn bare_output_is_rows_alone_and_the_statement_goes_to_standard_error() {
+fn bare_output_is_rows_and_the_statement_goes_to_standard_error() {
     let place = Place::month_with_a_gap();
     let period = ["--from", "2026-10-01", "--to", "2026-11-01", "--bare"];
     for format in ["json", "ndjson", "csv", "markdown", "table"] {

@@ -50,7 +50,7 @@ fn rendered(answer: &Answer) -> String {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a golden need not be durable")]
-fn every_report_answers_as_its_golden_says() {
+fn every_report_equals_its_golden() {
     let catalog = Catalog::embedded();
     assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
     let is_writing = std::env::var("ANNALS_GOLDENS").is_ok_and(|value| value == "write");
@@ -104,7 +104,7 @@ fn told(row: &Value, columns: &[&str]) -> String {
 }
 
 #[test]
-fn every_report_detects_what_was_planted_and_nothing_else() {
+fn every_report_detects_exactly_the_planted_cases() {
     let catalog = Catalog::embedded();
     let data = WORLD.data();
     for (report, question) in questions(&catalog) {
@@ -144,7 +144,7 @@ fn every_report_answers_an_empty_archive_and_an_unknown_team() {
 }
 
 #[test]
-fn every_report_tells_what_a_reader_needs() {
+fn every_report_has_notes_and_a_titled_chart() {
     let catalog = Catalog::embedded();
     for report in catalog.reports() {
         let id = &report.id;

@@ -53,7 +53,7 @@ fn sha256sum(folder: &Path) -> std::process::Output {
 }
 
 #[test]
-fn a_pack_is_whole_and_can_be_checked_without_this_program() {
+fn a_pack_is_complete_and_checkable_without_this_program() {
     let place = Place::month_with_a_gap();
     let outcome = pack(&place, "out", &[]);
     assert_eq!(outcome.code, 3, "{outcome:?}");
@@ -139,7 +139,7 @@ fn a_zip_is_opened_by_another_tool_and_holds_the_same() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn an_existing_pack_is_not_overwritten() {
     let place = Place::one_event();
     fs::create_dir(place.path().join("kept")).unwrap();
     fs::File::create(place.path().join("kept/letter.txt")).unwrap();
@@ -160,7 +160,7 @@ fn what_is_there_is_not_overwritten() {
 }
 
 #[test]
-fn faults_of_verify_are_said_in_red_and_by_the_exit_code() {
+fn faults_of_verify_are_red_and_set_the_exit_code() {
     let place = Place::one_event();
     let stray = place.archive().join("tables/connections/team=acme/month=2026-10");
     fs::create_dir_all(&stray).unwrap();
@@ -178,7 +178,7 @@ fn faults_of_verify_are_said_in_red_and_by_the_exit_code() {
 }
 
 #[test]
-fn what_strangers_wrote_is_harmless_in_html_csv_and_terminal() {
+fn strangers_texts_are_harmless_in_html_csv_and_terminal() {
     let place = Place::month_with_a_gap();
     place.own_report("x1-strangers.sql", STRANGERS);
     let outcome = pack(&place, "out", &["--queries", "own", "--reports", "x1"]);

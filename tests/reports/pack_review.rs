@@ -23,7 +23,7 @@ fn pack(place: &Place, output: &str) -> Outcome {
 }
 
 #[test]
-fn a_review_is_recorded_for_good_and_the_archive_still_checks() {
+fn a_review_is_recorded_and_the_archive_still_verifies() {
     let place = Place::month_with_a_gap();
     assert_eq!(pack(&place, "out").code, 3);
     assert_eq!(pack(&place, "out.zip").code, 3);
@@ -56,7 +56,7 @@ fn a_review_is_recorded_for_good_and_the_archive_still_checks() {
 }
 
 #[test]
-fn a_pack_that_is_not_as_it_was_written_is_not_signed() {
+fn a_changed_pack_is_not_signed() {
     let place = Place::one_event();
     assert_eq!(pack(&place, "out").code, 0);
     let sign = |pack: &str, more: &[&str]| {

@@ -94,7 +94,7 @@ fn the_default_period_is_thirty_days_and_ages_count_from_now() {
 }
 
 #[test]
-fn the_exit_code_tells_gaps_and_detections_apart() {
+fn the_exit_code_distinguishes_gaps_and_detections() {
     let place = Place::month_with_a_gap();
     place.own_report("hours.sql", HOURS);
     place.own_report("asked.sql", ASKED);
@@ -132,7 +132,7 @@ fn the_exit_code_tells_gaps_and_detections_apart() {
 }
 
 #[test]
-fn what_was_never_read_is_told_from_what_is_provisional() {
+fn unread_and_provisional_spans_are_distinguished() {
     let place = Place::month_with_a_gap();
     place.own_report("hours.sql", HOURS);
     let about = |from: &str, to: &str| {

@@ -48,7 +48,7 @@ fn parameters_are_checked() {
 
 /// No message uses the engine's words, and no wrong value is accepted as another one.
 #[test]
-fn what_makes_no_sense_is_refused_with_its_range() {
+fn an_invalid_value_is_refused_with_its_range() {
     let place = Place::one_event();
     for (report, param, expected) in [
         ("r18", "percentile=1.5", "report R18: parameter percentile: \"1.5\" is outside its range: from 0 to 1"),
@@ -82,7 +82,7 @@ fn what_makes_no_sense_is_refused_with_its_range() {
 }
 
 #[test]
-fn values_are_values_whatever_they_hold() {
+fn values_never_become_sql() {
     let place = place();
     for hostile in [
         "'; DROP VIEW connections; --",
@@ -149,7 +149,7 @@ fn dates_zones_names_and_formats_are_checked() {
 }
 
 #[test]
-fn wrong_sql_is_told_with_file_and_line() {
+fn wrong_sql_is_reported_with_file_and_line() {
     let place = place();
     for (sql, expected) in [
         ("SELECT 1 +", "own/m1.sql:4: syntax error at end of input"),
@@ -225,7 +225,7 @@ fn a_report_is_a_query_and_nothing_else() {
 }
 
 #[test]
-fn a_faulty_file_is_told_and_hinders_no_other_report() {
+fn a_faulty_file_is_reported_and_blocks_no_other_report() {
     let place = place();
     place.own_report("r02-broken.sql", "-- id: R02\n-- title: T\nSELECT 1");
     place.own_report("twice.sql", PARAMS);
@@ -267,7 +267,7 @@ fn a_folder_is_found_by_flag_environment_and_configuration_and_replaces() {
 }
 
 #[test]
-fn what_failed_leaves_the_file_as_it_was() {
+fn a_failed_report_leaves_the_output_file_unchanged() {
     let place = place();
     place.own_report("m1.sql", &format!("{HEAD}SELECT nothing FROM connections"));
     place.run_own("m1", &["-o", "out.csv"]).is_wrong_use("nothing");

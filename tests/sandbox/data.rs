@@ -150,7 +150,7 @@ async fn activity_has_no_ids_but_twins_and_secrets() {
 }
 
 #[tokio::test]
-async fn no_computer_of_the_team_is_said_to_be_removed() {
+async fn activity_removes_no_computer_of_the_team() {
     let visitor = Visitor::of(SandboxConfig { days: 45, ..small() }).await;
     let devices = visitor.sandbox.handle.devices(visitor.team());
     for event in visitor.sandbox.handle.truth(visitor.team(), Stream::Activity) {
@@ -199,7 +199,7 @@ async fn weekends_are_quieter_and_nights_are_not_empty() {
 
 /// The data is a function of the seed on every machine; a change here changes the data of every seed.
 #[tokio::test]
-async fn the_data_of_a_seed_never_changes_unseen() {
+async fn the_data_of_a_seed_never_changes_unnoticed() {
     let visitor = Visitor::of(small()).await;
     let told = Stream::ALL.map(|stream| {
         let events = visitor.sandbox.handle.truth(visitor.team(), stream);

@@ -36,7 +36,7 @@ async fn a_status_comes_with_its_retry_after_and_a_body_with_a_code() {
 }
 
 #[tokio::test]
-async fn half_a_body_comes_as_if_whole_or_not_to_its_end() {
+async fn a_body_is_truncated_or_cut_short() {
     let (first, second) = befallen(Fault::Truncate).await;
     let first = first.unwrap();
     assert_eq!(first.status, 200);
@@ -74,7 +74,7 @@ async fn a_redirection_names_its_target() {
 }
 
 #[tokio::test]
-async fn a_delayed_answer_and_a_misdated_one_are_right_otherwise() {
+async fn delayed_and_misdated_answers_are_correct_otherwise() {
     let (first, second) = befallen(Fault::Delay(Duration::from_millis(30))).await;
     assert_eq!(first.unwrap().body, second.body);
     let (first, second) = befallen(Fault::Dated("2020-01-01T00:00:00Z".parse().unwrap())).await;

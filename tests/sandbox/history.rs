@@ -32,7 +32,7 @@ fn time_of(text: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn paging_through_everything_gives_the_truth_in_order() {
+async fn reading_all_pages_gives_the_truth_in_order() {
     let visitor = Visitor::of(small()).await;
     for (path, stream, limit) in [
         ("/history?desc=false", Stream::Activity, 37),
@@ -152,7 +152,7 @@ async fn the_deprecated_history_has_no_paging_fields_and_no_device_id() {
 }
 
 #[tokio::test]
-async fn events_ahead_arrive_as_the_clock_reaches_them() {
+async fn future_events_appear_when_the_clock_reaches_them() {
     let visitor = Visitor::of(SandboxConfig { days_ahead: 3, ..small() }).await;
     let mut before = visitor.walk("/history/devices?desc=false", 1001).await;
     let now = visitor.sandbox.handle.now();
@@ -170,7 +170,7 @@ async fn events_ahead_arrive_as_the_clock_reaches_them() {
 }
 
 #[tokio::test]
-async fn late_events_take_their_place_in_time_when_they_are_born() {
+async fn late_events_appear_at_their_place_in_time() {
     let lateness = Lateness { per_million: 200_000, longest: Duration::from_secs(5 * 86_400) };
     let visitor = Visitor::of(SandboxConfig { lateness, ..small() }).await;
     let punctual = Visitor::of(small()).await;
@@ -189,7 +189,7 @@ async fn late_events_take_their_place_in_time_when_they_are_born() {
 }
 
 #[tokio::test]
-async fn removing_a_computer_deletes_its_history_and_tells_so_in_the_activity() {
+async fn removing_a_computer_deletes_its_history_and_adds_activity() {
     let lateness = Lateness { per_million: 100_000, longest: Duration::from_secs(86_400) };
     let visitor = Visitor::of(SandboxConfig { days_ahead: 2, lateness, ..small() }).await;
     let handle = &visitor.sandbox.handle;
@@ -222,7 +222,7 @@ async fn removing_a_computer_deletes_its_history_and_tells_so_in_the_activity() 
 }
 
 #[tokio::test]
-async fn events_can_be_put_in_and_taken_away() {
+async fn events_can_be_inserted_and_deleted() {
     let visitor = Visitor::of(small()).await;
     let (handle, team) = (&visitor.sandbox.handle, visitor.team());
     let all = truth(&visitor, Stream::Connections);
@@ -259,7 +259,7 @@ async fn events_can_be_put_in_and_taken_away() {
 }
 
 #[tokio::test]
-async fn the_paging_fields_can_lie_and_the_list_can_be_out_of_order() {
+async fn the_paging_fields_can_be_false_and_the_list_unsorted() {
     let visitor = Visitor::of(small()).await;
     let honest = Choices::default();
     let fields = async |choices: Choices| {

@@ -43,7 +43,7 @@ async fn tested(visitor: &Visitor, examples: u32, paths: &str, but: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sandbox_is_as_it_describes_itself() {
+async fn the_sandbox_matches_its_description() {
     let visitor = Visitor::of(small()).await;
     tested(&visitor, 8, PATHS, &[]).await;
     let requests = visitor.sandbox.handle.requests();
@@ -56,7 +56,7 @@ async fn the_sandbox_is_as_it_describes_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_so_too_under_other_readings_of_the_document() {
+async fn the_sandbox_matches_its_description_with_other_switches() {
     let visitor = Visitor::of(small()).await;
     let readings = json!({"error_shape": "problem", "created_body": "object", "rule_status": 422, "invalid_status": 422,
         "forbidden_status": 404, "refuse_unknown_fields": true, "has_more": "missing", "limit_max": 50, "empty_lists": true});
@@ -66,7 +66,7 @@ async fn it_is_so_too_under_other_readings_of_the_document() {
 
 /// Asserts that every reference has a target, and that every row has a schema.
 #[tokio::test]
-async fn the_description_is_whole() {
+async fn the_description_is_complete() {
     let visitor = Visitor::of(small()).await;
     let described = visitor.get_as("", "/openapi.json").await.json();
     fn follow(whole: &Value, part: &Value) {

@@ -57,7 +57,7 @@ async fn change(visitor: &Visitor) {
 }
 
 #[tokio::test]
-async fn a_saved_sandbox_goes_on_where_it_was() {
+async fn a_loaded_sandbox_continues_where_it_was_saved() {
     let visitor = Visitor::of(small()).await;
     change(&visitor).await;
     let text = visitor.get_as(&visitor.sandbox.admin_token, "/sandbox/state").await.body;
@@ -85,7 +85,7 @@ async fn a_saved_sandbox_goes_on_where_it_was() {
 const FIRST_BUILDS: &str = include_str!("saved/format-1-first-builds.json");
 
 #[tokio::test]
-async fn files_of_earlier_builds_are_taken_up() {
+async fn files_of_earlier_builds_can_be_loaded() {
     let first: Value = serde_json::from_str(FIRST_BUILDS).unwrap();
     let mut counted = first.clone();
     // Later builds of the format saved fault rules this way.
@@ -138,7 +138,7 @@ async fn files_of_earlier_builds_are_taken_up() {
 }
 
 #[tokio::test]
-async fn a_saved_sandbox_goes_on_in_the_minute_that_its_rate_limit_was_in() {
+async fn a_loaded_sandbox_keeps_the_counters_of_the_rate_limit() {
     let visitor = Visitor::of(small()).await;
     visitor.own("PATCH", "/choices", &json!({"requests_per_minute": 3})).await.with(200);
     let ask = async |visitor: &Visitor| visitor.get("/devices?name=x").await;
@@ -159,7 +159,7 @@ async fn a_saved_sandbox_goes_on_in_the_minute_that_its_rate_limit_was_in() {
 }
 
 #[test]
-fn the_command_says_what_to_do_with_a_file_that_it_does_not_take_up() {
+fn the_command_explains_a_file_that_it_cannot_load() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("newer.json");
     let write = |text: &str| std::io::Write::write_all(&mut std::fs::File::create(&file).unwrap(), text.as_bytes());
@@ -178,7 +178,7 @@ fn the_command_says_what_to_do_with_a_file_that_it_does_not_take_up() {
 }
 
 #[tokio::test]
-async fn what_is_no_saved_sandbox_of_this_one_is_refused_and_changes_nothing() {
+async fn a_foreign_saved_sandbox_is_refused_and_changes_nothing() {
     let visitor = Visitor::of(small()).await;
     let state = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
     let before = seen(&visitor).await;
@@ -230,7 +230,7 @@ async fn the_clock_is_moved_and_sped_up_by_requests() {
 }
 
 #[tokio::test]
-async fn faults_by_rule_befall_documented_paths_alone() {
+async fn fault_rules_affect_only_documented_paths() {
     let visitor = Visitor::of(small()).await;
     let rules = json!({"rules": [
         {"path": "/history", "times": 1, "fault": {"status": {"status": 503, "retry_after": "1"}}},
@@ -249,7 +249,7 @@ async fn faults_by_rule_befall_documented_paths_alone() {
 }
 
 #[test]
-fn a_sandbox_is_saved_however_it_is_told_to_stop() {
+fn a_sandbox_is_saved_on_every_kind_of_stop() {
     let place = tempfile::tempdir().unwrap();
     for signal in ["INT", "TERM"] {
         let file = place.path().join(signal);

@@ -146,7 +146,7 @@ async fn billing_shows_the_ten_newest_entries_newest_first() {
 }
 
 #[tokio::test]
-async fn without_a_right_token_nothing_is_told() {
+async fn without_a_valid_token_nothing_is_shown() {
     let visitor = Visitor::of(small()).await;
     let team = visitor.team().clone();
     for path in ["/v1/user/teams", "/v1/team/x", "/sandbox/truth/x/activity", "/nowhere", &format!("/v1/team/{team}")] {
@@ -173,7 +173,7 @@ async fn a_read_only_token_makes_only_get_requests() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_404_and_what_cannot_be_is_400() {
+async fn missing_things_are_404_and_invalid_requests_are_400() {
     let visitor = Visitor::of(small()).await;
     let device = visitor.sandbox.handle.devices(visitor.team())[0].clone();
     for path in
@@ -203,7 +203,7 @@ async fn what_is_not_there_is_404_and_what_cannot_be_is_400() {
 }
 
 #[tokio::test]
-async fn the_date_is_the_sandboxes_own_and_stands_there_once() {
+async fn an_answer_has_one_date_of_the_sandbox_s_clock() {
     let visitor = Visitor::of(small()).await;
     for path in ["/history", "/history?limit=0"] {
         let reply = visitor.get(path).await;

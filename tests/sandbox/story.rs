@@ -61,7 +61,7 @@ async fn arrive_and_connect(visitor: &Visitor) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_computer_is_removed_and_the_archive_still_tells_its_story() {
+async fn the_archive_keeps_the_history_of_a_removed_computer() {
     let visitor = Visitor::of(SandboxConfig { teams: 1, days: 2, dense_every_days: 0, ..small() }).await;
     let home = tempfile::tempdir().unwrap();
     let reader = Reader { visitor: &visitor, home: home.path() };

@@ -63,7 +63,7 @@ fn the_documented_paths_answer_with_the_documented_shapes() {
 }
 
 #[test]
-fn each_reading_of_the_bounds_is_another() {
+fn each_interpretation_of_the_bounds_differs() {
     let service = Service::at(DAY + HOUR);
     for millis in [-1_000, -400, 0, 400, 600, 1_000, 1_400] {
         service.world().connection(DAY, millis);
@@ -84,7 +84,7 @@ fn each_reading_of_the_bounds_is_another() {
 }
 
 #[test]
-fn lies_caps_and_orders_are_as_told() {
+fn false_paging_caps_and_orders_work_as_configured() {
     let service = Service::at(DAY + HOUR);
     for second in 0..10 {
         service.world().connection(DAY + second, 0);
@@ -113,7 +113,7 @@ fn lies_caps_and_orders_are_as_told() {
 }
 
 #[test]
-fn the_hook_is_obeyed_and_only_whole_answers_count_as_served() {
+fn the_hook_decides_and_only_complete_answers_count() {
     let service = Service::at(DAY + HOUR);
     let number = service.world().connection(DAY, 0);
     service.on_request(|number, _, _| match number {
@@ -135,7 +135,7 @@ fn the_hook_is_obeyed_and_only_whole_answers_count_as_served() {
 }
 
 #[test]
-fn a_planned_span_hides_what_is_older_and_shows_secrets_to_admins() {
+fn the_plan_s_span_hides_older_events_and_admins_see_secrets() {
     let service = Service::at(DAY + 10 * HOUR);
     service.world().connection(DAY, 0);
     service.world().connection(DAY + 8 * HOUR, 0);

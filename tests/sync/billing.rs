@@ -28,7 +28,7 @@ fn later(service: &Service, entries: i64) {
 }
 
 #[test]
-fn new_entries_join_as_long_as_an_old_one_is_still_shown() {
+fn new_entries_join_while_an_old_one_is_still_shown() {
     for (before, new) in [(0, 3), (3, 4), (10, 1), (10, 9), (9, 9), (4, 6)] {
         println!("{new} after {before}");
         let (service, program) = polled(before);
@@ -80,7 +80,7 @@ fn an_edited_entry_is_another_revision() {
 }
 
 #[test]
-fn equal_entries_without_ids_are_counted_and_what_may_stand_behind_them_is_a_gap() {
+fn equal_entries_without_ids_are_counted_and_hidden_ones_are_a_gap() {
     let (service, program) = scene();
     let entry = |name: &str| format!("{{\"timestamp\":{},\"event\":{{\"{name}\":{{}}}}}}", DAY + HOUR);
     for n in 0..10 {
@@ -105,7 +105,7 @@ fn equal_entries_without_ids_are_counted_and_what_may_stand_behind_them_is_a_gap
 }
 
 #[test]
-fn a_shrinking_ledger_takes_nothing_away() {
+fn a_shrinking_billing_list_removes_nothing() {
     let (service, program) = polled(10);
     let numbers: Vec<u64> = service.world().teams[0].events.iter().map(|event| event.number).collect();
     numbers[5..].iter().for_each(|number| service.world().delete(*number));

@@ -34,7 +34,7 @@ fn readings() -> impl Iterator<Item = (Bound, Bound)> {
 }
 
 #[test]
-fn every_reading_of_the_bounds_gives_the_same_archive() {
+fn every_interpretation_of_the_bounds_gives_the_same_archive() {
     let mut readings: Vec<(Bound, Bound)> = readings().collect();
     assert_eq!(readings.len(), 16);
     // And a mix of two interpretations, which one service may have.
@@ -51,7 +51,7 @@ fn every_reading_of_the_bounds_gives_the_same_archive() {
 }
 
 #[test]
-fn an_event_is_in_no_archive_twice_when_the_clock_stands_on_a_border() {
+fn no_event_is_archived_twice_when_the_clock_is_at_a_window_s_end() {
     for seconds in [-1, 0, 1, 899, 900, 901] {
         let service = Service::at(DAY + 24 * HOUR + seconds);
         let program = awkward::Program::of(&service);

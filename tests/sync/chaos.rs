@@ -131,7 +131,7 @@ fn chaos(seed: u64) {
 }
 
 #[test]
-fn after_all_that_can_happen_the_archive_is_the_truth() {
+fn after_every_fault_the_archive_equals_the_truth() {
     let only = std::env::var("ANNALS_SEED").ok().map(|seed| seed.parse().unwrap());
     let seeds: Vec<u64> = only.map_or_else(|| (0..times("ANNALS_SEEDS", 8)).collect(), |seed| vec![seed]);
     for some in seeds.chunks(usize::try_from(AT_ONCE).unwrap()) {

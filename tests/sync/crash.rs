@@ -14,7 +14,7 @@ use awkward::{Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy
 const NOON: i64 = DAY + 84 * HOUR;
 
 #[test]
-fn killed_at_random_again_and_again_nothing_is_lost_or_doubled() {
+fn random_kills_lose_and_double_nothing() {
     let (service, program) = scene();
     let mut chance = Chance::of(20_261_110);
     busy(&mut service.world());
@@ -58,7 +58,7 @@ fn wait_for_any_file(program: &Program, directory: &str, chance: &mut Chance) {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_commit_nothing_is_lost_or_doubled() {
+fn kills_during_a_commit_lose_and_double_nothing() {
     let (service, program) = scene();
     let mut chance = Chance::of(77);
     busy(&mut service.world());
@@ -96,7 +96,7 @@ fn of_two_writers_one_wins_and_one_refuses() {
 
 /// Stops the program while it reads or commits: no other writer can take over, and it continues afterwards.
 #[test]
-fn a_stopped_writer_keeps_its_place_and_doubles_nothing() {
+fn a_stopped_writer_keeps_its_lock_and_doubles_nothing() {
     use rustix::process::Signal;
     let (service, program) = scene();
     let mut chance = Chance::of(9);
@@ -127,7 +127,7 @@ fn four_writers_at_once_double_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_outlived() {
+fn sync_reports_a_full_disk_and_recovers() {
     let (service, program) = scene();
     busy(&mut service.world());
     let mut failed = 0;
@@ -154,7 +154,7 @@ fn a_full_disk_is_said_and_outlived() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_said() {
+fn a_directory_without_write_access_is_reported() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..1);
     program::put(&program.home().join("file"), b"not a directory");
@@ -171,7 +171,7 @@ fn ledger_end(program: &Program) -> (std::path::PathBuf, Vec<u8>) {
 }
 
 #[test]
-fn a_torn_last_line_is_dropped_and_said() {
+fn a_torn_last_line_is_dropped_and_reported() {
     for torn in [1, 2, 40, 200, usize::MAX] {
         println!("{torn} bytes of the last line are gone");
         let (service, program) = scene();

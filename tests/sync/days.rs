@@ -90,7 +90,7 @@ fn a_day_is_one_file_as_soon_as_it_is_final() {
 }
 
 #[test]
-fn what_comes_late_stands_beside_its_day() {
+fn late_events_are_amendments_of_their_day() {
     let (service, program) = scene();
     months(&mut service.world());
     program.configure(BY_DAY);
@@ -169,7 +169,7 @@ fn the_setting_may_change_at_any_time() {
 
 /// Asserts equal answers for both layouts.
 #[test]
-fn a_question_is_answered_as_from_months() {
+fn questions_have_the_same_answers_as_with_months() {
     let (service, by_day) = scene();
     months(&mut service.world());
     let by_month = Program::of(&service);
@@ -199,7 +199,7 @@ fn a_question_is_answered_as_from_months() {
 
 /// Kills the program while it seals days: every file is complete, and the next run finishes.
 #[test]
-fn killed_while_it_seals_nothing_is_lost_or_doubled() {
+fn kills_during_sealing_lose_and_double_nothing() {
     let mut chance = Chance::of(20_261_122);
     let mut killed = 0;
     for round in 0..8 {

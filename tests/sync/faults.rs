@@ -73,7 +73,7 @@ fn survives(scenario: &str, failure: &Action) {
 }
 
 #[test]
-fn bursts_of_failures_are_outlived() {
+fn sync_survives_bursts_of_failures() {
     // Run in parallel, because the runs mostly wait.
     for some in failures().chunks(7) {
         std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn a_team_that_is_refused_stops_alone() {
 }
 
 #[test]
-fn a_new_token_goes_on_where_the_old_one_stopped() {
+fn a_new_token_continues_where_the_old_one_stopped() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     program.sync(&SINCE).ended(0);
@@ -209,7 +209,7 @@ fn without_history_devices_every_computer_is_read_by_itself() {
 }
 
 #[test]
-fn a_history_that_is_not_found_is_an_error_and_settles_nothing() {
+fn a_missing_history_is_an_error_and_settles_nothing() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     service.on_request(|_, request, _| match request.is_activity() {
@@ -249,7 +249,7 @@ fn a_redirect_to_another_host_is_not_followed() {
 }
 
 #[test]
-fn a_slow_service_is_waited_for() {
+fn sync_waits_for_a_slow_service() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..2);
     service.on_request(|number, _, _| match number % 5 {
@@ -261,7 +261,7 @@ fn a_slow_service_is_waited_for() {
 }
 
 #[test]
-fn nobody_at_the_address_is_said_with_the_address() {
+fn an_address_without_a_service_is_reported_with_the_address() {
     let (service, program) = scene();
     let address = service.base_url();
     drop(service);
@@ -273,7 +273,7 @@ fn nobody_at_the_address_is_said_with_the_address() {
 }
 
 #[test]
-fn a_service_without_a_clock_is_read_by_ours() {
+fn without_a_date_header_sync_uses_the_machine_s_clock() {
     for dates in [Dates::Absent, Dates::Garbage] {
         let (service, program) = scene();
         service.world().fill(DAY, 0..3);
@@ -297,7 +297,7 @@ fn a_clock_far_in_the_past_loses_nothing() {
 }
 
 #[test]
-fn a_clock_that_goes_back_for_a_while_loses_nothing() {
+fn a_clock_that_goes_back_for_some_time_loses_nothing() {
     for seconds in [-120, -3_600, -30 * 86_400] {
         println!("{seconds} s");
         let (service, program) = scene();

@@ -132,7 +132,7 @@ fn changes_at_any_request() {
 }
 
 #[test]
-fn an_event_late_within_the_lag_is_no_news() {
+fn an_event_late_within_the_lag_is_no_finding() {
     let service = Service::at(DAY + 24 * HOUR + 300);
     let program = Program::of(&service);
     service.world().fill(DAY, 0..1);
@@ -164,7 +164,7 @@ fn events_late_beyond_the_lag_are_read_by_the_re_scans() {
 }
 
 #[test]
-fn events_later_than_the_last_re_scan_are_read_when_asked_for() {
+fn events_after_the_last_re_scan_are_read_with_rescan() {
     let service = Service::at(DAY + 24 * HOUR + 80 * HOUR);
     let program = Program::of(&service);
     service.world().fill(DAY, 0..2);
@@ -205,7 +205,7 @@ fn the_same_id_with_other_content_is_another_revision() {
 }
 
 #[test]
-fn an_event_that_changes_between_two_pages_is_kept_both_ways() {
+fn both_bodies_of_an_event_that_changes_between_two_pages_are_kept() {
     let (service, program) = scene();
     let numbers = pages(&mut service.world(), BUSY, 60);
     let mut is_edited = false;
@@ -222,7 +222,7 @@ fn an_event_that_changes_between_two_pages_is_kept_both_ways() {
 }
 
 #[test]
-fn what_is_no_longer_served_stays_and_is_told() {
+fn a_vanished_event_stays_and_is_a_finding() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..3);
     let number = service.world().connection(DAY + 50 * HOUR, 1);
@@ -235,7 +235,7 @@ fn what_is_no_longer_served_stays_and_is_told() {
 }
 
 #[test]
-fn an_event_of_the_future_drags_nothing_along() {
+fn a_future_event_moves_no_checkpoint() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..3);
     service.world().connection(DAY + (84 + 48) * HOUR, 3);
@@ -252,7 +252,7 @@ fn an_event_of_the_future_drags_nothing_along() {
 }
 
 #[test]
-fn what_is_seen_in_the_padding_alone_is_kept() {
+fn an_event_seen_only_in_the_padding_is_kept() {
     let service = Service::at(DAY + 24 * HOUR + 1_200);
     let program = Program::of(&service);
     service.world().fill(DAY, 0..1);
@@ -299,7 +299,7 @@ fn reworded(service: &Service, from: i64, is_reworded: &Arc<AtomicBool>) {
 
 /// The cost of a list whose texts change at every answer: no two readings agree, and no range is ever confirmed.
 #[test]
-fn a_list_that_never_holds_still_takes_a_bounded_number_of_requests() {
+fn a_list_that_always_changes_takes_a_bounded_number_of_requests() {
     const DAYS: i64 = 30;
     // 32 ranges may fail; the program walks each six times with two requests, and reads some once more.
     const SPLITTING_MAX: usize = 32 * 14;

@@ -52,7 +52,7 @@ fn events_without_a_usable_time_are_kept_in_quarantine() {
 }
 
 #[test]
-fn twins_in_quarantine_stay_as_many_as_they_were() {
+fn all_twins_in_quarantine_are_kept() {
     let (service, program) = scene();
     for _ in 0..5 {
         let text = "{\"header\":{\"eventTimestampUnixNano\":\"soon\"},\"teamOddEvent\":{}}";
@@ -63,7 +63,7 @@ fn twins_in_quarantine_stay_as_many_as_they_were() {
 }
 
 #[test]
-fn unknown_types_and_fields_are_normal() {
+fn unknown_types_and_fields_are_kept() {
     let (service, program) = scene();
     for n in 0..6 {
         let text =
@@ -94,7 +94,7 @@ fn unknown_types_and_fields_are_normal() {
 }
 
 #[test]
-fn texts_from_hell_come_back_byte_for_byte() {
+fn extreme_texts_come_back_byte_for_byte() {
     let (service, program) = scene();
     let long = "x".repeat(300_000);
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
@@ -124,7 +124,7 @@ fn texts_from_hell_come_back_byte_for_byte() {
 }
 
 #[test]
-fn a_team_with_an_odd_name_has_its_own_place() {
+fn a_team_with_an_unusual_name_has_its_own_directory() {
     let (service, program) = scene();
     for id in ["TEAM-ONE", "team one", "tëam/..", "-x", "a=b"] {
         service.world().add_team(id);

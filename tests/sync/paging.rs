@@ -52,7 +52,7 @@ fn the_last_open_second_may_be_fuller_than_a_page() {
 }
 
 #[test]
-fn twins_stay_as_many_as_they_were() {
+fn all_twins_are_kept() {
     // With pages of 20, the second group of twins crosses a page's end.
     for cap in [None, Some(20)] {
         let (service, program) = scene();
@@ -104,7 +104,7 @@ fn some(world: &mut World) {
 }
 
 #[test]
-fn what_the_service_claims_of_its_pages_is_not_believed() {
+fn false_paging_claims_lose_nothing() {
     for (more, next) in [
         (More::Always(false), Next::True),
         (More::Always(true), Next::True),
@@ -131,7 +131,7 @@ fn what_the_service_claims_of_its_pages_is_not_believed() {
 }
 
 #[test]
-fn pages_may_be_shorter_than_asked_for() {
+fn pages_may_be_shorter_than_requested() {
     // Also pages shorter than the overlap of two pages.
     for cap in [100, 11, 9, 8, 5, 3, 2] {
         println!("pages of {cap}");
@@ -174,7 +174,7 @@ fn a_refused_limit_is_learned() {
 }
 
 #[test]
-fn the_order_of_a_list_is_not_believed() {
+fn any_order_of_a_list_loses_nothing() {
     for (order, cap) in [
         (Order::NewestFirst, None),
         (Order::NewestFirst, Some(40)),

@@ -111,13 +111,13 @@ fn holds_after_a_retry(service: &Service, program: &Program) {
 }
 
 #[test]
-fn what_can_be_a_row_now_becomes_one_and_stays_one() {
+fn a_quarantined_event_that_can_be_a_row_becomes_one() {
     let (service, program) = old_scene();
     holds_after_a_retry(&service, &program);
 }
 
 #[test]
-fn a_sealed_month_gains_what_leaves_quarantine() {
+fn a_sealed_month_gains_released_events() {
     let (service, program) = old_scene();
     service.set_clock(DAY + 40 * 24 * HOUR);
     program.sync(&SINCE).ended(0);
@@ -126,7 +126,7 @@ fn a_sealed_month_gains_what_leaves_quarantine() {
 }
 
 #[test]
-fn what_is_no_single_event_stays_where_it_is() {
+fn a_quarantined_text_that_is_not_one_event_stays() {
     let (_service, program) = scene();
     program.sync(&SINCE).ended(0);
     let good = events::connection(9_001, BUSY * 1_000, DEVICE);
@@ -160,7 +160,7 @@ fn lines_of(bytes: &[u8]) -> Vec<Value> {
 }
 
 #[test]
-fn wrong_use_and_a_team_at_work_are_told_and_nothing_is_changed() {
+fn wrong_use_and_a_locked_team_are_reported_and_change_nothing() {
     let (_service, program) = scene();
     program.run(&["quarantine", "retry"]).ended(2).says(&["no archive exists here"]);
     program.sync(&SINCE).ended(0);

@@ -106,17 +106,17 @@ fn grows(first: &str, size: impl Fn(usize) -> String, failures_min: usize) {
 }
 
 #[test]
-fn a_disk_without_room_is_said_and_outlived() {
+fn sync_reports_a_disk_without_space_and_recovers() {
     grows("size=4k", |step| format!("size={}k", step * 8), 8);
 }
 
 #[test]
-fn a_disk_without_room_for_names_is_said_and_outlived() {
+fn sync_reports_a_disk_without_inodes_and_recovers() {
     grows("nr_inodes=2", |step| format!("nr_inodes={}", 1 + 2 * step), 8);
 }
 
 #[test]
-fn too_few_open_files_are_said_and_outlived() {
+fn sync_reports_too_few_open_files_and_recovers() {
     let (service, program) = busy_scene();
     let mut failed = 0;
     // From too few files for the start to enough for everything.
@@ -137,7 +137,7 @@ fn too_few_open_files_are_said_and_outlived() {
 }
 
 #[test]
-fn an_archive_that_is_mounted_to_be_read_alone_is_said_and_can_be_asked() {
+fn a_read_only_archive_is_reported_and_can_be_queried() {
     let (service, program) = busy_scene();
     if !is_root() || !does("unshare", &["-m", "true"]) {
         println!("skipped: a mount of one's own needs root, and a kernel that lets it");
@@ -164,7 +164,7 @@ fn an_archive_that_is_mounted_to_be_read_alone_is_said_and_can_be_asked() {
 
 /// Paths without permission, and the message of each failure.
 #[test]
-fn what_may_not_be_written_or_read_is_said_and_outlived() {
+fn sync_reports_missing_permissions_and_recovers() {
     // Permissions bind the owner, unless it is root with all its rights.
     let bound = if is_root() { "exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"" } else { "exec \"$@\"" };
     if is_root() && !does("setpriv", &["--inh-caps=-all", "--bounding-set=-all", "true"]) {
@@ -249,7 +249,7 @@ impl Drop for Closed {
 }
 
 #[test]
-fn a_scratch_place_on_another_disk_is_refused_at_the_start() {
+fn a_scratch_directory_on_another_disk_is_refused_at_the_start() {
     let (service, program) = busy_scene();
     program.sync(&SINCE).ended(0);
     service.world().connection(NOON - HOUR, 1);
@@ -261,7 +261,7 @@ fn a_scratch_place_on_another_disk_is_refused_at_the_start() {
 }
 
 #[test]
-fn nobody_to_tell_changes_nothing_of_what_is_read() {
+fn full_or_closed_outputs_do_not_affect_a_sync() {
     for (case, script, codes) in [
         ("a full disk behind the output", "exec \"$@\" >/dev/full", [0, 1]),
         ("a full disk behind the log", "exec \"$@\" 2>/dev/full", [0, 0]),

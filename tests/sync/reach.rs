@@ -13,7 +13,7 @@ const OCTOBER: i64 = DAY - 21 * 24 * HOUR;
 const SINCE_OCTOBER: [&str; 2] = ["--since", "2026-10-20"];
 
 #[test]
-fn an_earlier_since_extends_what_is_held() {
+fn an_earlier_since_extends_the_archive() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     program.sync(&["--since", "2026-11-13"]).ended(0);
@@ -26,7 +26,7 @@ fn an_earlier_since_extends_what_is_held() {
 }
 
 #[test]
-fn until_leaves_later_windows_for_later() {
+fn until_leaves_later_windows_unread() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     program.sync(&[&SINCE[..], &["--until", "2026-11-12"]].concat()).ended(0);
@@ -37,7 +37,7 @@ fn until_leaves_later_windows_for_later() {
 }
 
 #[test]
-fn streams_and_teams_are_read_one_by_one_as_well() {
+fn streams_and_teams_can_be_read_one_by_one() {
     let (service, program) = scene();
     service.world().add_team("team-two");
     service.world().fill(DAY, 0..4);
@@ -68,7 +68,7 @@ fn months(world: &mut World) {
 }
 
 #[test]
-fn a_sealed_month_is_the_same_and_takes_what_comes_late() {
+fn a_sealed_month_has_the_same_rows_and_accepts_late_events() {
     let (service, program) = scene();
     months(&mut service.world());
     program.sync(&SINCE_OCTOBER).ended(0);
@@ -89,7 +89,7 @@ fn a_sealed_month_is_the_same_and_takes_what_comes_late() {
 }
 
 #[test]
-fn windows_of_other_lengths_hold_the_same() {
+fn windows_of_other_lengths_hold_the_same_rows() {
     for (scenario, text) in [
         ("hours", "[windows]\nlength = \"1h\"\n"),
         ("no re-scans", "[windows]\nrescan = []\nlag = \"0s\"\n"),
@@ -127,7 +127,7 @@ fn a_change_of_the_windows_between_two_runs_loses_nothing() {
 }
 
 #[test]
-fn a_clock_that_runs_ahead_once_loses_nothing_that_a_later_look_can_see() {
+fn a_clock_that_runs_ahead_once_loses_no_event_that_is_still_visible() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     service.set_clock(NOON + 30 * HOUR);
@@ -147,7 +147,7 @@ fn a_clock_that_runs_ahead_once_loses_nothing_that_a_later_look_can_see() {
 
 /// Pages of a thousand, and more events than one commit holds.
 #[test]
-fn a_long_backfill_commits_as_it_goes_and_goes_on_where_it_was_killed() {
+fn a_long_backfill_commits_in_parts_and_continues_after_a_kill() {
     let service = Service::at(NOON);
     let program = Program::of(&service);
     for n in 0..110_000 {
@@ -181,7 +181,7 @@ fn a_long_backfill_commits_as_it_goes_and_goes_on_where_it_was_killed() {
 }
 
 #[test]
-fn a_reader_beside_a_writer_sees_whole_commits_alone() {
+fn a_reader_beside_a_writer_sees_only_whole_commits() {
     let (service, program) = scene();
     months(&mut service.world());
     program.sync(&SINCE_OCTOBER).ended(0);

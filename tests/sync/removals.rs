@@ -46,7 +46,7 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
 }
 
 #[test]
-fn a_computer_removed_in_the_middle_of_the_first_reading_leaves_a_gap() {
+fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
     for (request_number, is_told) in [(3, true), (6, true), (9, false), (12, true), (15, false)] {
         println!("at connection request {request_number}, told by activity: {is_told}");
         let (service, program) = scene();
@@ -161,7 +161,7 @@ fn two_teams() -> (awkward::Service, Program) {
 }
 
 #[test]
-fn a_team_that_is_gone_leaves_the_others_alone() {
+fn a_vanished_team_does_not_affect_the_others() {
     let (service, program) = two_teams();
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
@@ -175,7 +175,7 @@ fn a_team_that_is_gone_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_computer_removed_and_added_again_has_lost_what_it_had() {
+fn a_computer_that_is_removed_and_added_again_leaves_a_gap() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     program.sync(&SINCE).ended(0);
@@ -252,7 +252,7 @@ fn guest(world: &mut World, at: i64, is_told: bool) {
 
 /// A computer is added, used and removed during the first reading.
 #[test]
-fn a_computer_that_came_and_went_during_the_first_reading_leaves_a_gap() {
+fn a_computer_that_was_added_and_removed_during_the_first_reading_leaves_a_gap() {
     for request_number in [1, 4, 9] {
         println!("at connection request {request_number}");
         let (service, program) = scene();
@@ -294,7 +294,7 @@ fn a_late_event_of_a_removed_computer_lies_in_the_gap() {
 }
 
 #[test]
-fn a_computer_removed_before_the_first_reading_is_named_where_somebody_asks_what_is_missing() {
+fn reports_name_a_computer_removed_before_the_first_reading() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     service.world().remove_computer(COMPUTER, NOON - HOUR, true);

@@ -181,7 +181,7 @@ fn echoes(token: &str) -> Vec<awkward::Answer> {
 }
 
 #[test]
-fn a_token_that_is_echoed_is_not_repeated() {
+fn an_echoed_token_is_redacted() {
     let token = Service::at(DAY + 84 * HOUR).token.clone();
     for at in 0..echoes(&token).len() {
         let (service, program) = scene();

@@ -14,7 +14,7 @@ fn rows(program: &Program, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn where_reading_stands_comes_as_rows() {
+fn status_can_be_printed_as_rows() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..3);
     program.sync(&SINCE).ended(0);
@@ -45,7 +45,7 @@ fn where_reading_stands_comes_as_rows() {
 }
 
 #[test]
-fn what_a_sync_would_fetch_comes_as_rows() {
+fn plan_can_be_printed_as_rows() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..3);
     let plan = ["plan", SINCE[0], SINCE[1]];

@@ -141,7 +141,7 @@ fn a_stranger_s_name_is_harmless_in_every_format() {
 }
 
 #[test]
-fn reading_says_the_name_and_takes_it() {
+fn sync_prints_team_names_and_accepts_them() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..1);
     service.world().add_team("team-two");
@@ -171,7 +171,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn the_page_and_the_api_call_teams_by_name() {
+fn the_page_and_the_api_show_teams_by_name() {
     let place = named(&[("t1", "Lighthouse VFX"), ("t2", RED), ("t3", "Lab"), ("t4", "Lab")]);
     let config = "[api]\nbase_url = \"http://127.0.0.1:1\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
     #[expect(clippy::disallowed_methods, reason = "what a test writes need not be durable")]

@@ -53,7 +53,7 @@ fn verdict(program: &Program) -> Value {
 }
 
 #[test]
-fn what_commits_replaced_is_kept_for_the_grace_and_then_removed() {
+fn replaced_files_are_kept_for_the_grace_and_then_removed() {
     let (service, program) = read_twice();
     let before = files(&program);
     let young = &rows(&program, &[])[0];
@@ -80,7 +80,7 @@ fn what_commits_replaced_is_kept_for_the_grace_and_then_removed() {
 }
 
 #[test]
-fn wrong_use_is_said_in_a_line() {
+fn wrong_use_is_reported_in_one_line() {
     let (_service, program) = read_twice();
     program.run(&["vacuum", "--team", "nobody"]).ended(2).says(&["nobody"]);
     program.run(&["vacuum", "--archive", "elsewhere"]).ended(2).says(&["no archive exists here"]);
@@ -90,7 +90,7 @@ fn wrong_use_is_said_in_a_line() {
 }
 
 #[test]
-fn beside_a_writer_it_waits_for_another_time() {
+fn vacuum_beside_a_writer_stops_and_changes_nothing() {
     let (service, program) = read_twice();
     age(&program.archive());
     let before = files(&program);
@@ -109,7 +109,7 @@ fn beside_a_writer_it_waits_for_another_time() {
 }
 
 #[test]
-fn killed_in_the_middle_it_leaves_an_archive_that_is_whole() {
+fn a_killed_vacuum_leaves_a_valid_archive() {
     let (service, program) = read_twice();
     let mut chance = Chance::of(2_026);
     let count = || program.sql("select count(*)::int as n from connections")[0]["n"].clone();

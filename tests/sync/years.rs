@@ -58,7 +58,7 @@ fn sessions(program: &Program) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn years_that_are_over_are_one_file_each_and_late_events_find_their_sessions_there() {
+fn each_past_year_is_one_file_and_late_events_find_their_sessions() {
     let (service, program) = scene();
     years(&mut service.world());
     program.sync(&SINCE).ended(0);
@@ -103,7 +103,7 @@ fn years_that_are_over_are_one_file_each_and_late_events_find_their_sessions_the
 
 /// An archive that grows over the years equals one that reads all years at once.
 #[test]
-fn years_are_put_together_as_they_end() {
+fn sessions_of_a_year_become_one_file_at_its_end() {
     let (service, program) = scene();
     years(&mut service.world());
     // 2024-12-31, 2025-01-03, 2026-01-06 and today.

@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_page_is_that_of_the_plain_way(
+    fn every_page_equals_the_simple_model(
         dots in vec((0..60i64, 0..COMPUTERS), 0..60),
         acts in vec((0..60i64, act()), 0..8),
         late in prop_oneof![Just(0u32), Just(300_000)],

@@ -129,7 +129,7 @@ fn counted(days: u32) -> [u64; 4] {
 }
 
 #[test]
-fn a_look_is_kept_as_long_as_nothing_is_committed_however_old_the_archive() {
+fn the_reading_of_an_archive_is_cached_until_the_next_commit() {
     for days in [3, 500] {
         let [first, again, later, after] = counted(days);
         assert!(first <= u64::from(days) + 8, "each file of the ledger once: {first} for {days} days");
@@ -140,7 +140,7 @@ fn a_look_is_kept_as_long_as_nothing_is_committed_however_old_the_archive() {
 }
 
 #[test]
-fn the_daemon_of_a_shard_sees_within_half_a_minute_that_others_brought_a_team() {
+fn a_shard_s_daemon_sees_another_shard_s_new_team_within_half_a_minute() {
     for (shard, is_seen) in [("2/8", true), ("1/1", false)] {
         let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
         let clock = Arc::new(Still::default());

@@ -13,7 +13,7 @@ const TEAM: &str = "O'Brien & söhne";
 const OCTOBER: &str = "from=2026-10-01&to=2026-11-01";
 
 #[test]
-fn what_is_there_is_told_with_stable_names() {
+fn the_api_shows_everything_with_stable_names() {
     let world = Lonely::new("");
     let json = |path: &str| {
         let answer = world.get(path);
@@ -59,7 +59,7 @@ fn what_is_there_is_told_with_stable_names() {
 }
 
 #[test]
-fn lists_come_in_parts_that_together_are_the_whole() {
+fn pages_of_a_list_together_are_the_whole_list() {
     let world = Lonely::new("");
     let all = world.get(&format!("/api/sessions?{OCTOBER}&limit=1000")).json();
     let all: Vec<Value> = all["sessions"].as_array().unwrap().clone();
@@ -94,7 +94,7 @@ fn lists_come_in_parts_that_together_are_the_whole() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_the_reason() {
+fn an_invalid_request_is_refused_with_the_reason() {
     let world = Lonely::new("");
     for (path, status, code, named) in [
         ("/api/sessions?usr=x", 400, "bad_request", "usr"),
@@ -191,7 +191,7 @@ fn reports_are_listed_and_answered_as_the_program_answers_them() {
 }
 
 #[test]
-fn new_events_and_what_strangers_wrote_are_told_as_they_are() {
+fn new_events_and_strangers_texts_are_shown_unchanged() {
     let (scene, daemon) = with_strangers();
     let get = |path: &str| get(&daemon.address, path).json();
     let team = scene.team(0);

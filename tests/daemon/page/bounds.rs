@@ -60,7 +60,7 @@ fn still_answers(world: &Lonely) {
 }
 
 #[test]
-fn a_query_that_needs_too_much_memory_harms_nobody() {
+fn a_query_that_needs_too_much_memory_affects_no_other() {
     let world = Lonely::new("sql = true\n[sql]\nmemory = \"128MiB\"\nthreads = 2\n");
     still_answers(&world);
     let before = status_line(&world, "VmHWM:");
@@ -80,7 +80,7 @@ fn a_query_that_needs_too_much_memory_harms_nobody() {
 }
 
 #[test]
-fn a_query_that_never_ends_is_ended_at_its_time() {
+fn an_endless_query_is_stopped_at_its_time_limit() {
     let world = Lonely::new("sql = true\nsql_time = \"2s\"\n");
     let answer = sql(&world, ENDLESS);
     assert_eq!((answer.status, answer.refusal().as_str()), (503, "too_long"), "{}", answer.body);
@@ -91,7 +91,7 @@ fn a_query_that_never_ends_is_ended_at_its_time() {
 }
 
 #[test]
-fn a_querys_process_has_no_environment_is_bounded_and_ends_with_whoever_asked() {
+fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
     let world = Lonely::new("sql = true\n");
     let (asker, child) = begin_endless(&world);
     let of = |name: &str| std::fs::read_to_string(format!("/proc/{child}/{name}")).unwrap_or_default();

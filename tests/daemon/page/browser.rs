@@ -61,7 +61,7 @@ fn check(page: &Value) {
 }
 
 #[test]
-fn the_pages_hold_in_a_browser_while_the_service_is_away() {
+fn the_pages_work_in_a_browser_while_the_service_is_down() {
     let world = Lonely::new("sql = true\n");
     let october = "from=2026-10-01&to=2026-11-01";
     let id = world.get(&format!("/api/sessions?{october}")).json()["sessions"][0]["connection_id"]
@@ -92,7 +92,7 @@ fn the_pages_hold_in_a_browser_while_the_service_is_away() {
 }
 
 #[test]
-fn the_pages_hold_in_a_browser_over_what_strangers_wrote() {
+fn the_pages_work_in_a_browser_over_strangers_texts() {
     let (scene, daemon) = with_strangers();
     let team = scene.team(0);
     let day = scene.sandbox.handle.now().minus(std::time::Duration::from_secs(3_600)).day();

@@ -6,7 +6,7 @@ use super::world::Lonely;
 const TOKEN: &str = "a-token-for-the-port";
 
 #[test]
-fn every_answer_is_hardened() {
+fn every_answer_has_security_headers() {
     let world = Lonely::new("sql = true\n");
     let address = &world.daemon.address;
     for path in [
@@ -52,7 +52,7 @@ fn every_answer_is_hardened() {
 }
 
 #[test]
-fn on_loopback_only_this_machine_s_own_names_open_it() {
+fn on_loopback_the_port_answers_only_the_machine_s_own_names() {
     let world = Lonely::new("");
     let address = &world.daemon.address;
     let port = address.rsplit_once(':').unwrap().1;
@@ -89,7 +89,7 @@ fn on_loopback_only_this_machine_s_own_names_open_it() {
 }
 
 #[test]
-fn elsewhere_a_browser_signs_in_once() {
+fn off_loopback_a_browser_signs_in_once() {
     let http = "listen = \"0.0.0.0:0\"\ntoken_file = \"port-token\"\n";
     let place = crate::reporting::Place::month_with_a_gap();
     crate::program::put(&place.path().join("port-token"), TOKEN);
@@ -139,7 +139,7 @@ fn elsewhere_a_browser_signs_in_once() {
 }
 
 #[test]
-fn tokens_cannot_be_tried_without_end() {
+fn wrong_tokens_are_limited() {
     let place = crate::reporting::Place::month_with_a_gap();
     crate::program::put(&place.path().join("port-token"), TOKEN);
     let world = Lonely::over(place, "token_file = \"port-token\"\n");

@@ -21,7 +21,7 @@ fn words(page: &str) -> String {
 }
 
 #[test]
-fn the_service_being_away_is_told_in_words() {
+fn the_page_explains_that_the_service_is_down() {
     let world = Lonely::new("");
     // Before the first reading of the archive, the page says nothing about its content.
     let has_counted = |page: &str| page.contains("nothing is known to be lost");
@@ -44,14 +44,14 @@ fn the_service_being_away_is_told_in_words() {
 }
 
 #[test]
-fn an_empty_archive_says_so_on_every_page() {
+fn every_page_says_that_the_archive_is_empty() {
     let world = Lonely::over(Place::empty(), "sql = true\n");
     for (path, words) in [
         ("/", "The service does not answer"),
         ("/coverage", "The archive is empty"),
         ("/sessions", "The archive holds no sessions yet"),
-        ("/day", "No session was going on"),
-        ("/findings", "Nothing of this kind was found"),
+        ("/day", "No session was open on this day"),
+        ("/findings", "There are no such findings"),
         ("/quarantine", "The quarantine is empty"),
         ("/reports/r01", "No rows."),
     ] {
@@ -61,7 +61,7 @@ fn an_empty_archive_says_so_on_every_page() {
 }
 
 #[test]
-fn a_calendar_names_its_days_and_leads_to_the_gap_s_record() {
+fn a_calendar_names_its_days_and_links_to_the_gap_s_record() {
     let world = Lonely::new("");
     let page = world.page("/coverage?stream=connections&until=2026");
     assert!(page.contains("28 days complete, 1 day provisional, 1 day with a gap"), "{page}");
@@ -74,12 +74,12 @@ fn a_calendar_names_its_days_and_leads_to_the_gap_s_record() {
         record.contains("computer removed") && words(&record).contains("2026-10-14 10:00 to 2026-10-14 12:30"),
         "{record}"
     );
-    assert!(world.page("/coverage?stream=activity").contains("None is recorded"));
+    assert!(world.page("/coverage?stream=activity").contains("Annals recorded no gap"));
     world.daemon.stop();
 }
 
 #[test]
-fn every_link_of_every_page_leads_somewhere() {
+fn every_link_of_every_page_has_a_target() {
     let world = Lonely::new("sql = true\n");
     let mut open = vec!["/".to_owned(), format!("/sessions?{OCTOBER}"), "/day?day=2026-10-15&by=user".to_owned()];
     let mut seen = std::collections::BTreeSet::new();
@@ -104,7 +104,7 @@ fn every_link_of_every_page_leads_somewhere() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_told_beside_the_form() {
+fn an_invalid_request_is_explained_beside_the_form() {
     let world = Lonely::new("");
     for (path, named) in [
         ("/sessions?from=2026-10-02&to=2026-10-01", "the period is empty"),
@@ -149,7 +149,7 @@ fn what_is_asked_wrongly_is_told_beside_the_form() {
 }
 
 #[test]
-fn a_report_stands_on_its_page_with_its_chart_and_its_files() {
+fn a_report_page_shows_its_chart_and_its_files() {
     let world = Lonely::new("");
     let page = world.page(&format!("/reports/r02?{OCTOBER}&run=1&param.burst_count=2"));
     assert!(page.contains("A gap is recorded inside the period"), "{page}");
@@ -158,7 +158,7 @@ fn a_report_stands_on_its_page_with_its_chart_and_its_files() {
     assert!(file.contains("param.burst_count=2") && file.contains("from=2026-10-01"), "{file}");
     assert_eq!(world.get(&file).status, 200);
     let verify = world.page("/reports/r24");
-    assert!(verify.contains("This report is run when you ask for it") && !verify.contains("<svg class=\"chart\""));
+    assert!(verify.contains("This report runs only when you ask for it") && !verify.contains("<svg class=\"chart\""));
     assert!(world.page("/reports/r24?run=1").contains("As of ledger line 1"));
     let dossier = world.page("/reports/r21");
     assert!(dossier.contains("It needs a value for: subject.") && !dossier.contains("No rows"), "{dossier}");
@@ -185,7 +185,7 @@ fn times_are_shown_in_the_zone_that_was_chosen() {
 }
 
 #[test]
-fn strangers_text_is_text_on_every_page() {
+fn strangers_texts_are_plain_text_on_every_page() {
     let (scene, daemon) = with_strangers();
     let team = scene.team(0);
     let day = scene.sandbox.handle.now().minus(std::time::Duration::from_secs(3_600)).day();

@@ -30,7 +30,7 @@ fn all() -> Vec<(String, Vec<&'static str>)> {
 }
 
 #[test]
-fn the_routers_are_read_as_they_stand() {
+fn the_paths_are_read_from_the_routers_source() {
     let all = all();
     let paths: BTreeSet<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
     assert!(all.len() > 25 && all.iter().all(|(_, methods)| !methods.is_empty()), "{all:?}");

@@ -37,7 +37,7 @@ fn rows(world: &Lonely, query: &str) -> Value {
 }
 
 #[test]
-fn it_is_off_unless_it_is_configured() {
+fn sql_is_off_by_default() {
     let world = Lonely::new("");
     assert_eq!(sql(&world, "SELECT 1").status, 403);
     assert_eq!(world.get("/sql").status, 403);
@@ -54,7 +54,7 @@ fn it_is_off_unless_it_is_configured() {
 }
 
 #[test]
-fn the_views_are_answered() {
+fn sql_answers_over_the_views() {
     let world = Lonely::new("sql = true\n");
     let answer = rows(&world, "SELECT count(*) AS n, max(peer_ip) AS ip FROM sessions");
     assert_eq!((&answer["columns"], &answer["truncated"]), (&json!(["n", "ip"]), &json!(false)));
@@ -196,7 +196,7 @@ fn listed(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn nothing_beside_the_views_can_be_read_written_or_reached() {
+fn sql_can_read_write_or_reach_nothing_but_the_views() {
     let world = Lonely::new("sql = true\n");
     let archive = world.place.archive();
     let before = listed(&archive);
@@ -222,7 +222,7 @@ fn nothing_beside_the_views_can_be_read_written_or_reached() {
 }
 
 #[test]
-fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_given_up() {
+fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_stopped() {
     let world = Lonely::new("sql = true\n");
     let mut stream = begin(&world, ENDLESS);
     // This check itself may take the visitor's turn.

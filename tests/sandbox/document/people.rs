@@ -126,7 +126,7 @@ async fn a_persons_token_does_on_each_team_what_the_person_may_there() {
 }
 
 #[tokio::test]
-async fn what_people_do_outside_the_api_is_told_to_be_their_own() {
+async fn actions_outside_the_api_name_their_person() {
     let scene = Scene::new().await;
     let actor = async || {
         let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();

@@ -169,7 +169,7 @@ async fn someone_connects_in_every_way_and_each_event_is_as_the_document_says() 
 }
 
 #[tokio::test]
-async fn odd_events_come_when_they_are_asked_for() {
+async fn odd_events_come_only_on_request() {
     let config = SandboxConfig { days: 30, sessions_per_day: 100, ..small() };
     let odd = Visitor::of(SandboxConfig { odd_events: true, ..config.clone() }).await;
     let plain = Visitor::of(SandboxConfig { odd_events: false, ..config }).await;

@@ -86,7 +86,7 @@ async fn a_body_comes_as_json_and_has_the_fields_of_its_endpoint() {
 }
 
 #[tokio::test]
-async fn every_open_reading_of_a_refusal_can_be_chosen() {
+async fn every_form_of_a_refusal_can_be_chosen() {
     let scene = Scene::new().await;
     let set = async |change: Value| scene.visitor.own("PATCH", "/choices", &change).await.with(200);
     let path = format!("/group/{}", scene.managed);

@@ -119,7 +119,7 @@ fn launch_links_carry_the_current_name() {
 }
 
 #[test]
-fn a_connection_is_told_in_five_kinds_of_events_ending_now() {
+fn a_connection_makes_five_kinds_of_events_that_end_now() {
     let mut state = team();
     let outcome = ask(&mut state, Op::Connect, &["d1"], json!({"userID": "bob", "seconds": 60})).unwrap();
     let seen: Vec<(&str, i64)> = outcome

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The browser that the pages are tested in, and the library that drives it.
+# The browser for tests of the pages, and the library that controls it.
 #
-#   scripts/browser.sh install    gets what is missing: playwright-core by npm, each package pinned by hash, into the cache;
-#                                 chromium from the system's packages, which apt checks, when this is root
-#   scripts/browser.sh find       prints two lines, the folder of modules and the browser; fails with the reason
+#   scripts/browser.sh install    installs missing parts: playwright-core by npm, each package pinned by hash, into the cache;
+#                                 as root also chromium from the system's packages, which apt checks
+#   scripts/browser.sh find       prints two lines, the folder of modules and the browser, or fails with the reason
 #
-# Nothing is written into the checkout. ANNALS_CHROMIUM names a browser of your own. Playwright's own download of a browser
-# is not used: no hash of it is published.
+# The script writes nothing into the checkout. ANNALS_CHROMIUM names your own browser. The script does not use Playwright's own
+# download of a browser, because no hash of it is published.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../tests/browser" && pwd)
@@ -48,7 +48,7 @@ install_modules() {
   fi
 }
 
-# apt-get takes only packages that a key of the system's has signed, whatever the system is set to allow.
+# apt-get accepts only packages with a signature of a system key, whatever the system's settings allow.
 signed=(-o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false)
 
 install_chromium() {
@@ -68,7 +68,7 @@ install_chromium() {
 
 case ${1:-} in
   install)
-    # Pages can be tested another day: a machine without a browser still builds and tests the rest, and says so.
+    # A machine without a browser still builds and tests everything else, and prints that it skips the pages.
     if ! { command -v node >/dev/null && install_modules && install_chromium; }; then
       say 'no browser could be had: the tests of pages will be skipped'
     fi

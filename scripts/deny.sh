@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks licences, duplicates and sources of all dependencies by deny.toml, where cargo-deny is installed; and advisories, where
-# its database is at hand. Says what it skipped. Run by `make lint`.
+# Checks the licences, duplicates and sources of all dependencies by deny.toml if cargo-deny is installed, and
+# advisories if the database is installed. Prints the skipped checks. `make lint` runs this script.
 #
-#   cargo install cargo-deny && cargo deny fetch db      gets both
+#   cargo install cargo-deny && cargo deny fetch db      installs both
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs target/stage into target/dist: a tarball, and checksums of everything there. Run by `make dist`.
+# Packs target/stage into target/dist: a tarball, and checksums of all files there. `make dist` runs this script.
 #
-# With GNU tar, equal files make equal bytes: times are SOURCE_DATE_EPOCH, or those of the last commit.
+# With GNU tar, equal files make equal bytes: the times are SOURCE_DATE_EPOCH, or the time of the last commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -4,12 +4,12 @@
 #   scripts/duckdb-lib.sh cargo build --release    runs cargo so that it finds the library
 #   eval "$(scripts/duckdb-lib.sh)"                the same for the cargo commands of this shell
 #
-# The first of these that is there is taken, and one line on standard error says which:
-#   1. DUCKDB_LIB_DIR, when it is set
+# The script uses the first of these that exists, and names it on standard error:
+#   1. DUCKDB_LIB_DIR, if it is set
 #   2. a copy in the cache, ${XDG_CACHE_HOME:-$HOME/.cache}/annals
 #   3. the npm package for this platform, pinned and checked by hash, which then fills the cache
 #   4. the engine's source (--features bundled), which Cargo.lock pins: half an hour, and a C++ compiler
-# A package that can be fetched and has another hash ends the script: nothing is taken in its place.
+# A downloaded package with another hash ends the script: it uses nothing else instead.
 set -euo pipefail
 
 readonly version=1.5.6
@@ -75,15 +75,15 @@ fetch_package() {
     "https://registry.npmjs.org/@duckdb/$name/-/$name-$package_version.tgz"
 }
 
-# Ends everything: what was fetched is not what was pinned, and nothing is built from it or from anything unchecked instead.
+# Ends the script: the download is not the pinned one, and the script builds with nothing unchecked.
 refuse() {
   say "$1 does not have the pinned hash: stopped, and nothing of it is used"
   say "fetch it from another network or mirror, set DUCKDB_LIB_DIR to a library you trust, or build with --features bundled"
   exit 1
 }
 
-# Fills the cache from the npm package. Every run works in a directory of its own and renames the checked library into
-# place, so that runs side by side, or one that is killed, leave a whole file or none.
+# Fills the cache from the npm package. Every run works in its own directory and renames the checked library into
+# place, so parallel or killed runs leave a whole file or none.
 from_package() {
   if [ -z "$package_sha512" ]; then
     say "no hash of a prebuilt package is known for $platform: trying the next way"

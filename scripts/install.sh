@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Copies the built program to PREFIX/bin, and the library it was linked with, if any, to PREFIX/lib/annals, where the
-# program looks first. Run by `make install`.
+# Copies the built program to PREFIX/bin, and its linked library, if there is one, to PREFIX/lib/annals, where the
+# program looks first. `make install` runs this script.
 set -euo pipefail
 
 install -d "$PREFIX/bin"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Plants bugs where the promise rests (collect, archive, correlate), one at a time, and runs the tests that must notice.
+# Plants bugs in the rooms on which the promise rests (collect, archive, correlate), one at a time, and runs the tests that must
+# notice.
 #
 #   scripts/mutants.sh                              every mutant that cargo-mutants knows; hours or more
-#   SAMPLE=60 SEED=9 scripts/mutants.sh             so many of each room, drawn by the seed; 21 minutes, beside other builds
-#   ONLY=src/correlate/session.rs scripts/mutants.sh   those whose names, as `cargo mutants --list` tells them, have this
+#   SAMPLE=60 SEED=9 scripts/mutants.sh             this many of each room, which the seed selects; 21 minutes, beside other builds
+#   ONLY=src/correlate/session.rs scripts/mutants.sh   only mutants whose name in `cargo mutants --list` contains this text
 #
-# All of them are built into one program with a switch (scripts/mutants/main.rs), in minutes. The three rooms use few others and
-# not each other (tests/tidy.rs holds them to it), so the program is of these alone, and a mutant meets the tests of its own room.
-# Every quick test runs once to see which mutants it comes by; then each mutant meets those that come by it, the short ones
-# first, until one fails. What none of these notices meets those that take long (every fault of every step, torn disks, kills,
-# exhaustive paging) in the same way: those that come by it, the shortest first, as many as take SLOW_SECONDS (60) in all. More
-# seconds can only find more; a test that takes longer than they are is left out, and named. What becomes of each mutant:
-# target/mutants/results.txt. Seconds are the processor's, so that what else the machine does decides nothing.
+# One program holds all mutants with a switch (scripts/mutants/main.rs); it builds in minutes. The three rooms use few others and
+# not each other (tests/tidy.rs checks this), so the program holds only these rooms, and a mutant runs the tests of its own room.
+# First, every quick test runs once to record which mutants it reaches. Then each mutant runs the quick tests that reach it, the
+# shortest first, until one fails. A mutant that no quick test notices runs the slow tests that reach it (every fault of every
+# step, torn disks, kills, exhaustive paging), the shortest first, up to SLOW_SECONDS (60) in all. The script names and skips a
+# test that takes longer. target/mutants/results.txt holds each mutant's result. Seconds are processor seconds, so other load on
+# the machine changes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,13 +20,13 @@ readonly rooms=(archive collect correlate)
 readonly used=(api clock.rs model planted.rs)
 # Parts of the names of tests that take long.
 readonly slow='any_flipped_bit|every_damage|exhaustive|tests::faults|tests::flips|tests::kills|tests::torn|any_way_of_committing|the_digest_of_rows_forgets|what_could_not_be_synced'
-# Quick tests of up to so many milliseconds run before the others.
+# Quick tests of up to this many milliseconds run first.
 readonly short_ms_max=100
-# How long the slow tests of one mutant may take, as they were seen without any.
+# How long the slow tests of one mutant may take, by their time without a mutant.
 readonly slow_seconds=${SLOW_SECONDS:-60}
-# How long tests may take with a mutant: one that takes longer counts as one that never ends.
+# The time limit of tests with a mutant: a longer test counts as one that never ends.
 readonly quick_seconds_max=60 slow_seconds_max=$((3 * slow_seconds))
-# Of the clock they may take so many times as much: they wait, and for other programs too.
+# The limit of wall time as a multiple of it, because tests also wait, for other programs too.
 readonly waiting=5
 readonly memory_kib_max=$((8 << 20))
 
@@ -34,15 +35,15 @@ case $target in /*) ;; *) target=$PWD/$target ;; esac
 readonly out=$target/mutants
 readonly tree=$out/tree
 export CARGO_TARGET_DIR=$target CARGO_INCREMENTAL=1
-# Tests write small files and make them durable; in memory that costs nothing.
+# Tests write and sync many small files, which is fast in memory.
 scratch=$(mktemp -d "$(if [ -w /dev/shm ]; then echo /dev/shm; else echo "${TMPDIR:-/tmp}"; fi)/mutants-XXXXXX")
 readonly scratch
 trap 'rm -rf "$scratch"' EXIT
 
-# What did not change keeps its time, so that cargo builds only what did.
+# Unchanged files keep their time, so cargo builds only the changed ones.
 place() { cmp -s "$1" "$2" || { mkdir -p "${2%/*}" && cp "$1" "$2"; }; }
 
-# Everything but the files that have mutants.
+# All files except those with mutants.
 make_tree() {
   local file
   mkdir -p "$tree"
@@ -64,8 +65,8 @@ build() {
     cargo test --release --lib --no-run --message-format=json --config profile.release.package.annals.opt-level=1
 }
 
-# run MUTANT SECONDS [ARGUMENT...]: tests with a mutant on. They stop at the first failure, which stable Rust has to be asked for.
-# What they took, in milliseconds, is then in `took`.
+# run MUTANT SECONDS [ARGUMENT...]: runs tests with a mutant on, up to the first failure. Sets `took` to their time in
+# milliseconds.
 run() {
   local mutant=$1 seconds=$2 code=0 TIMEFORMAT='%U %S'
   {
@@ -83,7 +84,7 @@ run() {
   return "$code"
 }
 
-# Whether a run ended because it took more than it may, by how it ended.
+# Whether an exit code means that a run exceeded its limit.
 is_endless() { [ "$1" -eq 124 ] || [ "$1" -eq 137 ] || [ "$1" -eq 152 ]; }
 
 # The tests of a room go to quick.txt and slow.txt.
@@ -93,7 +94,7 @@ sort_tests() {
   grep -vE "$slow" "$out/tests.txt" >"$out/quick.txt" || true
 }
 
-# observe KIND SECONDS: what each of the quick or slow tests comes by, and its milliseconds, goes to met-KIND.txt (MUTANT
+# observe KIND SECONDS: writes the mutants that each quick or slow test reaches, and its time, to met-KIND.txt (MUTANT
 # MILLISECONDS TEST), the shortest first.
 observe() {
   local test code
@@ -113,14 +114,15 @@ observe() {
   sort -s -n -k 2,2 "$scratch/met" >"$out/met-$1.txt"
 }
 
-# As many mutants of a room as SAMPLE says, of those that ONLY names, in an order that the seed alone decides; all without it.
+# Selects SAMPLE mutants of a room among those that ONLY names, in an order that only the seed decides; without SAMPLE
+# all.
 draw() {
   { grep "^src/$1/" "$out/names.txt" | grep -F -- "${ONLY:-}" || true; } |
     shuf --random-source=<(openssl enc -aes-128-ctr -pass "pass:${SEED:-0}" -nosalt -pbkdf2 </dev/zero 2>/dev/null) |
     awk -v most="${SAMPLE:-1000000}" 'NR <= most'
 }
 
-# meet KIND MUTANT SECONDS [TEST...]: succeeds, and says what became of the mutant, where a test noticed or nothing ended.
+# meet KIND MUTANT SECONDS [TEST...]: succeeds and prints the result if a test noticed the mutant or never ended.
 meet() {
   local code=0
   [ $# -gt 3 ] || return 1
@@ -143,7 +145,7 @@ meet_slow() {
   meet slow "$1" "$slow_seconds_max" "${long[@]}"
 }
 
-# What becomes of the mutants of a room. The slow tests are only observed when a mutant is there for them.
+# Runs the mutants of a room. Observes the slow tests only if a mutant needs them.
 judge() {
   local mutant name state missed=()
   sort_tests "$1"

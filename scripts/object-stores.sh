@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Servers of objects that nobody here wrote, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure, and in the
-# long run Ceph's gateway for S3.
+# Object servers of other authors, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure, and in the long run
+# Ceph's gateway for S3.
 #
-#   scripts/object-stores.sh install           gets what is missing into the cache, every package pinned by hash: MiniStack
+#   scripts/object-stores.sh install           installs missing servers into the cache, every package pinned by hash: MiniStack
 #                                              from PyPI (80 MB), Azurite by npm (370 MB)
 #   scripts/object-stores.sh ministack PORT    runs MiniStack on that port of 127.0.0.1 until it is killed
 #   scripts/object-stores.sh azurite PORT      runs Azurite in the same way
 #   scripts/object-stores.sh install-ceph      installs Ceph's packages of Debian 12 by apt-get, as root (73 MB, signed by Debian)
 #   scripts/object-stores.sh ceph PORT         runs a cluster of one monitor, one store in memory (1 GB) and the gateway
 #
-# Everything is kept in memory, and nothing is written into the checkout. Exits with 3, and says why, where a server is not
-# here.
+# The servers keep everything in memory, and the script writes nothing into the checkout. Exits with 3 and the reason if a server
+# is not installed.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../tests/object_stores" && pwd)
@@ -32,7 +32,7 @@ ministack_place() {
 install_ministack() {
   local place log
   place=$(ministack_place) || return 1
-  # A virtual environment cannot be moved: it is made in place, by one run at a time.
+  # A virtual environment cannot be moved, so one run at a time makes it in place.
   exec 9>"$place.lock"
   if command -v flock >/dev/null; then flock 9; fi
   [ -f "$place/done" ] && return 0
@@ -86,7 +86,7 @@ patiently() {
   absent "Ceph does not start: $*"
 }
 
-# Ends with this process, also when that is killed.
+# The server ends with this process, even after a kill.
 beside() { setpriv --pdeathsig KILL "$@" >/dev/null 2>&1 & }
 
 ceph_configuration() {
@@ -151,7 +151,7 @@ run_ceph() {
 case ${1:-}:${2:-} in
   install:)
     mkdir -p "$cache"
-    # A machine without them still builds and tests the rest, and says so.
+    # A machine without them still builds and tests everything else, and prints what it skips.
     install_ministack || say 'the tests of archives on S3 run against our own server alone'
     install_azurite || say 'the tests of archives on Azure will be skipped'
     ;;

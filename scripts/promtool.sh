@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # promtool, which checks deploy/prometheus.
 #
-#   scripts/promtool.sh install    takes it out of Debian's package prometheus, which apt checks, into the cache; installs
+#   scripts/promtool.sh install    copies it from Debian's package prometheus, which apt checks, into the cache; installs
 #                                  nothing else
-#   scripts/promtool.sh find       prints where it is; fails where it is not
+#   scripts/promtool.sh find       prints its path, or fails
 set -euo pipefail
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/annals/promtool
@@ -18,10 +18,10 @@ install_tool() {
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  # Only a package that a key of the system's has signed, whatever the system is set to allow.
+  # Accept only a package with a signature of a system key, whatever the system's settings allow.
   (cd "$work" && apt-get -o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false \
     download prometheus >/dev/null 2>&1) || return 1
-  # A mirror in between is not trusted: the hash is the one of the signed list.
+  # Do not trust the mirror: compare with the hash in the signed list.
   local listed
   listed=$(apt-cache show "$(dpkg-deb -f "$work"/prometheus_*.deb Package Version | awk '{ print $2 }' | paste -sd=)" |
     sed -n 's/^SHA256: //p' | head -n 1)

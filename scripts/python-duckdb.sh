@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints the path of a Python that has the stock `duckdb` package of the engine's version, for the test that compares its
-# answers with ours. It is installed from PyPI, pinned by hash, into a virtual environment in the cache.
+# Prints the path of a Python with the standard `duckdb` package of the engine's version, for the test that compares
+# both. Installs the package from PyPI, pinned by hash, into a virtual environment in the cache.
 #
 #   python=$(scripts/python-duckdb.sh)
 #
-# Exits with 3, and says why, where there is no Python that it is made for, or PyPI cannot be reached.
+# Exits with 3 and the reason if there is no suitable Python, or PyPI cannot be reached.
 set -euo pipefail
 
 readonly version=1.5.6
@@ -49,7 +49,7 @@ works() { [ -x "$1/bin/python" ] && [ "$("$1/bin/python" -c 'import duckdb; prin
 
 if ! works "$place"; then
   mkdir -p "$cache"
-  # A virtual environment cannot be moved: it is made in place, by one run at a time.
+  # A virtual environment cannot be moved, so one run at a time makes it in place.
   exec 9>"$place.lock"
   if command -v flock >/dev/null; then flock 9; fi
   if ! works "$place"; then

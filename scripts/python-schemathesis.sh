@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints the path of schemathesis, the tester that holds the sandbox against its OpenAPI description. It is installed from
-# PyPI, every package pinned by hash, into a virtual environment in the cache.
+# Prints the path of schemathesis, which tests the sandbox against its OpenAPI description. Installs it from PyPI,
+# every package pinned by hash, into a virtual environment in the cache.
 #
 #   schemathesis=$(scripts/python-schemathesis.sh)
 #
-# Exits with 3, and says why, where there is no Python that it is made for, or PyPI cannot be reached.
+# Exits with 3 and the reason if there is no suitable Python, or PyPI cannot be reached.
 set -euo pipefail
 
 requirements=$(cd "$(dirname "$0")/../tests/sandbox/openapi" && pwd)/requirements.txt
@@ -25,7 +25,7 @@ works() { [ -x "$1/bin/schemathesis" ] && "$1/bin/schemathesis" --version >/dev/
 
 if ! works "$place"; then
   mkdir -p "$cache"
-  # A virtual environment cannot be moved: it is made in place, by one run at a time.
+  # A virtual environment cannot be moved, so one run at a time makes it in place.
   exec 9>"$place.lock"
   if command -v flock >/dev/null; then flock 9; fi
   if ! works "$place"; then

@@ -1,4 +1,4 @@
-// Takes one picture of an address, light and dark.
+// Takes a light and a dark picture of one address.
 //
 //   node screenshots.mjs MODULES CHROMIUM ADDRESS NAME FOLDER HEIGHT
 import { join } from 'node:path';

@@ -3,7 +3,7 @@
 #
 #   scripts/screenshots.sh [PROGRAM]     PROGRAM is target/release/annals unless given
 #
-# It needs the browser of scripts/browser.sh. Everything else it makes in a temporary folder, and removes.
+# The script needs the browser of scripts/browser.sh. It works in a temporary folder and removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,7 +62,7 @@ wait_for sh -c "curl -fsS http://127.0.0.1:$port/api/status | grep -q '\"faults\
 
 mkdir -p "$out"
 shoot "http://127.0.0.1:$port/" page 700
-# Whole days that no re-scan is due for, and all three streams cover.
+# Whole days that all three streams cover and that have no re-scan left.
 day() { node -p "new Date(Date.now() - $1 * 86400000).toISOString().slice(0, 10)"; }
 "$program" report pack --from "$(day 10)" --to "$(day 4)" -o "$work/pack" >"$work/pack.log" 2>&1
 shoot "file://$work/pack/index.html" pack 900

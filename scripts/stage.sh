@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lays out in target/stage what a release ships, from the built program: bin, lib/annals, manual pages, completions, notices,
-# the list of parts, and deploy/. Run by `make dist` and `make deb`, within scripts/duckdb-lib.sh.
+# Makes target/stage with all files of a release: bin, lib/annals, manual pages, completions, notices, the list of
+# parts, and deploy/. `make dist` and `make deb` run this script within scripts/duckdb-lib.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,14 +27,14 @@ install -m 644 README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUC
 cp -R docs deploy "$stage/share/doc/annals/"
 rm -r "$stage/share/doc/annals/deploy/packaging"
 
-# As a distribution has it: the program in /usr/bin, and a user of its own that a person may become.
+# Use a distribution's paths: the program in /usr/bin, and its own user.
 mkdir -p "$stage/debian"
 for unit in annals.service annals-sync.service annals-sync.timer; do
   sed -e 's#/usr/local/bin#/usr/bin#' -e 's#^DynamicUser=yes$#User=annals\nGroup=annals#' \
     -e 's#install -m 644 annals.service /etc/systemd/system/ && systemctl daemon-reload && ##' "deploy/systemd/$unit" >"$stage/debian/$unit"
 done
 sed -e 's#^archive = "archive"$#archive = "/var/lib/annals/archive"#' -e 's#^\#token_file = "token"$#token_file = "/etc/annals/token"#' deploy/annals.toml >"$stage/debian/annals.toml"
-# A change of deploy/ that the lines above miss ends here.
+# Fail if a change of deploy/ needs other edits than the lines above.
 grep -q '^ExecStart=/usr/bin/annals run$' "$stage/debian/annals.service"
 grep -q '^ExecStart=/usr/bin/annals sync$' "$stage/debian/annals-sync.service"
 grep -q '^User=annals$' "$stage/debian/annals.service"

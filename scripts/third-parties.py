@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program is made of besides itself: a list of parts in CycloneDX 1.5, and the texts of their licences.
+"""Writes the list of the program's parts in CycloneDX 1.5, and the texts of their licences.
 
     third-parties.py TRIPLE LIBRARY FOLDER
 
@@ -28,8 +28,8 @@ def cargo(*arguments):
 
 
 def linked(data, triple):
-    """The ids of the packages that the program links, each with those that it needs."""
-    # `cargo metadata` also counts what features of tests alone would bring.
+    """The ids of the packages that the program links, each with its dependencies."""
+    # `cargo metadata` also counts features that only tests use.
     tree = cargo("tree", "-e", "normal", "--target", triple, "--prefix", "none", "--format", "{p}")
     there = {tuple(line.split()[:2]) for line in tree.splitlines()}
     named = {package["id"] for package in data["packages"] if (package["name"], f"v{package['version']}") in there}
@@ -75,7 +75,7 @@ def bill(root_package, packages, needs, parts):
 
 def texts_of(package):
     folder = Path(package["manifest_path"]).parent
-    # Below the top stand the texts of C code that a crate brings.
+    # Files below the top are licences of a crate's C code.
     paths = sorted(path for path in folder.rglob("*") if TEXTS.match(path.name) and path.suffix not in SOURCES and path.is_file())
     if package["license_file"] and not paths:
         paths = [folder / package["license_file"]]

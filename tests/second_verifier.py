@@ -1,4 +1,4 @@
-"""Verifies an archive by the description of its format in src/archive/mod.rs alone, using nothing of Annals.
+"""Verifies an archive. It follows only the description of the format in src/archive/mod.rs, and uses no code of Annals.
 
     python3 tests/second_verifier.py ARCHIVE
 
@@ -18,7 +18,7 @@ try:
 except ImportError:
     duckdb = None
 
-GRACE = 2 * 86_400  # seconds that a file which no line names may stay: a day, and a day until vacuum runs
+GRACE = 2 * 86_400  # seconds that an orphan file may stay: a day, and a day until vacuum runs
 DOMAIN = b"annals ledger line v1\n"
 MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "nonce", "kind", "body"]
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
@@ -46,7 +46,7 @@ def leb128(number):
 
 
 def month_of(names, row):
-    """The month of the time by which the row is sorted: `2026-11`."""
+    """The month of the row's sorting time: `2026-11`."""
     values = dict(zip(names, row))
     name = next(name for name in ("event_time_ns", "first_event_at", "seen_at") if name in values)
     at = values["first_seen_at"] if values[name] is None else values[name] // (1_000 if name == "event_time_ns" else 1)
@@ -70,7 +70,7 @@ def row_bytes(salt, names, values):
 
 
 def rows_of(path, salts):
-    """The rows' number and their digest, None where a salt is lost; times as microseconds since the epoch."""
+    """The number of rows and their digest, or None without a salt; times are microseconds since the epoch."""
     columns = duckdb.execute("SELECT name, logical_type FROM parquet_schema(?) WHERE num_children IS NULL", [str(path)])
     columns = columns.fetchall()
     names = [name for name, _ in columns]
@@ -87,7 +87,7 @@ def rows_of(path, salts):
 
 
 def check_line(where, line, archive_id, key, before):
-    """The parsed line, or None where it does not check; `before` is (seq, hash, at) of the line before."""
+    """The parsed line, or None if its check fails; `before` is (seq, hash, at) of the line before."""
     tail = TAIL.search(line)
     if tail is None:
         return fault("CHAIN_BREAK", where, "no hash at its end")
@@ -108,7 +108,7 @@ def check_line(where, line, archive_id, key, before):
 
 
 def check_ledger(folder, archive_id):
-    """The live files by path, when the ledger file was written that removes each of the others, and the salts' hashes."""
+    """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
     for path in sorted(folder.glob("*.jsonl")):
         lines = path.read_bytes().split(b"\n")
@@ -135,7 +135,7 @@ def salt_name(key, month, sha256):
 
 
 def check_salts(root, archive_id, key, named):
-    """The salts by month; rows of a month without one are attested by the hashes of their files alone."""
+    """The salts by month; without a salt, only the files' hashes attest a month's rows."""
     salts = {}
     for month, sha256 in named.items():
         path = root / salt_name(key, month, sha256)
@@ -170,7 +170,7 @@ def main(root):
         fault("VERSION", "archive.json", f"{manifest}")
     known, retired, contents = {"archive.json"}, {}, set()
     def may_be_left(path, name):
-        """Whether a commit may have left the file: it is young, and no copy of a live file of its kind."""
+        """Whether an unfinished commit may have left the file: it is young, and not a copy of a live file of its kind."""
         place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
         content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
         return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and content not in contents

@@ -1,14 +1,15 @@
-//! Builds mutants that cargo-mutants lists into one program, so that none needs a build of its own.
+//! Builds all mutants that cargo-mutants lists into one program, so no mutant needs its own build.
 //!
 //!   mutants-switch SOURCE TREE LIST DRAWN STATES -- COMMAND…
 //!
-//! LIST is what `cargo mutants --list --json` says of SOURCE, DRAWN has the names of those that are wanted, one a line. The files
-//! that they name are written into TREE with a switch at each mutant's place: `a < b` becomes
-//! `(if crate::mutant(7) { (a) <= (b) } else { a < b })`. TREE's own lib.rs says which mutant is on (`switch.rs`). COMMAND builds
-//! TREE and prints cargo's JSON messages; what does not compile is left out, and the build begins anew, until all compiles. STATES
-//! then has a line for each mutant: its number, its name, what became of it. Standard output has the test program's path.
+//! LIST is the output of `cargo mutants --list --json` for SOURCE, and DRAWN holds the names of the wanted mutants,
+//! one a line. This program writes their files into TREE with a switch at each mutant's place: `a < b` becomes `(if
+//! crate::mutant(7) { (a) <= (b) } else { a < b })`. TREE's lib.rs decides which mutant is on (`switch.rs`). COMMAND
+//! builds TREE and prints cargo's JSON messages. This program drops mutants that do not compile and builds again
+//! until everything compiles. STATES then has one line for each mutant: its number, its name and its state. Standard
+//! output has the test program's path.
 
-// What is written here can be made again.
+// These files can be made again, so they need no durable writes.
 #![allow(clippy::disallowed_methods)]
 
 use std::cmp::Reverse;
@@ -27,13 +28,14 @@ type Answer<T> = Result<T, Box<dyn Error>>;
 
 const BUILDS_MAX: usize = 40;
 
-/// What becomes of a mutant.
+/// The state of a mutant.
 #[derive(Debug, Clone, PartialEq)]
 enum State {
     Built,
-    /// No program has it, with or without a switch.
+    /// The mutant does not compile, with or without a switch.
     DoesNotCompile(String),
-    /// A program of its own could have it: constants are no place for a switch, and two types are no one `impl Trait`.
+    /// Only a separate program could hold the mutant: a constant cannot hold a switch, and two types are not one
+    /// `impl Trait`.
     NoSwitch(String),
 }
 
@@ -43,13 +45,13 @@ struct Mutant {
     name: String,
     file: String,
     genre: String,
-    /// What is replaced, in bytes of the file.
+    /// The replaced byte range of the file.
     span: Range<usize>,
     replacement: String,
     state: State,
 }
 
-/// What goes in front of and behind a part of a file.
+/// The texts before and after a part of a file.
 struct Site {
     mutant: usize,
     around: Range<usize>,
@@ -57,7 +59,7 @@ struct Site {
     after: String,
 }
 
-/// Where in a written file the code of a mutant stands, and what it stands around.
+/// The position of a mutant's code in a written file, and the code that it surrounds.
 struct Placed {
     mutant: usize,
     file: String,
@@ -65,7 +67,7 @@ struct Placed {
     whole: Range<usize>,
 }
 
-/// The parts of a file that mutants need, by where the token or field begins that cargo-mutants names.
+/// The parts of a file that mutants replace, by the position that cargo-mutants names.
 #[derive(Default)]
 struct Parts {
     binaries: HashMap<usize, Binary>,
@@ -77,14 +79,14 @@ struct Parts {
 struct Binary {
     left: Range<usize>,
     right: Range<usize>,
-    /// `a && let …`, which is no value.
+    /// `a && let …`, which is not a value.
     holds_let: bool,
 }
 
 struct Arm {
     pattern_end: usize,
     guard: Option<Range<usize>>,
-    /// Without one, the match is not exhaustive when this arm has a guard.
+    /// Without another arm, a guard on this arm makes the match incomplete.
     is_beside_wildcard: bool,
 }
 
@@ -140,14 +142,14 @@ fn number(value: &Value, key: &str) -> Answer<usize> {
     Ok(usize::try_from(value[key].as_u64().ok_or_else(|| format!("no {key} in {value}"))?)?)
 }
 
-/// The byte at a line and column, both counted from 1, columns in characters.
+/// The byte offset of a line and a column, both from 1, with columns in characters.
 fn offset(source: &str, place: &Value) -> Answer<usize> {
     let (line, column) = (number(place, "line")?, number(place, "column")?);
     let begin: usize = source.split_inclusive('\n').take(line - 1).map(str::len).sum();
     Ok(begin + source[begin..].chars().take(column - 1).map(char::len_utf8).sum::<usize>())
 }
 
-/// The mutants of these names, numbered from 1, and the files that they are in.
+/// The mutants with these names, numbered from 1, and their files.
 fn listed(list: &str, drawn: &str, root: &Path) -> Answer<(Vec<Mutant>, HashMap<String, String>)> {
     let values: Vec<Value> = serde_json::from_str(list)?;
     let by_name: HashMap<&str, &Value> =
@@ -173,7 +175,7 @@ fn listed(list: &str, drawn: &str, root: &Path) -> Answer<(Vec<Mutant>, HashMap<
     Ok((mutants, sources))
 }
 
-/// Where the switch of a mutant goes, or why there is no place for it.
+/// The place of a mutant's switch, or the reason why there is none.
 fn site(mutant: &Mutant, source: &str, parts: &Parts) -> Result<Site, State> {
     let (id, span, replacement) = (mutant.id, &mutant.span, &mutant.replacement);
     let on = format!("crate::mutant({id})");
@@ -217,7 +219,8 @@ fn site(mutant: &Mutant, source: &str, parts: &Parts) -> Result<Site, State> {
     }
 }
 
-/// The source with all sites in it, and where each came to stand. Of sites around the same part the first is outermost.
+/// The source with all switches, and their positions. If several switches surround the same part, the first is
+/// outermost.
 fn planted(file: &str, source: &str, mut sites: Vec<Site>) -> (String, Vec<Placed>) {
     sites.sort_by_key(|site| (site.around.start, !site.around.is_empty(), Reverse(site.around.end)));
     let (mut out, mut placed, mut open) = (String::new(), Vec::<Placed>::new(), Vec::<(usize, usize)>::new());
@@ -239,7 +242,7 @@ fn planted(file: &str, source: &str, mut sites: Vec<Site>) -> (String, Vec<Place
         }
     };
     for (index, site) in sites.iter().enumerate() {
-        // What begins where another ends does not stand in it, but what is empty may.
+        // A part that begins at another's end is outside it, unless it is empty.
         close_until(site.around.start, &mut out, &mut open, &mut placed);
         let begin = out.len();
         out.push_str(&site.before);
@@ -251,7 +254,7 @@ fn planted(file: &str, source: &str, mut sites: Vec<Site>) -> (String, Vec<Place
     (out, placed)
 }
 
-/// Writes every file with the mutants that are still to be built. What did not change keeps its time.
+/// Writes every file with the remaining mutants. Unchanged files keep their time.
 fn write(tree: &Path, sources: &HashMap<String, String>, mutants: &mut [Mutant]) -> Answer<Vec<Placed>> {
     let mut all = Vec::new();
     for (file, source) in sources {
@@ -275,7 +278,7 @@ fn write(tree: &Path, sources: &HashMap<String, String>, mutants: &mut [Mutant])
     Ok(all)
 }
 
-/// The mutant that an error speaks of: the one in whose code a span of it stands, or around whose place.
+/// The mutant of a compiler error: its code contains or surrounds a span of the error.
 fn blamed(error: &Value, placed: &[Placed]) -> Option<usize> {
     let spans: Vec<(&str, usize)> = std::iter::once(error)
         .chain(error["children"].as_array().into_iter().flatten())
@@ -294,7 +297,7 @@ fn blamed(error: &Value, placed: &[Placed]) -> Option<usize> {
 fn state_after(error: &Value) -> State {
     let code = error["code"]["code"].as_str().unwrap_or("no code");
     let said = format!("{code} {}", error["message"].as_str().unwrap_or_default()).replace('\n', " ");
-    // A call in a constant or a const fn, or what only nightly Rust lets stand there.
+    // The switch is in a constant or a const fn, which cannot call it.
     if matches!(code, "E0015" | "E0658") { State::NoSwitch(said) } else { State::DoesNotCompile(said) }
 }
 
@@ -318,7 +321,7 @@ fn build(command: &[String], tree: &Path, placed: &[Placed]) -> Answer<Build> {
         }
         match blamed(error, placed) {
             Some(mutant) => failed.push((mutant, state_after(error))),
-            // "aborting due to … errors" has no place.
+            // "aborting due to … errors" has no span.
             None if error["spans"].as_array().is_none_or(Vec::is_empty) => {}
             None => {
                 return Err(format!("no mutant's fault:\n{}", error["rendered"].as_str().unwrap_or_default()).into());
@@ -332,8 +335,8 @@ fn build(command: &[String], tree: &Path, placed: &[Placed]) -> Answer<Build> {
     }
 }
 
-/// Leaves out a mutant. That a value to be repeated in an array cannot be copied is said of one place in a function alone: the
-/// other mutants of that function that repeat values share its fate, or each would cost a build.
+/// Drops a mutant. For a repeated array value that cannot be copied, the compiler names only one place in a function:
+/// drop the function's other mutants of this kind too, because each would cost a build.
 fn leave_out(mutants: &mut [Mutant], id: usize, state: &State) {
     let (file, span) = (mutants[id - 1].file.clone(), mutants[id - 1].span.clone());
     let is_copy = matches!(state, State::DoesNotCompile(why) if why.contains("std::marker::Copy` is not satisfied"));

@@ -1,4 +1,4 @@
-// Opens every page of a pack in a real browser and says what it saw, as JSON on standard output.
+// Opens every page of a pack in a real browser, and prints its observations as JSON on standard output.
 //
 //   node pages.mjs MODULES CHROMIUM PACK [SHOTS]
 //
@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 const [, , modules, chromium, pack, shots] = process.argv;
 const { chromium: browserType } = await import(pathToFileURL(join(modules, 'playwright-core', 'index.mjs')).href);
 
-// A machine that is busy with other tests is slow, and that is no fault of the page.
+// The time limit is long, because other tests may slow the machine down.
 const TIMEOUT_MS = 240_000;
 const looks = [
   { name: 'light', colorScheme: 'light', width: 1200 },
@@ -20,7 +20,7 @@ const looks = [
 ];
 const reports = readdirSync(join(pack, 'reports')).filter((name) => name.endsWith('.html')).map((name) => `reports/${name}`);
 
-// Runs in the page: what a reader would see there.
+// Runs in the page: collects the content that a reader sees.
 function look() {
   const seen = (element) => element.getClientRects().length > 0;
   const charts = [...document.querySelectorAll('svg.chart')].filter(seen).map((svg) => {
@@ -60,14 +60,14 @@ function look() {
   };
 }
 
-// Runs in the page: tables that would lose columns at the edge of the paper, where it is as wide as the window.
+// Runs in the page: finds tables that would lose columns on paper as wide as the window.
 function cut(isLandscape) {
   const tables = [...document.querySelectorAll('table')].filter((table) => Boolean(table.closest('.report, .landscape')) === isLandscape);
   const beyond = tables.filter((table) => table.getBoundingClientRect().right > window.innerWidth + 1);
   return beyond.map((table) => table.parentElement.getAttribute('aria-label') ?? table.textContent.slice(0, 40));
 }
 
-// A4 without its margins, in pixels.
+// The size of A4 without margins, in pixels.
 const PAPER = [{ isLandscape: true, width: 1031 }, { isLandscape: false, width: 702 }];
 
 async function printed(page) {
@@ -110,7 +110,7 @@ for (const { name, colorScheme, width } of looks) {
         seen.pdf = { bytes: pdf.length, head: pdf.subarray(0, 5).toString(), pages: pdf.toString('latin1').split('/Type /Page\n').length - 1 };
       }
     }
-    // Paper is the same in every look.
+    // Paper looks the same in every colour scheme.
     if (name === 'light') seen.lost = await printed(page);
     result.pages.push(seen);
     await page.close();

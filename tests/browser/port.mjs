@@ -1,4 +1,4 @@
-// Opens pages of the daemon's port in a real browser and says what it saw, as JSON on standard output.
+// Opens pages of the daemon's port in a real browser, and prints its observations as JSON on standard output.
 //
 //   node port.mjs MODULES CHROMIUM BASE PATHS [SHOTS]
 //
@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 const [, , modules, chromium, base, list, shots] = process.argv;
 const { chromium: browserType } = await import(pathToFileURL(join(modules, 'playwright-core', 'index.mjs')).href);
 
-// A machine that is busy with other tests is slow, and that is no fault of the page.
+// The time limit is long, because other tests may slow the machine down.
 const TIMEOUT_MS = 240_000;
 const paths = JSON.parse(list);
 const looks = [
@@ -20,7 +20,7 @@ const looks = [
   { name: 'small phone', colorScheme: 'dark', width: 320 },
 ];
 
-// Runs in the page: what a reader would see there, and what one without eyes would be told.
+// Runs in the page: collects the content for readers and for screen readers.
 function look() {
   const seen = (element) => element.getClientRects().length > 0;
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -29,13 +29,13 @@ function look() {
   const labelled = (field) => field.type === 'hidden' || [...(field.labels ?? [])].some((label) => label.textContent.trim());
   const links = all('a').map((a) => a.getAttribute('href'));
   const handlers = all('*').filter((e) => [...e.attributes].some((a) => a.name.startsWith('on') || a.name === 'style'));
-  // A table may be wider than the window inside its own frame, and nowhere else.
+  // A table may be wider than the window only inside its own frame.
   const framed = (element) => element.closest('.scroll, .timeline, pre, nav, .skip, svg');
   const outside = all('main *').filter((element) => {
     const place = element.getBoundingClientRect();
     return seen(element) && !framed(element) && place.right > window.innerWidth + 1;
   });
-  // A list that people search in is not to be moved sideways where there is room.
+  // A list must not scroll sideways if there is space.
   const wide = window.innerWidth < 1200 ? [] : all('.scroll:has(> table.wide-rows)').filter((frame) => frame.scrollWidth > frame.clientWidth + 1);
   const parts = (color) => color.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => {
@@ -73,12 +73,12 @@ function look() {
   };
 }
 
-// Runs in the page: more presses of the key than there are places for it. A date's field alone is four.
+// Runs in the page: an upper limit of Tab presses. A date field alone needs four.
 function tabsMax() {
   return 4 * document.querySelectorAll('a, button, input, select, textarea, summary, pre, .scroll, [tabindex]').length + 4;
 }
 
-// Runs in the page: where the keyboard is, and whether that can be seen.
+// Runs in the page: the focused element, and whether its focus is visible.
 function focused() {
   const at = document.activeElement;
   if (!at || at === document.body) return null;
@@ -101,7 +101,7 @@ async function walk(page) {
       break;
     }
     if (!here.isSeen) seen.unseen.push(`${here.tag}: ${here.text}`);
-    // Past the last one the browser begins again.
+    // After the last element, the browser starts again.
     if (here.text === seen.first) {
       seen.trapped = false;
       break;
@@ -128,13 +128,13 @@ for (const { name, colorScheme, width } of looks) {
     page.on('pageerror', (error) => seen.console.push(`error: ${error.message}`));
     page.on('dialog', (dialog) => { seen.dialogs += 1; dialog.dismiss(); });
     const answer = await page.goto(base + path, { waitUntil: 'load' });
-    // The browser itself notes that the page was refused: that is what was asked.
+    // The browser's own note about the refused page is expected.
     const refused = [400, 404].find((status) => status === answer.status());
     if (refused) seen.console = seen.console.filter((line) => !line.includes(`${refused}`));
     Object.assign(seen, await page.evaluate(look));
     seen.foreign = seen.requests.filter((request) => !request.startsWith(`${base}/`));
     if (shots) await page.screenshot({ path: join(shots, `${nth}-${name.replace(' ', '-')}.png`), fullPage: true });
-    // The order is the same in every look.
+    // The order is the same in every colour scheme.
     Object.assign(seen, await walk(page));
     result.pages.push(seen);
     await page.close();

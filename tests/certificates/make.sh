@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The certificates that tests/api/wire_faults.rs serves, made anew: valid for a century, but for the one that expired in 2021.
-# The key guards nothing: nobody trusts these authorities, and their own keys are thrown away.
+# Makes the certificates of tests/api/wire_faults.rs again: valid for a century, except one that expired in 2021. The
+# key protects nothing: no program trusts these authorities, and the script deletes their keys.
 set -euo pipefail
 cd "$(dirname "$0")"
 scratch=$(mktemp -d)

@@ -1,4 +1,4 @@
-"""A client of the documented interface that uses nothing of ours: HTTP, JSON, and the document's tables of fields."""
+"""A client of the documented interface without our code: HTTP, JSON, and the document's tables of fields."""
 
 import http.client
 import json
@@ -7,10 +7,10 @@ import subprocess
 import urllib.parse
 
 NANO, MILLI, DAY = 1_000_000_000, 1_000, 86_400
-# Characters of what was seen that a deviation tells.
+# How many characters of the answer a deviation shows.
 SEEN_MAX = 600
 
-# The document's tables, field by field; `*` names what is always there.
+# The document's tables, field by field; `*` marks required fields.
 ANNOTATION = {"*key": str, "value": str}
 INSTALLER = {"*id": str, "name": str, "*secret": str, "*connectDownloads": dict, "users": [str], "groups": [str],
              "requireAuthentication": bool, "deviceConfigID": dict, "createdAt": int, "expiresAt": int}
@@ -38,7 +38,7 @@ CONNECTION_KINDS = ("incomingConnectionRequest", "incomingConnectionEvent", "aut
 
 
 def fault(shape, value, at="$"):
-    """What is wrong with a value, or None."""
+    """The fault of a value, or None."""
     if isinstance(shape, tuple):
         return None if value in shape else f"{at} is {value!r}"
     if isinstance(shape, list):
@@ -77,7 +77,7 @@ class Answer:
 
 
 class Service:
-    """A sandbox in a process of its own, and the admin's requests to it."""
+    """A sandbox in its own process, and the admin's requests to it."""
 
     def __init__(self, program, *options):
         self.process = subprocess.Popen([program, "sandbox", "--json", *options], stdout=subprocess.PIPE, text=True)
@@ -89,7 +89,7 @@ class Service:
         self.team = self.teams[0]
 
     def ask(self, method, path, body=None, token=None, headers=None, raw=None):
-        """A whole path; a body is sent as JSON, `raw` as it is."""
+        """Requests a whole path; sends a body as JSON, and `raw` unchanged."""
         sent = dict(headers or {})
         sent.setdefault("Authorization", f"Bearer {token or self.admin}")
         if body is not None:
@@ -136,7 +136,7 @@ class Service:
         return self.get("/billing/events", team=team).body["events"]
 
     def newcomer(self, email, team=None, **more):
-        """A person who is invited and comes."""
+        """Invites a person, who joins."""
         invite = self.v1("POST", "/invite/user", {"sendTo": email}, team=team).body
         return self.own("POST", "/join", {"secret": invite["secret"], **more}, team).body
 

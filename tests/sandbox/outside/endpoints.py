@@ -1,4 +1,4 @@
-"""Every row of the tables under "Endpoints" but the last, and the rules beneath them."""
+"""Every row of the tables under "Endpoints" except the last, and the rules below them."""
 
 from urllib.parse import quote, unquote
 

@@ -1,4 +1,4 @@
-"""What the document leaves open, as switches; time, faults, and the whole state as a file."""
+"""The switches for open points of the document, time, faults, and the whole state as a file."""
 
 import http.client
 import json
@@ -86,7 +86,7 @@ def switches(s, j):
 
 
 def bounds(s, j, back):
-    """Which part of its last second a range includes."""
+    """Which part of the last second a range includes."""
     page = s.get("/history/devices?desc=false&limit=1001").body["deviceEvents"]
     event = next(event for event in page if 500 < event["timestamp"] % 1000)
     second = event["timestamp"] // 1000
@@ -192,19 +192,19 @@ def faults(program, s, j):
 
 
 def seen(s):
-    """All that is served, of every team."""
+    """All answers about every team."""
     paths = ("", "/devices", "/users", "/saml/users", "/billing/events", "/history?limit=1001", "/history/devices?limit=1001")
     served = [s.get(path, team=team).body for team in s.teams for path in paths]
     return served + [s.own("GET", "/mail").body, s.knob("GET", "/choices").body, s.knob("GET", "/faults").body, s.knob("GET", "/clock").body]
 
 
 def counted(saved):
-    """How often the admin's token was used in the minute that was saved."""
+    """The number of the admin token's requests in the saved minute."""
     return max(saved["minute"]["requests"].values(), default=0)
 
 
 def state(program, s, place, j):
-    """Saved when it stops, loaded in a new process, and gone on with."""
+    """Saves the state at the stop, loads it in a new process, and continues."""
     person = s.newcomer("kept@people.example", totpEnabled=True)["id"]
     device = s.computer("kept-1", users=[person])["id"]
     s.v1("DELETE", f"/device/{s.get('/devices').body['devices'][5]['id']}")

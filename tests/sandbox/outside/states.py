@@ -1,4 +1,4 @@
-"""States and transitions, authentication, events, errors, and what lies between several teams."""
+"""States and transitions, authentication, events, errors, and people on several teams."""
 
 from client import DAY, connection_kind, kind_of
 
@@ -82,7 +82,7 @@ def removal(s, j):
 
 
 def guards(s, j):
-    """On the last team, which is emptied."""
+    """Removes the people of the last team."""
     team = s.teams[-1]
     users = s.get("/users", team=team).body["users"]
     admin = next(user for user in users if user["role"] == "admin" and user["remoteAccess"] == "enabled")["id"]
@@ -184,7 +184,7 @@ def computer_removed(s, j):
 
 
 def every_change_is_told(s, j):
-    """Each change through the API leaves exactly its activity, with who made it; what changes nothing of the amount bills nothing."""
+    """Each change through the API makes exactly its activity event with its author; a change without cost makes no billing entry."""
     person = s.newcomer("told@people.example")["id"]
     device, group = s.computer("told-1")["id"], s.v1("POST", "/group", {"name": "told"}).body["id"]
     boss = next(user for user in s.get("/users").body["users"] if user["role"] == "admin")

@@ -13,7 +13,7 @@ FIXED = ("--teams", "3", "--days", "30", "--sessions-per-day", "60", "--seed", "
 
 
 def walk(j, part, *arguments):
-    """One part; where the service answers what cannot be gone on with, that is a deviation too."""
+    """Runs one part; an answer that prevents the next step is a deviation too."""
     j.section = part.__name__
     try:
         part(*arguments)

@@ -158,7 +158,7 @@ async fn all_requests_of_a_token_wait_for_retry_after() {
     assert!(other.teams().await.is_err());
     assert_eq!(clock.monotonic(), Duration::from_secs(120), "the other one was asked too early or too late");
     assert!(other.teams().await.is_ok() && asked.teams().await.is_ok());
-    assert_eq!(clock.monotonic(), Duration::from_secs(120), "what failed otherwise is no matter of the token's");
+    assert_eq!(clock.monotonic(), Duration::from_secs(120), "other failures do not depend on the token");
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn a_command_gives_up_an_address_that_never_answered_after_ten_seconds() {
     let outcome = run(vec![], Some(unreachable()), Duration::from_secs(4), typed()).await;
     assert!(outcome.answer.is_err() && outcome.took <= ten + Duration::from_secs(4), "{:?}", outcome.took);
     let patient = run(vec![], Some(unreachable()), Duration::ZERO, RetryPolicy::default()).await;
-    assert!(patient.answer.is_err() && patient.took > 3 * ten, "the daemon goes on: {:?}", patient.took);
+    assert!(patient.answer.is_err() && patient.took > 3 * ten, "the daemon continues: {:?}", patient.took);
     let answered = vec![ApiError::Unexpected { what: "w".into(), detail: "d".into() }];
     let outcome = run(answered, Some(unreachable()), Duration::ZERO, typed()).await;
     assert!(outcome.took > 3 * ten, "the address is right: {:?}", outcome.took);

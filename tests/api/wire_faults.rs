@@ -124,8 +124,8 @@ fn an_untrusted_certificate_is_reported_with_its_fault() {
         proxy.show(certificate);
         let secure = format!("no secure connection to https://{}: {said}", proxy.address());
         let run = program.sync(&SINCE).ended(1).says(&[&secure]);
-        assert_eq!(run.stderr.lines().count(), 1, "{certificate}: said once: {run:?}");
-        assert_eq!(service.requests_count(), 0, "{certificate}: the token went to whoever it was");
+        assert_eq!(run.stderr.lines().count(), 1, "{certificate}: reported once: {run:?}");
+        assert_eq!(service.requests_count(), 0, "{certificate}: the token reached the untrusted peer");
         program.run(&["doctor"]).ended(1).says(&[said]);
         proxy.show("honest");
         program.sync(&SINCE).ended(0);

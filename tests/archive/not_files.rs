@@ -47,7 +47,7 @@ fn run(place: &Place, arguments: &[&str], environment: &[(&str, &str)]) -> (i32,
 fn refuses(place: &Place, arguments: &[&str], words: &str) {
     let (code, said) = run(place, arguments, &[]);
     assert!(matches!(code, 1 | 2), "{arguments:?} ended with {code}: {said}");
-    assert!(said.contains(words), "{arguments:?} does not say {words:?}: {said}");
+    assert!(said.contains(words), "{arguments:?} does not print {words:?}: {said}");
     assert!(!said.contains("SECRET") && !said.contains("panicked"), "{arguments:?}: {said}");
 }
 

@@ -46,7 +46,7 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine_after_a_vacuum() {
     let seal_months = vec![(Stream::Connections, month_of(start))];
     let _ = writer.commit(Draft { seal_months, ..Draft::default() }, start).unwrap();
 
-    assert_eq!(writer.vacuum().unwrap().expired, [], "what was replaced just now is kept for the grace");
+    assert_eq!(writer.vacuum().unwrap().expired, [], "recently replaced files are kept for the grace");
     age::age(directory.path());
     assert_eq!(writer.vacuum().unwrap().expired.len(), 3);
 

@@ -119,7 +119,7 @@ fn the_next_process_removes_the_files_of_a_killed_one() {
     let spill_text = spill.to_str().expect("UTF-8");
     let answer = place.answer(&["sql", "select 1 as a", "--format", "csv", "--temp-directory", spill_text]);
     assert_eq!(answer, "a\n1\n");
-    assert_eq!(entries(&spill).len(), 1, "only what lives keeps its directory");
+    assert_eq!(entries(&spill).len(), 1, "only a running process keeps its directory");
     signal(&living, "-TERM");
     living.wait().expect("it ends");
     assert_eq!(entries(&spill), Vec::<PathBuf>::new());

@@ -76,7 +76,7 @@ fn a_gap_causes_one_warning_even_if_the_webhook_fails_first_and_the_daemon_resta
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     pause(Duration::from_secs(5));
-    assert_eq!(webhook.of("gap").len(), 1, "it was told before the restart");
+    assert_eq!(webhook.of("gap").len(), 1, "the warning was sent before the restart");
     remove(1);
     wait_for("the second gap's warning", || (webhook.of("gap").len() == 2).then_some(()));
     daemon.stop();

@@ -274,7 +274,7 @@ fn a_second_daemon_on_the_same_archive_is_refused() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("lock of this archive"));
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let sync = scene.run(&["sync"]);
-    assert_eq!(sync.status.code(), Some(1), "a sync beside it is refused, team by team");
+    assert_eq!(sync.status.code(), Some(1), "a sync beside the daemon is refused for each team");
     daemon.stop();
     assert_eq!(scene.run(&["sync"]).status.code(), Some(0));
 }

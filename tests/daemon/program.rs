@@ -188,7 +188,7 @@ impl Drop for Running {
     #[expect(clippy::print_stderr, reason = "the test runner shows it")]
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the daemon said:\n{}", self.log.text());
+            eprintln!("the daemon's log:\n{}", self.log.text());
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -227,7 +227,8 @@ impl Log {
             if let Some(line) = found(&lines) {
                 return line;
             }
-            let left = end.checked_duration_since(now()).unwrap_or_else(|| panic!("never said:\n{}", lines.join("\n")));
+            let left =
+                end.checked_duration_since(now()).unwrap_or_else(|| panic!("no such log line:\n{}", lines.join("\n")));
             lines = self.0.1.wait_timeout(lines, left).unwrap().0;
         }
     }

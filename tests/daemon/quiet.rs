@@ -66,6 +66,6 @@ fn a_removal_that_only_a_list_shows_leaves_a_gap_back_to_the_last_list() {
         let (last, first) = (start.plus(*before.last().unwrap()), start.plus(after[0]));
         assert!(from <= last && last.since(from) <= MINUTE * 17, "from {from}, the last list at {last}");
         assert!(to >= first && to.since(first) <= MINUTE, "to {to}, the first list without it at {first}");
-        assert!(after.len() > 60, "what activity does not tell is asked for every minute");
+        assert!(after.len() > 60, "without activity the list is requested every minute");
     }
 }

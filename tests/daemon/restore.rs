@@ -48,7 +48,7 @@ fn a_lost_archive_continues_from_a_copy_without_loss() {
     assert_eq!(scene.count("connections where event_id = 'before-the-copy'"), 1);
     // The daemon continues from the copy, and reads the missing events again.
     let daemon = scene.start();
-    wait_for("what the copy lacked", || (scene.count(after) == 2).then_some(()));
+    wait_for("the events that the copy lacked", || (scene.count(after) == 2).then_some(()));
     scene.connect(&scene.team(1), "after-the-restore");
     wait_for("a new event", || (scene.count("connections where event_id = 'after-the-restore'") == 1).then_some(()));
     wait_for("readiness", || daemon.is_ready().then_some(()));

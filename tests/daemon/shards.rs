@@ -186,7 +186,7 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
         let is_silent = silent.iter().any(|team| request.path.contains(team.as_str()));
         is_silent.then_some(Fault::Status { status: 500, retry_after: None })
     })));
-    wait_for("what is late", || (!daemons[1].is_ready()).then_some(()));
+    wait_for("the late event", || (!daemons[1].is_ready()).then_some(()));
     assert_eq!(daemons[0].get("/readyz").0, 200);
     assert_eq!(daemons[0].metric("annals_streams_late{stream=\"connections\"}"), Some(0.0));
     scene.sandbox.handle.set_faults(None);

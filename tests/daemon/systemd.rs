@@ -38,7 +38,7 @@ fn systemd_hears_of_readiness_life_reloading_and_the_end() {
     let manager = Manager::of(&scene);
     let daemon = scene.start_with(&[("NOTIFY_SOCKET", &manager.address), ("WATCHDOG_USEC", "3000000")]);
     wait_for("readiness", || (manager.count("READY=1") == 1).then_some(()));
-    assert_eq!(daemon.get("/healthz").0, 200, "who is told that it is ready can ask");
+    assert_eq!(daemon.get("/healthz").0, 200, "a client can ask once the daemon is ready");
     wait_for("the watchdog's food", || (manager.count("WATCHDOG=1") >= 4).then_some(()));
     scene.configure(&POLLS.replace("*/3", "*/4"));
     daemon.signal("HUP");

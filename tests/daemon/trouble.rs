@@ -155,7 +155,7 @@ fn a_detection_causes_one_warning_without_names() {
     let first = wait_for("a run after the restart", runs);
     wait_for("another run", || runs().filter(|at| *at > first));
     pause(Duration::from_secs(3));
-    assert_eq!(marked().len(), 2, "nothing is told twice");
+    assert_eq!(marked().len(), 2, "no warning is sent twice");
     daemon.stop();
 }
 
@@ -186,7 +186,7 @@ fn the_log_is_json_and_names_no_person() {
         let line: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert!(["timestamp", "level", "message", "target"].iter().all(|key| line[*key].is_string()), "{line}");
         for key in line.as_object().unwrap().keys() {
-            assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{key} stands twice: {text}");
+            assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{key} occurs twice: {text}");
         }
     }
     let persons = scene.sql(
@@ -198,7 +198,7 @@ fn the_log_is_json_and_names_no_person() {
         persons.iter().filter_map(|row| row["word"].as_str()).filter(|word| word.len() > 3).collect();
     assert!(words.len() > 10);
     for word in words {
-        assert!(!log.contains(word), "{word} stands in the log");
+        assert!(!log.contains(word), "the log contains {word}");
     }
     for kind in ["committed", "a gap was recorded", "not done", "works again", "ready"] {
         assert!(log.contains(kind), "{kind}: {log}");

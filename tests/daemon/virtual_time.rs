@@ -102,7 +102,7 @@ fn refused_or_hanging_teams_delay_no_other_team() {
     let shown = live.snapshot();
     for (n, team) in world.teams().iter().enumerate() {
         let failing = shown.teams[team].tasks.values().filter(|task| task.error.is_some()).count();
-        assert_eq!(failing > 0, n < 60, "{team}: what fails is visible, and nothing else fails");
+        assert_eq!(failing > 0, n < 60, "{team}: the failure is visible, and nothing else fails");
     }
     let late = live.late(START.parse::<Instant>().unwrap().plus(span)).unwrap();
     assert!(late.iter().all(|late| world.teams()[..60].contains(&late.team)));

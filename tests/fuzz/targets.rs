@@ -179,7 +179,7 @@ fn config(input: &[u8]) -> String {
         Ok(config) => format!("taken with {} teams; {memory}", config.teams.len().min(2)),
         Err(error) => {
             let said = error.to_string();
-            assert!(said.contains("annals.toml") || said.starts_with("--"), "names no place: {said}");
+            assert!(said.contains("annals.toml") || said.starts_with("--"), "names no file: {said}");
             assert!(!said.contains("hunter2"), "repeats a secret: {said}");
             format!("{}; {memory}", kind(&said))
         }
@@ -202,7 +202,7 @@ fn cron(input: &[u8]) -> String {
             "taken".to_owned()
         }
         Err(error) => {
-            assert!(error.contains(&format!("{text:?}")), "does not say what was given: {error}");
+            assert!(error.contains(&format!("{text:?}")), "does not quote the input: {error}");
             kind(&error.replace(&format!("{text:?}"), ""))
         }
     }
@@ -221,7 +221,7 @@ fn date(input: &[u8]) -> String {
             told.push(format!("{when:?}").chars().take(2).collect());
         }
         Err(error) => {
-            assert!(error.contains(&format!("{text:?}")), "does not say what was given: {error}");
+            assert!(error.contains(&format!("{text:?}")), "does not quote the input: {error}");
             told.push(kind(&error.replace(&format!("{text:?}"), "")));
         }
     }
@@ -231,7 +231,7 @@ fn date(input: &[u8]) -> String {
     }
     match parse_duration(&text) {
         Ok(span) => told.push(format!("span {}", span.as_secs() > 0)),
-        Err(error) => assert!(error.contains(&format!("{text:?}")), "does not say what was given: {error}"),
+        Err(error) => assert!(error.contains(&format!("{text:?}")), "does not quote the input: {error}"),
     }
     told.join("; ")
 }

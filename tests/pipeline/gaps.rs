@@ -154,7 +154,7 @@ async fn a_failed_round_reports_falling_behind_too() {
     let told: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
     let [whole, rest] = told[..] else { panic!("{told:?}") };
     assert_eq!(whole, (at(NOON), at("2026-11-23T12:00:00Z")));
-    assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "what that round left came later still");
+    assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "the rest of that round came later");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
         assert_eq!(intervals(&world), expected, "{payload}, added: {is_added}");
         world.set_now("2026-11-20T12:40:00Z");
         world.sync(&settings()).await;
-        assert_eq!(intervals(&world), expected, "said again: {payload}");
+        assert_eq!(intervals(&world), expected, "repeated: {payload}");
     }
 }
 

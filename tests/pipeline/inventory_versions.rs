@@ -106,7 +106,7 @@ async fn the_views_of_a_day_equal_the_service_s_answers() {
         days.push((visitor.sandbox.handle.now(), served(&visitor).await));
         visitor.sandbox.handle.advance(DAY * 6);
     }
-    assert!(days.windows(2).any(|pair| pair[0].1[0] != pair[1].1[0]), "nobody came or went");
+    assert!(days.windows(2).any(|pair| pair[0].1[0] != pair[1].1[0]), "no member joined or left");
     // The inventory is read after the streams, so within minutes of the day's moment.
     let moment = |(now, _): &(Instant, _)| {
         let at = now.plus(Duration::from_secs(600)).to_string();

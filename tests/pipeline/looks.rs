@@ -273,7 +273,7 @@ async fn requests_about_users_continue_after_an_interruption() {
     let cut = |ask: &Ask<'_>| matches!(ask, Ask::UserInfo(user) if *user >= "u070");
     world.on_ask(move |ask, _| cut(ask).then(unavailable));
     let round = world.round(&settings()).await;
-    assert_eq!(round.scan.failures.len(), 3, "after three failures the service is left alone");
+    assert_eq!(round.scan.failures.len(), 3, "after three failures the program sends no more requests");
     assert_eq!(keys(&world, InventoryPart::SignIn).len(), 70);
     assert!(world.state().last_scan(InventoryPart::SignIn).is_none());
     world.set_now("2026-10-30T08:01:00Z");
@@ -372,5 +372,5 @@ async fn a_refused_list_of_tokens_is_no_failure() {
     let round = world.sync(&settings()).await;
     assert!(round.is_done());
     assert!(!look(&world, InventoryPart::Users).visible);
-    assert!(world.state().last_scan(InventoryPart::SignIn).is_none(), "nobody is known to ask about");
+    assert!(world.state().last_scan(InventoryPart::SignIn).is_none(), "no user is known");
 }

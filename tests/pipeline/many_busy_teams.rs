@@ -81,7 +81,7 @@ async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
         let commits = read(&sandbox, &budget, workers).await;
         assert_eq!(commits.iter().map(|(_, rows)| rows).sum::<u64>(), total);
         assert!(budget.most_held() <= BOUND, "{workers:?}: {} of {BOUND} events", budget.most_held());
-        assert!(budget.is_free(), "{workers:?}: room that nobody needs any more was not given back");
+        assert!(budget.is_free(), "{workers:?}: unused memory was not released");
         let sums = when_the_first_is_done(&commits, &all);
         for (team, rows) in &sums {
             assert!(*rows > 0, "{workers:?}: {team} has nothing while another is done: {sums:?}");

@@ -77,7 +77,7 @@ fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionR
     let found = [writer.sessions().open().unwrap(), writer.sessions().resting(&ids).unwrap()].concat();
     let count = found.len();
     let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
-    assert_eq!(found.len(), count, "a session stands twice");
+    assert_eq!(found.len(), count, "a session occurs twice");
     found
 }
 
@@ -198,7 +198,7 @@ async fn an_archive_without_sessions_gets_them_in_the_next_round() {
     drop(writer);
     let seq = world.state().seq;
     world.sync(&settings).await;
-    assert_eq!(world.state().seq, seq, "what is made is not made again");
+    assert_eq!(world.state().seq, seq, "existing sessions are not made again");
 }
 
 #[tokio::test]

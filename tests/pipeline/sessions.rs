@@ -92,7 +92,7 @@ impl World {
         let count = rows.len();
         let by_id = |row: Value| (row["connection_id"].as_str().unwrap().to_owned(), row);
         let sessions: BTreeMap<String, Value> = rows.into_iter().map(by_id).collect();
-        assert_eq!(sessions.len(), count, "a session stands twice");
+        assert_eq!(sessions.len(), count, "a session occurs twice");
         sessions
     }
 

@@ -129,7 +129,7 @@ async fn a_round_archives_the_truth_and_a_second_adds_nothing() {
     let second = world.round(settings()).await.committed();
     assert_eq!((second.rows, second.commits), (0, 0), "{second:?}");
     // The list of teams; for each team itself, its computers, billing, and the tail and the future of two streams.
-    assert_eq!(world.sandbox.handle.requests() - asked, 1 + 2 * (3 + 2 * 2), "what a quiet round asks for");
+    assert_eq!(world.sandbox.handle.requests() - asked, 1 + 2 * (3 + 2 * 2), "the requests of a quiet round");
     assert_eq!(world.archive().read(&world.sandbox.teams[0]).unwrap().state().seq, seq, "a quiet round writes no line");
 }
 
@@ -180,7 +180,7 @@ async fn months_that_begin_by_days_end_by_days_or_as_a_month() {
     world.sandbox.handle.advance(Duration::from_secs(u64::from(ahead) * 86_400));
     world.round(settings()).await;
     world.assert_equals_truth();
-    assert_eq!(roles(FileRole::Day), by_days, "what is sealed stays");
+    assert_eq!(roles(FileRole::Day), by_days, "sealed files stay");
     let rest = roles(FileRole::Month);
     assert!(rest.len() == world.sandbox.teams.len() && rest.iter().all(|(_, day)| day == "2026-11-17"), "{rest:?}");
     assert!(verify(world.store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());

@@ -121,7 +121,7 @@ fn parquet(bytes: Vec<u8>) -> Told {
 }
 
 fn markdown(text: &str) -> Told {
-    let (table, about) = text.split_once("\n\n").expect("the statement stands apart");
+    let (table, about) = text.split_once("\n\n").expect("the statement is separate");
     let lines: Vec<&str> = table.lines().collect();
     let bars = |line: &str| line.replace("\\|", "").matches('|').count();
     for line in &lines {
@@ -134,7 +134,7 @@ fn markdown(text: &str) -> Told {
 }
 
 fn table(text: &str) -> Told {
-    let (table, about) = text.split_once("\nreport: ").expect("the statement stands below");
+    let (table, about) = text.split_once("\nreport: ").expect("the statement is below the rows");
     assert_harmless(text);
     // Without a terminal, each row is one line between bars.
     let rows = table.lines().filter(|line| line.starts_with('│')).count() as u64 - 1;

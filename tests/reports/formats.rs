@@ -91,7 +91,7 @@ fn check_page(case: &Case, report: &Report, page: &str, what: &str) {
     let period = asked(case, report).period;
     let utc = format!("[{} .. {})", period.start, period.end);
     for said in [report.sha256.to_string(), head, utc, format!("<dd>{}</dd>", case.zone)] {
-        assert!(page.contains(&said), "{what}: the page does not say {said:?}");
+        assert!(page.contains(&said), "{what}: the page does not contain {said:?}");
     }
     for heading in ["Period", "Thresholds", "Rows", "Coverage", "Ledger head"] {
         assert!(page.contains(&format!("<dt>{heading}</dt>")), "{what}: no {heading}");

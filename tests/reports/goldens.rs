@@ -156,7 +156,7 @@ fn every_report_has_notes_and_a_titled_chart() {
             assert!(!param.about.is_empty(), "{id}: parameter {} is not explained", param.name);
             let has_order = matches!(param.kind, ParamKind::Integer | ParamKind::Number | ParamKind::Duration);
             let (_, most) = param.allowed.ends();
-            assert!(!has_order || most.is_some(), "{id}: parameter {} takes what makes no sense", param.name);
+            assert!(!has_order || most.is_some(), "{id}: parameter {} has no range", param.name);
         }
         let text = report.text.to_lowercase();
         assert!(!text.contains("complian"), "{id}: a report supports a control, it does not prove compliance");

@@ -341,7 +341,7 @@ impl FileWriter for SimWriter {
             store.disk.inner().readers.expect();
         }
         let place = |content: &[u8]| {
-            inner.write_all(content).expect("memory takes what it is given");
+            inner.write_all(content).expect("a write to memory never fails");
             inner.finish(path)
         };
         let done = match fate {

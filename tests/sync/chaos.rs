@@ -140,6 +140,6 @@ fn after_every_fault_the_archive_equals_the_truth() {
             let all: Vec<_> = some.iter().map(|&seed| (seed, scope.spawn(move || chaos(seed)))).collect();
             all.into_iter().filter_map(|(seed, one)| one.join().is_err().then_some(seed)).collect()
         });
-        assert!(broken.is_empty(), "seeds {broken:?}: ANNALS_SEED=<seed> repeats one alone");
+        assert!(broken.is_empty(), "seeds {broken:?}: ANNALS_SEED=<seed> repeats one");
     }
 }

@@ -84,7 +84,7 @@ fn a_day_is_one_file_as_soon_as_it_is_final() {
         program.sync(&SINCE).ended(0);
         let after = sealed(&program, "connections");
         assert_eq!(after.get("month=2026-11 10 d"), Some(&1), "{after:?}");
-        assert!(before.iter().all(|path| path.is_file()), "a sealed file is never taken away");
+        assert!(before.iter().all(|path| path.is_file()), "a sealed file is never removed");
         hold(&service, &program);
     }
 }
@@ -107,7 +107,7 @@ fn late_events_are_amendments_of_their_day() {
     let number = service.world().teams[0].events.iter().find(|event| event.text.contains("\"host\"")).unwrap().number;
     service.world().edit(number, |text| text.replace("\"host\"", "\"renamed\""));
     program.sync(&["--rescan"]).ended(0);
-    assert_eq!(bytes(&before), content, "what is sealed stays as it is");
+    assert_eq!(bytes(&before), content, "sealed files stay unchanged");
     let amended: Vec<String> = sealed(&program, "connections").into_keys().filter(|file| file.ends_with('a')).collect();
     // September and October are sealed months, so their amendments belong to the months.
     assert_eq!(amended, ["month=2026-09 01 a", "month=2026-11 05 a", "month=2026-11 06 a"]);
@@ -144,7 +144,7 @@ fn the_setting_may_change_at_any_time() {
             }
             service.set_clock(DAY + hours * HOUR);
             program.sync(&SINCE).ended(0);
-            assert!(held.iter().all(|path| path.is_file()), "{scenario}: a sealed file is never taken away");
+            assert!(held.iter().all(|path| path.is_file()), "{scenario}: a sealed file is never removed");
             held = program::sealed_files(&program.archive(), "connections");
         }
         let files = sealed(&program, "connections");

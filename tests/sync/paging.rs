@@ -126,7 +126,7 @@ fn false_paging_claims_lose_nothing() {
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
         let is_lie = (more, next) != (More::Absent, Next::Absent) && (more, next) != (More::Null, Next::Null);
-        assert!(!is_lie || !findings(&program, "paging_anomaly").is_empty(), "the lie is told");
+        assert!(!is_lie || !findings(&program, "paging_anomaly").is_empty(), "the false claim is recorded");
     }
 }
 

@@ -84,7 +84,7 @@ fn a_sealed_month_has_the_same_rows_and_accepts_late_events() {
     program.sync(&["--rescan"]).ended(0);
     hold(&service, &program, &SINCE_OCTOBER);
     files_agree(&program);
-    assert!(sealed.iter().all(|path| path.is_file()), "a sealed file is never taken away or changed");
+    assert!(sealed.iter().all(|path| path.is_file()), "a sealed file is never removed or changed");
     assert!(!findings(&program, "late").is_empty() && !findings(&program, "changed_upstream").is_empty());
 }
 

@@ -22,7 +22,7 @@ fn seconds(gap: &Value, column: &str) -> i64 {
 #[test]
 fn a_computer_removed_since_the_last_read_leaves_a_gap() {
     for is_told in [true, false] {
-        println!("told by activity: {is_told}");
+        println!("shown by activity: {is_told}");
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
         program.sync(&SINCE).ended(0);
@@ -48,7 +48,7 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
 #[test]
 fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
     for (request_number, is_told) in [(3, true), (6, true), (9, false), (12, true), (15, false)] {
-        println!("at connection request {request_number}, told by activity: {is_told}");
+        println!("at connection request {request_number}, shown by activity: {is_told}");
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
         for n in 0..100 {

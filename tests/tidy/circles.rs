@@ -274,5 +274,5 @@ fn a_planted_circle_is_found_and_what_is_none_is_not() {
         assert_eq!(found(&files), expected, "{case}");
     }
     let with_parent = [door, ("src/room/a.rs", "use super::Own;"), ("src/room/b.rs", "")];
-    assert_eq!(found(&with_parent), Vec::<String>::new(), "what stands in the module around it");
+    assert_eq!(found(&with_parent), Vec::<String>::new(), "items of the parent module");
 }

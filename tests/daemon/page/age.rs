@@ -133,7 +133,7 @@ fn the_reading_of_an_archive_is_cached_until_the_next_commit() {
     for days in [3, 500] {
         let [first, again, later, after] = counted(days);
         assert!(first <= u64::from(days) + 8, "each file of the ledger once: {first} for {days} days");
-        assert_eq!(again, 0, "what was just looked at is not looked at again");
+        assert_eq!(again, 0, "a recent reading is not repeated");
         assert_eq!(later, 1, "an hour later the list of the ledger's files says that nothing was committed");
         assert!(after <= u64::from(days) + 8, "{after} for {days} days");
     }

@@ -102,18 +102,18 @@ fn off_loopback_a_browser_signs_in_once() {
     let refused = ask(&address, "GET", "/api/status", &[html], "");
     assert_eq!((refused.status, refused.refusal().as_str()), (401, "unauthorized"));
     assert_eq!(refused.header("www-authenticate"), "Bearer realm=\"annals\"");
-    assert_eq!(get(&address, "/").status, 401, "a program is told, not sent");
+    assert_eq!(get(&address, "/").status, 401, "a program gets the warning, no address does");
     let form = get(&address, "/sign-in?back=/sessions");
     assert!(form.status == 200 && form.body.contains("value=\"/sessions\"") && !form.body.contains("O'Brien"));
     let asset = form.body.split('"').find(|part| part.ends_with(".css")).unwrap().to_owned();
-    assert_eq!(get(&address, &asset).status, 200, "the form has its looks");
+    assert_eq!(get(&address, &asset).status, 200, "the form has its styles");
     let signing =
         |token: &str, back: &str| ask(&address, "POST", "/sign-in", &[], &format!("token={token}&back={back}"));
     let wrong = signing("a-token-for-the-porx", "/");
     assert!(wrong.status == 401 && wrong.headers("set-cookie").is_empty(), "{wrong:?}");
     let signed = signing(TOKEN, "/sessions");
     assert_eq!((signed.status, signed.header("location")), (303, "/sessions"));
-    assert_eq!(signing(TOKEN, "//evil.example").header("location"), "/", "nobody is sent elsewhere");
+    assert_eq!(signing(TOKEN, "//evil.example").header("location"), "/", "no request is redirected");
     let cookie = signed.header("set-cookie").to_owned();
     assert!(cookie.contains("; HttpOnly; SameSite=Strict") && !cookie.contains(TOKEN), "{cookie}");
     let session = cookie.split(';').next().unwrap();

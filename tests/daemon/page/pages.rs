@@ -163,7 +163,7 @@ fn a_report_page_shows_its_chart_and_its_files() {
     let dossier = world.page("/reports/r21");
     assert!(dossier.contains("It needs a value for: subject.") && !dossier.contains("No rows"), "{dossier}");
     assert!(world.page("/reports/r21?param.subject=d1").contains("As of ledger line 1"));
-    assert!(world.page("/reports/r18").contains("(from 0 to 1)"), "what a threshold takes is said");
+    assert!(world.page("/reports/r18").contains("(from 0 to 1)"), "the range of a threshold is shown");
     world.daemon.stop();
 }
 

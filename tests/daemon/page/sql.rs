@@ -83,7 +83,7 @@ fn a_query_reads_no_ledger_of_its_own() {
     let before = rows(&world, asked);
     let ledger = world.place.archive().join("ledger");
     std::fs::rename(&ledger, world.place.path().join("aside")).unwrap();
-    assert_eq!(rows(&world, asked), before, "the daemon hands on what it knows");
+    assert_eq!(rows(&world, asked), before, "the daemon answers from its memory");
     std::fs::rename(world.place.path().join("aside"), &ledger).unwrap();
     world.daemon.stop();
 }

@@ -166,7 +166,7 @@ async fn rate_limits_and_late_events_can_be_chosen() {
         assert_eq!(answer.header("retry-after").is_some(), status == 429);
     }
     let lifted = scene.visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await;
-    assert_eq!(lifted.status, 200, "what sets the limit stays in reach");
+    assert_eq!(lifted.status, 200, "the request that sets the limit still works");
     handle.set_choices(Choices { requests_per_minute: Some(2), ..Choices::default() });
     handle.advance(std::time::Duration::from_secs(60));
     scene.get("/devices?name=x").await;

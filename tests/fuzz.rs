@@ -3,7 +3,7 @@
 //! `ANNALS_LONG=1 cargo test --release --test fuzz -- --nocapture` gives each parser a minute; `ANNALS_FUZZ_SECONDS`
 //! and `ANNALS_FUZZ_SEED` set other values. The test prints each failing input and the file for it: every later run
 //! then tries this file.
-#![allow(clippy::print_stdout, reason = "how much was tried is worth reading")]
+#![allow(clippy::print_stdout, reason = "the test prints how much it tried")]
 
 #[path = "fuzz/mod.rs"]
 mod parsers;

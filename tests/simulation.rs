@@ -75,8 +75,9 @@ fn days() -> i64 {
 /// Prints the broken laws and the command that repeats the world.
 fn tell(broken: &Broken) -> String {
     let again = run(broken.seed, days(), true);
-    let trace =
-        again.err().map_or_else(|| "it does not happen again: the world is not deterministic".into(), |b| b.trace);
+    let trace = again
+        .err()
+        .map_or_else(|| "the fault does not happen again: the world is not deterministic".into(), |b| b.trace);
     let laws = broken.laws.iter().take(8).map(|law| format!("  {law}\n")).collect::<String>();
     let seed = broken.seed;
     let days = days();

@@ -141,7 +141,7 @@ const NOT_APPLICABLE: &[(u32, &str)] = &[
         37,
         "what a holder of the key never recorded, no archive can show; a re-scan against the service can, while it has it",
     ),
-    (38, "what never was served as it happened, no archive can show"),
+    (38, "an archive cannot show an event that the service never sent as it happened"),
     (39, "packs are checked by `annals review sign`: tests/reports/pack_review.rs"),
     (40, "a verifier cannot check itself: tests/second_verifier.py is another one"),
 ];

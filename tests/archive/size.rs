@@ -2,7 +2,7 @@
 //! `cargo test --release --test archive -- --ignored --nocapture`
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "what it measures is its result")]
+#![allow(clippy::print_stdout, reason = "a measurement prints its result")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A bucket that fails while the program commits to it: busy, silent, slow, cut off, late. The program retries or
 //! reports each fault; no event is lost or doubled.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "the fault at hand is shown when its test fails")]
+#![allow(clippy::print_stdout, reason = "a failed test shows the fault")]
 
 use crate::awkward;
 use crate::bucket_scene;
@@ -55,7 +55,7 @@ fn sync_succeeds_on_a_busy_or_slow_bucket() {
         scene.server.restore(&before);
         scene.server.fail(rule());
         scene.sync().ended(0);
-        assert!(scene.server.struck() > 0, "{name}: nothing was struck");
+        assert!(scene.server.struck() > 0, "{name}: the rule matched nothing");
         scene.server.heal();
         scene.holds_and_rests();
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(
     clippy::print_stdout,
-    reason = "the place of the kill is shown when its test fails, and the counts when asked for"
+    reason = "a failed test shows the place of the kill; a run on request prints the counts"
 )]
 
 use crate::awkward;

@@ -52,7 +52,7 @@ impl VirtualClock {
             let next = {
                 let mut state = self.state.lock().unwrap();
                 let ((due, _), sleeper) =
-                    state.sleepers.pop_first().expect("work waits for something that never comes");
+                    state.sleepers.pop_first().expect("the work waits for an event that never comes");
                 state.now = state.now.max(due);
                 sleeper
             };

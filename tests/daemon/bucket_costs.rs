@@ -62,7 +62,7 @@ fn an_idle_round_sends_no_request_to_the_store() {
 
 /// The figures of the guide. A commit has a bounded number of requests, and there is at most one commit a minute.
 #[test]
-#[expect(clippy::print_stdout, reason = "what it measures is its result")]
+#[expect(clippy::print_stdout, reason = "a measurement prints its result")]
 fn a_day_of_a_team_costs_a_bounded_number_of_requests() {
     /// A first reading has several commits.
     const FIRST_COMMITS: u64 = 10;

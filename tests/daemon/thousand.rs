@@ -45,7 +45,7 @@ fn scrape(daemon: &Running) -> String {
 
 #[test]
 #[ignore = "some minutes: a measurement of a thousand teams"]
-#[expect(clippy::print_stdout, reason = "what it measures is its result")]
+#[expect(clippy::print_stdout, reason = "a measurement prints its result")]
 fn a_thousand_teams_measured() {
     let (teams, rate) = (number("ANNALS_TEAMS", 1_000), number("ANNALS_RATE", 100));
     let scene = Scene::of(SandboxConfig {

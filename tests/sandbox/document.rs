@@ -2,7 +2,7 @@
 //! rule. The rules' own module has more cases without a server.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "the row at hand is shown when its test fails")]
+#![allow(clippy::print_stdout, reason = "a failed test shows the row")]
 
 use crate::common;
 

@@ -8,7 +8,7 @@
     clippy::cast_possible_wrap,
     reason = "the numbers of a small world are small"
 )]
-#![allow(dead_code, reason = "what is shared with other test programs is used here in part")]
+#![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod answers;
 #[path = "../awkward/chance.rs"]

@@ -3,7 +3,7 @@
 //!
 //! `ANNALS_SEEDS` sets the number of seeds, `ANNALS_SEED` a single one.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "the seed at hand is shown when its test fails")]
+#![allow(clippy::print_stdout, reason = "a failed test shows the seed")]
 
 use crate::awkward;
 

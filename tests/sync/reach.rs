@@ -1,6 +1,6 @@
 //! The requested ranges, and the archive as months pass: parts, windows, sealed months.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "the scenario at hand is shown when its test fails")]
+#![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;
 

@@ -174,7 +174,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
 fn the_page_and_the_api_show_teams_by_name() {
     let place = named(&[("t1", "Lighthouse VFX"), ("t2", RED), ("t3", "Lab"), ("t4", "Lab")]);
     let config = "[api]\nbase_url = \"http://127.0.0.1:1\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
-    #[expect(clippy::disallowed_methods, reason = "what a test writes need not be durable")]
+    #[expect(clippy::disallowed_methods, reason = "files of tests need not be durable")]
     std::fs::write(place.path().join("annals.toml"), config).unwrap();
     let mut command = place.command(&["run"]);
     command.env("ANNALS_TOKEN", "a-token").stdout(Stdio::null()).stderr(Stdio::piped());

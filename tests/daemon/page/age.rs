@@ -154,7 +154,7 @@ fn a_shard_s_daemon_sees_another_shard_s_new_team_within_half_a_minute() {
         clock.pass(29);
         assert_eq!(teams(), 0);
         clock.pass(1);
-        assert_eq!(teams(), usize::from(is_seen), "{shard}: to an undivided fleet, teams come through its one daemon");
+        assert_eq!(teams(), usize::from(is_seen), "{shard}: one daemon reads all teams of an undivided fleet");
     }
 }
 
@@ -186,7 +186,11 @@ fn a_calendar_of_ten_years_with_thousands_of_gaps_is_a_page_of_bounded_length() 
     let page = world.page("/coverage?stream=connections");
     let count = |what: &str| page.matches(what).count();
     assert_eq!(count("<section class=\"year\">"), 8, "a block a year");
-    assert!(count("<a ") < 2_557 + 300, "{}: a link a day with a gap, and so many gaps named", count("<a "));
+    assert!(
+        count("<a ") < 2_557 + 300,
+        "{}: one link for each day with a gap, and the number of named gaps",
+        count("<a ")
+    );
     assert!(page.contains("2019") && page.contains("2026") && page.len() < 2_000_000, "{}", page.len());
     world.daemon.stop();
 }

@@ -120,5 +120,5 @@ fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
     let killed = now();
     world.daemon.signal("KILL");
     wait_for("its end", || cmdline(child).is_empty().then_some(()));
-    assert!(now() - killed < Duration::from_secs(20), "it was ended, and did not come to its own end");
+    assert!(now() - killed < Duration::from_secs(20), "the query was stopped, and did not end by itself");
 }

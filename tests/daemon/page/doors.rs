@@ -151,7 +151,7 @@ fn wrong_tokens_are_limited() {
     for number in 0..10 {
         assert_eq!(signing(&format!("a-token-for-the-po{number}x"), "192.0.2.1").status, 401);
         let known = signing(TOKEN, "192.0.2.1").status;
-        assert_eq!(known, if number < 9 { 303 } else { 429 }, "who knows the token is let in until then");
+        assert_eq!(known, if number < 9 { 303 } else { 429 }, "the token is valid until then");
     }
     for (token, forwarded) in [("a-token-for-the-porx", "192.0.2.1"), ("another", "192.0.2.2"), (TOKEN, "192.0.2.3")] {
         let refused = signing(token, forwarded);

@@ -1,4 +1,4 @@
-//! What every report says about itself, so that its numbers can be made again.
+//! The statement of every report about itself, so that others can reproduce its numbers.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::catalog::Severity;
 use super::coverage::{GapInside, Span, StreamCoverage};
 use super::team_names::TeamNames;
 
-/// The last ledger line of a team that the report has seen.
+/// The last ledger line of a team that the report includes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerHead {
     pub team: String,
@@ -19,7 +19,7 @@ pub struct LedgerHead {
     pub sha256: Digest,
 }
 
-/// The statement that goes with every output of a report.
+/// The statement in every output of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {
     /// The id: `R02`.
@@ -29,20 +29,20 @@ pub struct About {
     pub question: String,
     /// Half-open.
     pub period: Span,
-    /// The zone in which days and hours of the report are counted.
+    /// The time zone of the report's days and hours.
     pub zone: String,
-    /// None: all teams.
+    /// `None` for all teams.
     pub team: Option<String>,
-    /// What the teams are called, by id.
+    /// The names of the teams, by id.
     pub team_names: BTreeMap<String, String>,
     #[serde(skip)]
     pub names: TeamNames,
-    /// The moment as of which people and computers are taken, where the report does so.
+    /// The time whose people and computers the report shows.
     pub as_of: Instant,
-    /// The report's own parameters: durations in seconds.
+    /// The report's own parameters; durations in seconds.
     pub params: BTreeMap<String, Value>,
     pub rows: u64,
-    /// Rows that are detections, by severity; none where the report detects nothing.
+    /// The number of detections by severity; `None` if the report detects nothing.
     pub detections: Option<BTreeMap<Severity, u64>>,
     pub coverage: Vec<StreamCoverage>,
     pub ledger: Vec<LedgerHead>,
@@ -65,16 +65,16 @@ impl About {
         self.coverage.iter().map(|stream| stream.gaps.len()).sum()
     }
 
-    /// How many rows are detections of `severity` or a graver one.
+    /// The number of detections of `severity` or higher.
     pub fn detected(&self, severity: Severity) -> u64 {
         self.detections.iter().flat_map(|found| found.range(severity..)).map(|(_, rows)| rows).sum()
     }
 
-    /// The statement as lines of text, `key: value` each. Text of strangers stands in it as it is.
+    /// The statement as `key: value` lines. Text of strangers is included unchanged.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("report: {} {}: {}", self.report, self.title, self.question),
-            format!("period: from {} until before {}, zone {}", self.period.from, self.period.to, self.zone),
+            format!("period: from {} to {} (not included), zone {}", self.period.from, self.period.to, self.zone),
             format!("team: {}", self.team.as_ref().map_or_else(|| "all".to_owned(), |team| self.names.with_id(team))),
         ];
         if self.as_of != self.period.to {
@@ -121,7 +121,7 @@ impl StreamCoverage {
         lines.extend(removed.map(|computer| format!("removed before: {place}: {}", computer.sentence())));
     }
 
-    /// `complete, 30 windows settled`, or what is amiss.
+    /// `complete, 30 windows settled`, or what is missing.
     pub fn sentence(&self) -> String {
         let mut parts = vec![if self.complete { "complete" } else { "not complete" }.to_owned()];
         match self.begins {
@@ -140,7 +140,10 @@ impl StreamCoverage {
             parts.push(format!("{} gaps", self.gaps.len()));
         }
         if !self.removed_before.is_empty() {
-            parts.push(format!("without {} computers that were removed before it was read", self.removed_before.len()));
+            parts.push(format!(
+                "without {} computers that were removed before the first read",
+                self.removed_before.len()
+            ));
         }
         parts.join(", ")
     }
@@ -154,7 +157,7 @@ impl Span {
 }
 
 impl GapInside {
-    /// When, why, and of what.
+    /// The time, reason and subject of the gap.
     pub fn sentence(&self) -> String {
         let bound = |at: Option<Instant>| at.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
         format!("from {} to {}: {} ({})", bound(self.from), bound(self.to), self.reason, self.subject)

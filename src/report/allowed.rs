@@ -1,5 +1,5 @@
-//! What a visitor's query may ask: the views and what it names itself. The engine's own tables and functions tell of this
-//! machine, and some change the engine; they are refused.
+//! What a visitor's query may use: the views, and the tables that the query defines. The engine's own tables and functions are
+//! refused: they show details of this machine, and some change the engine.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::columns::View;
 
-/// Functions that give rows. Each of them makes the rows from its arguments alone.
+/// Table functions that make their rows from their arguments alone.
 const TABLE_FUNCTIONS: [&str; 7] =
     ["generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest"];
-/// Functions that tell of the engine's settings, files or catalog, or change something.
+/// Functions that show the engine's settings, files or catalog, or change something.
 const REFUSED_FUNCTIONS: [&str; 11] = [
     "current_setting",
     "currval",
@@ -24,19 +24,19 @@ const REFUSED_FUNCTIONS: [&str; 11] = [
     "stats",
     "write_log",
 ];
-/// Names of the engine's own tables and functions begin so.
+/// Prefixes of the engine's own tables and functions.
 const ENGINE_PREFIXES: [&str; 4] = ["duckdb_", "pg_", "pragma_", "sqlite_"];
-/// Such functions that tell nothing but what they are given.
+/// Functions with such a prefix that show only their arguments.
 const HARMLESS: [&str; 2] = ["pg_size_pretty", "pg_typeof"];
 
-/// What is not allowed in a query, which is given as the engine serializes it (`json_serialize_sql`).
+/// The first forbidden part of a query, if any. `query` is the engine's serialized form (`json_serialize_sql`).
 pub fn find_refused(query: &Value) -> Option<String> {
     let mut named = View::ALL.iter().map(|view| view.as_str().to_owned()).collect();
     name_tables(query, &mut named);
     find(query, &named)
 }
 
-/// The names that the query gives to tables of its own.
+/// The names of tables that the query defines.
 fn name_tables(node: &Value, named: &mut BTreeSet<String>) {
     let tables = node["cte_map"]["map"].as_array().into_iter().flatten().filter_map(|table| table["key"].as_str());
     named.extend(tables.chain(node["cte_name"].as_str()).map(str::to_lowercase));
@@ -154,13 +154,13 @@ mod tests {
                 assert!(refused(&connection, &sql).is_some(), "{sql}");
             }
         }
-        // A name of its own does not open the engine's.
+        // A query's own name must not give access to the engine's table.
         let hidden = "SELECT * FROM duckdb_views, (WITH duckdb_views AS (SELECT 1) FROM duckdb_views)";
         assert!(refused(&connection, hidden).is_some());
         assert!(refused(&connection, "SHOW TABLES").is_some() && refused(&connection, "SHOW DATABASES").is_some());
     }
 
-    /// Another version of the engine may have other functions: each must be looked at.
+    /// A new engine version can have new functions: a developer must check each.
     #[test]
     fn every_function_that_does_something_is_known() {
         const KNOWN: [&str; 13] = [
@@ -186,7 +186,7 @@ mod tests {
         for name in names.map(Result::unwrap) {
             assert!(KNOWN.contains(&name.as_str()) || REFUSED_FUNCTIONS.contains(&name.as_str()), "{name}");
         }
-        // Tables that stand in the engine's schema without a schema's name.
+        // Tables of the engine's schema that a query can name without the schema.
         let sql = "SELECT view_name FROM duckdb_views() WHERE internal AND schema_name = 'main'";
         let mut statement = connection.prepare(sql).unwrap();
         let names = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();

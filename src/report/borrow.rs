@@ -1,5 +1,5 @@
-//! The engine reads files of this machine: of an archive in a bucket it borrows those that a question can need from the cache,
-//! which fetches what it does not hold.
+//! The engine reads local files only. For an archive in a bucket, it pins the files of a query in the cache, which fetches missing
+//! ones.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::view_of;
 
 impl ViewData {
-    /// This look with the files of some views borrowed from the cache, and without those of the others. A look at an archive on
-    /// this machine stays as it is.
+    /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local archive remains
+    /// as it is.
     ///
     /// # Errors
-    /// When the cache cannot hold them, the bucket cannot be read, or a file is not what the ledger says.
+    /// When the cache is too small, the bucket cannot be read, or a file differs from the ledger.
     pub fn borrowed(&self, views: &[View]) -> Result<(Self, Option<Arc<Loan>>), ReportError> {
         let (Some(remote), Some(archive)) = (&self.remote, &self.archive) else { return Ok((self.clone(), None)) };
         let is_wanted = |dataset| views.contains(&view_of(dataset));
@@ -36,13 +36,13 @@ impl ViewData {
         Ok((Self { files, root, remote: None, is_borrowed: true, ..self.clone() }, Some(Arc::new(loan))))
     }
 
-    /// Whether the files of views stand elsewhere, and are fetched when a question needs them.
+    /// Whether the files are in a bucket, and fetched when a query needs them.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
 }
 
-/// Lends files of an archive in a bucket.
+/// Pins files of an archive in a bucket.
 ///
 /// # Errors
 /// As [`ViewData::borrowed`].
@@ -53,7 +53,7 @@ pub fn lend(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<Loa
     })
 }
 
-/// A look whose files stand on this machine as long as it lives.
+/// A snapshot whose files remain on this machine while it lives.
 #[derive(Debug, Clone)]
 pub struct BorrowedLook {
     pub data: Arc<ViewData>,
@@ -61,7 +61,7 @@ pub struct BorrowedLook {
 }
 
 impl BorrowedLook {
-    /// The look with the files that `sql` may need.
+    /// The snapshot with the files that `sql` may need.
     ///
     /// # Errors
     /// As [`ViewData::borrowed`].

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 mod beyond;
 
-/// The text of a value, or `None` for NULL. Times are `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
-/// stand as `\xNN`.
+/// The text of a value, or `None` for NULL. Times have the form `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
+/// have the form `\xNN`.
 pub(super) fn text(array: &dyn Array, row: usize) -> Result<Option<String>, ArrowError> {
     Ok(Texts::of(array)?.get(row, &mut String::new())?.map(str::to_owned))
 }
 
-/// The texts of a column's values, as [`text`] gives them, without a new string for each.
+/// The texts of a column, equal to those of [`text`], without a new string for each value.
 pub(super) struct Texts<'a> {
     array: &'a dyn Array,
     formatter: Option<ArrayFormatter<'a>>,
@@ -31,7 +31,7 @@ impl<'a> Texts<'a> {
         Ok(Self { array, formatter })
     }
 
-    /// One value's text, which may stand in `held` afterwards; `None` for NULL.
+    /// The text of one value, which can use the buffer `held`; `None` for NULL.
     pub fn get<'b>(&'b self, row: usize, held: &'b mut String) -> Result<Option<&'b str>, ArrowError> {
         let array = self.array;
         if is_null(array, row) {
@@ -47,7 +47,7 @@ impl<'a> Texts<'a> {
             (None, DataType::Binary) => held.push_str(&escaped(array.as_binary::<i32>().value(row))),
             (None, DataType::LargeBinary) => held.push_str(&escaped(array.as_binary::<i64>().value(row))),
             (None, DataType::Timestamp(..)) => held.push_str(&beyond::text(array, row).unwrap_or_default()),
-            // A HUGEINT may have more digits than a decimal of 38, to which the formatter cuts it.
+            // A HUGEINT can have more digits than the formatter's decimal type, which would cut it.
             (None, DataType::Decimal128(..)) => {
                 held.push_str(&array.as_primitive::<Decimal128Type>().value(row).to_string());
             }
@@ -57,7 +57,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Appends the value as JSON: whole and decimal numbers with every digit, and as text what JSON has no form for.
+/// Appends the value as JSON: numbers with every digit; values without a JSON form as text.
 pub(super) fn push_json(out: &mut String, array: &dyn Array, row: usize) -> Result<(), ArrowError> {
     if is_null(array, row) {
         out.push_str("null");
@@ -108,7 +108,7 @@ fn is_null(array: &dyn Array, row: usize) -> bool {
     array.is_null(row) || matches!(array.data_type(), DataType::Null)
 }
 
-/// JSON has no infinity and no NaN: null stands for them.
+/// JSON has no infinity and no NaN, so they become null.
 fn push_float(out: &mut String, value: f64) {
     out.push_str(&Value::from(value).to_string());
 }
@@ -153,7 +153,7 @@ fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// Without what could move a terminal's cursor or turn the reading direction; line ends and tabs become spaces.
+/// Removes terminal control sequences and marks that change the text direction; line ends and tabs become spaces.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\r' | '\t' => Some(' '),

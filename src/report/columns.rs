@@ -1,4 +1,4 @@
-//! The views and their columns: what users may rely on.
+//! The views and their columns, which users may rely on.
 
 use crate::model::{InventoryKind, InventoryPart};
 
@@ -9,7 +9,7 @@ pub struct Column {
     pub sql_type: &'static str,
 }
 
-/// What can be asked.
+/// The views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
     Activity,
@@ -44,7 +44,7 @@ const fn flag(name: &'static str) -> Column {
     Column { name, sql_type: "BOOLEAN" }
 }
 
-/// What every event row has.
+/// The columns of every event.
 const EVENT: [Column; 9] = [
     text("team_id"),
     text("event_id"),
@@ -106,7 +106,7 @@ const QUARANTINE: [Column; 11] = [
     time("first_seen_at"),
     flag("redacted"),
     text("raw"),
-    // The bytes themselves, where they are not UTF-8.
+    // The raw bytes, if they are not UTF-8.
     Column { name: "raw_bytes", sql_type: "BLOB" },
 ];
 
@@ -146,7 +146,7 @@ const LEDGER: [Column; 9] = [
     text("kind"),
     count("files_added"),
     count("files_removed"),
-    // Rows of the files added, less those of the files removed.
+    // Rows of the added files minus rows of the removed files.
     count("rows_added"),
     text("sha256"),
     text("prev"),
@@ -167,10 +167,10 @@ const ARCHIVE_FILES: [Column; 10] = [
     count("added_seq"),
 ];
 
-/// A fault that `verify` finds.
+/// A fault that `verify` found.
 const VERIFICATION: [Column; 4] = [text("team_id"), text("code"), text("subject"), text("detail")];
 
-/// What `verify` says of the whole: one row. A good one is as the ledger says.
+/// The overall result of `verify`: one row. The `…_good` columns count what agrees with the ledger.
 const VERIFICATION_VERDICT: [Column; 11] = [
     flag("clean"),
     text("verdict"),
@@ -185,7 +185,7 @@ const VERIFICATION_VERDICT: [Column; 11] = [
     count("faults"),
 ];
 
-/// A review of a pack of reports, as `review sign` recorded it.
+/// A review of a pack, recorded by `review sign`.
 const REVIEWS: [Column; 11] = [
     text("team_id"),
     time("reviewed_at"),
@@ -193,7 +193,7 @@ const REVIEWS: [Column; 11] = [
     text("pack_sha256"),
     time("period_from"),
     time("period_to"),
-    // Ids, as a JSON list.
+    // Report ids, as a JSON list.
     text("reports"),
     count("findings"),
     text("outcome"),
@@ -229,7 +229,7 @@ impl View {
         View::InventoryReads,
         View::Reviews,
     ];
-    /// Those whose rows are read when a query asks for them.
+    /// Views whose rows are read only when a query uses them.
     pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
 
     pub const fn as_str(self) -> &'static str {
@@ -251,7 +251,7 @@ impl View {
         }
     }
 
-    /// In the order in which the view shows them.
+    /// In the order of the view.
     pub fn columns(self) -> Vec<Column> {
         let event = |own: &[Column]| [&EVENT, own].concat();
         match self {
@@ -273,7 +273,7 @@ impl View {
     }
 }
 
-/// Dated versions: in force from `valid_from` until before `valid_to`, or still where that is null.
+/// Dated versions: valid from `valid_from` to `valid_to` (not included); still valid if that is NULL.
 fn inventory(part: InventoryPart) -> Vec<Column> {
     let mut columns = vec![text("team_id")];
     columns.extend(part.keys().iter().map(|name| text(name)));

@@ -1,4 +1,4 @@
-//! What is known of a period: where it is read and settled, where not, and each gap inside it.
+//! The coverage of a period: which parts are read and settled, and the gaps in it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,45 +16,45 @@ pub struct Span {
     pub to: Instant,
 }
 
-/// A recorded gap that touches the period, with its own bounds; none where it is not known when it began or ended.
+/// A recorded gap that touches the period, with its own bounds; `None` for an unknown bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GapInside {
     pub from: Option<Instant>,
     pub to: Option<Instant>,
     pub reason: String,
-    /// A computer's id, a window, a stream: what the gap is about.
+    /// The subject of the gap: a computer's id, a window or a stream.
     pub subject: String,
 }
 
-/// One stream of one team within a period.
+/// One stream of one team in a period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamCoverage {
     pub team: String,
-    /// None for gaps that belong to no stream.
+    /// `None` for gaps without a stream.
     pub stream: Option<Stream>,
-    /// The whole period is settled, nothing in it is a gap, and no computer was removed before it was read.
+    /// True if the whole period is settled, has no gap, and no computer was removed before its connections were read.
     pub complete: bool,
-    /// Where the archive begins; none before the first reading.
+    /// The start of the archive; `None` before the first read.
     pub begins: Option<Instant>,
-    /// Windows of the period that are settled or sealed.
+    /// Number of settled or sealed windows in the period.
     pub settled: u64,
-    /// Windows that are read in part, or before their lag had passed.
+    /// Number of windows that were read in part, or before their lag had passed.
     pub provisional: u64,
-    /// Parts of the period before the archive begins, where nothing can be known.
+    /// The part of the period before the archive begins.
     pub before_archive: Option<Span>,
     /// Parts between windows that were never read.
     pub missing: Vec<Span>,
-    /// The part behind the last window: not read yet.
+    /// The part after the last window, which is not read yet.
     pub not_yet_read: Option<Span>,
     pub gaps: Vec<GapInside>,
-    /// Computers that were removed before this part of the period was first read: their connections are not in it.
+    /// Computers that were removed before the first read of this part: their connections are missing.
     pub removed_before: Vec<GapInside>,
 }
 
-/// The coverage of `period`, a stream a line, of one team or of all.
+/// The coverage of `period` for each stream, of one team or of all.
 pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<StreamCoverage> {
     let is_asked = |of: &TeamId| team.is_none_or(|team| team == of);
-    // Grouped once: a look through all rows for each team would cost the square of the teams.
+    // Group the rows once: a search through all rows for each team would take quadratic time.
     let mut windows: HashMap<(&TeamId, Stream), Vec<(Range, WindowState)>> = HashMap::new();
     for row in data.coverage.iter().filter(|row| is_asked(&row.team_id)) {
         windows.entry((&row.team_id, row.window.stream)).or_default().push((row.window.range, row.window.state));
@@ -98,12 +98,12 @@ fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
     }
 }
 
-/// The findings that touch the period, by their stream and in the order of time.
+/// The findings that touch the period, by stream, sorted by time.
 fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTreeMap<Option<Stream>, Vec<GapInside>> {
     let mut found: BTreeMap<Option<Stream>, Vec<GapInside>> = BTreeMap::new();
     for gap in findings {
         let overlaps = gap.from.is_none_or(|from| from < period.end) && gap.to.is_none_or(|to| period.start < to);
-        // A gap of one moment is inside where that moment is.
+        // A gap of zero length is inside if the period contains its moment.
         let is_moment = gap.from == gap.to && gap.from.is_some_and(|at| period.owns(at));
         if overlaps || is_moment {
             found.entry(gap.stream).or_default().push(GapInside {
@@ -136,7 +136,7 @@ fn of_stream(
         return covered;
     };
     covered.before_archive = span(period.start, begins.min(period.end));
-    // Everything before `edge` is accounted for.
+    // Everything before `edge` is handled.
     let mut edge = period.start.max(begins);
     for (range, state) in windows.iter().filter(|(range, _)| range.overlaps(&period)) {
         covered.missing.extend(span(edge, range.start.min(period.end)));
@@ -148,7 +148,7 @@ fn of_stream(
     }
     if edge < period.end {
         let rest = span(edge, period.end);
-        // A later window tells that this part was passed over.
+        // A later window shows that this part was skipped.
         let was_passed = windows.last().is_some_and(|(last, _)| last.start >= period.end);
         if was_passed { covered.missing.extend(rest) } else { covered.not_yet_read = rest }
     }

@@ -1,4 +1,4 @@
-//! What the archive holds, as the views show it.
+//! The archive's content, as the views show it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::symlink_metadata;
@@ -19,16 +19,16 @@ use super::team_names::TeamNames;
 pub struct LiveFile {
     /// Absolute, UTF-8.
     pub path: String,
-    /// Event times of the first and the last row, as the commit recorded them; none where no row has one.
+    /// Event times of the first and the last row, from the commit; `None` if no row has a time.
     pub span: Option<(Instant, Instant)>,
 }
 
-/// One window of one team, as it stands.
+/// The current state of one window of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageRow {
     pub team_id: TeamId,
     pub window: WindowRecord,
-    /// Standing gaps of the stream that touch the window.
+    /// Number of the stream's gaps that touch the window and that no later line withdrew.
     pub gaps: u64,
 }
 
@@ -48,30 +48,30 @@ pub struct ReviewRow {
     pub ledger_seq: LedgerSeq,
 }
 
-/// One team's ledger, as it was looked at.
+/// One team's ledger at the time of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamLook {
     pub team_id: TeamId,
-    /// The last line that was seen, and its hash.
+    /// The last line, and its hash.
     pub seq: LedgerSeq,
     pub head: Digest,
-    /// Where the archive of each stream begins.
+    /// The start of the archive for each stream.
     pub begins: BTreeMap<Stream, Instant>,
 }
 
-/// Everything that the views are made of: one consistent look at the archive. As text it is handed to the process that
-/// answers a visitor, which opens the archive itself.
+/// The input of all views: one consistent snapshot of the archive. The daemon passes it as text to the process that answers a
+/// visitor; that process opens the archive itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ViewData {
-    /// Where what is not kept here is read from, when a query asks for it; without it those views are empty.
+    /// The source of rows that are read only when a query uses them; without it, those views are empty.
     #[serde(skip)]
     pub archive: Option<Archive>,
-    /// The archive's directory, absolute, or its address. Links are followed up to it, and none below it.
+    /// The archive's absolute directory or its address. Links are followed up to this directory, but not below it.
     pub root: String,
-    /// Where live files stand in a bucket: the cache from which the engine borrows them.
+    /// For an archive in a bucket: the cache that pins its files for the engine.
     #[serde(skip)]
     pub remote: Option<Arc<Remote>>,
-    /// The live files were borrowed from a cache. Whoever has no archive at hand then cannot reach the bucket.
+    /// The live files come from a cache. A process without the archive then cannot reach the bucket.
     pub is_borrowed: bool,
     pub teams: Vec<TeamLook>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
@@ -79,12 +79,12 @@ pub struct ViewData {
     pub findings: Vec<FindingRow>,
     pub inventory_reads: Vec<(TeamId, InventoryRead)>,
     pub reviews: Vec<ReviewRow>,
-    /// What the teams are called, where whoever looked wanted to know.
+    /// The names of the teams, if the caller asked for them.
     pub names: TeamNames,
 }
 
 impl ViewData {
-    /// Adds what one team's archive holds. `root` is the archive's directory, absolute.
+    /// Adds one team. `root` is the archive's absolute directory.
     pub fn add_state(&mut self, root: &str, state: &TeamState) {
         self.root = root.trim_end_matches('/').to_owned();
         if let Some(remote) = &mut self.remote {
@@ -114,7 +114,7 @@ impl ViewData {
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 
-    /// Adds one team's windows and findings, and counts the standing gaps of each window.
+    /// Adds one team's windows and findings, and counts the gaps of each window.
     pub fn add_team(
         &mut self,
         team_id: &TeamId,
@@ -141,18 +141,18 @@ impl ViewData {
         }));
     }
 
-    /// The gaps of a team that no later finding takes back.
+    /// The gaps of a team that no later finding withdraws.
     pub fn standing_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
         let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
         let closing = closing(of_team.clone().map(|row| &row.finding));
         of_team.filter(move |row| stands(&row.finding, &closing))
     }
 
-    /// Refuses live files that are none: the engine opens them by their paths, would follow a link to anywhere and wait
-    /// for a pipe. Who replaces a file between this look and the engine's own is not seen.
+    /// Refuses live files that are not plain files: the engine opens them by path, and would follow a link or block on a pipe. A
+    /// replacement between this check and the engine's own open is not detected.
     ///
     /// # Errors
-    /// [`ReportError::Irregular`]. A file that is not there is left to the engine.
+    /// [`ReportError::Irregular`]. A missing file is left to the engine.
     pub(super) fn check_files(&self) -> Result<(), ReportError> {
         let mut seen = HashSet::new();
         for file in self.files.values().flatten() {
@@ -160,7 +160,7 @@ impl ViewData {
             let ends = file.path.match_indices('/').map(|(at, _)| at).filter(|at| !self.root.is_empty() && *at > root);
             for directory in ends.map(|at| &file.path[..at]).filter(|directory| seen.insert(*directory)) {
                 if symlink_metadata(directory).is_ok_and(|meta| meta.is_symlink()) {
-                    let what = format!("lies behind {directory}, which is a symbolic link");
+                    let what = format!("lies below {directory}, which is a symbolic link");
                     return Err(ReportError::Irregular { path: file.path.clone(), what });
                 }
             }
@@ -174,19 +174,19 @@ impl ViewData {
 
     /// Whether `text` names a live file.
     pub fn names_a_file(&self, text: &str) -> bool {
-        // As it is, or as the views name it.
+        // As a plain path, or as a pattern in the views.
         let is_named = |path: &str| text.contains(path) || text.contains(&plain_pattern(path));
         text.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path))
     }
 }
 
-/// The gaps among one team's findings that no later one takes back.
+/// The gaps among one team's findings that no later one withdraws.
 pub(super) fn standing<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
     let closing = closing(findings.iter().copied());
     findings.iter().copied().filter(|finding| stands(finding, &closing)).collect()
 }
 
-/// What takes gaps back: few, so that a gap is not compared with everything that was ever found.
+/// The findings that withdraw gaps: few, so that gaps are not compared with every finding.
 fn closing<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a Finding> {
     findings.filter(|finding| finding.kind == FindingKind::GapClosed).collect()
 }
@@ -195,8 +195,8 @@ fn stands(gap: &Finding, closing: &[&Finding]) -> bool {
     gap.kind == FindingKind::Gap && !closing.iter().any(|other| other.closes(gap))
 }
 
-/// Where the gaps of one stream begin and end, each list in order: how many touch a window is then found without looking at
-/// each gap for each window.
+/// The start and end times of one stream's gaps, both sorted. They give the number of gaps that touch a window without a comparison
+/// of each gap with each window.
 #[derive(Default)]
 struct GapEdges {
     begins: Vec<Instant>,
@@ -204,7 +204,7 @@ struct GapEdges {
 }
 
 impl GapEdges {
-    /// A gap of which it is not known when it began or ended has no edge there.
+    /// A gap with an unknown start or end has no edge there.
     fn push(&mut self, gap: &Finding) {
         self.begins.push(gap.from.unwrap_or(Instant::from_nanos(i64::MIN)));
         self.ends.push(gap.to.unwrap_or(Instant::from_nanos(i64::MAX)));
@@ -215,7 +215,7 @@ impl GapEdges {
         self.ends.sort_unstable();
     }
 
-    /// Those that begin before the range's end, less those that ended by its start.
+    /// The gaps that begin before the range's end, minus those that ended by its start.
     fn touching(&self, range: Range) -> u64 {
         let begun = self.begins.partition_point(|from| *from < range.end);
         let ended = self.ends.partition_point(|to| *to <= range.start);
@@ -223,7 +223,7 @@ impl GapEdges {
     }
 }
 
-/// The pattern that fits this path alone.
+/// The pattern that matches only this path.
 pub(super) fn plain_pattern(path: &str) -> String {
     let mut plain = String::with_capacity(path.len());
     for c in path.chars() {

@@ -1,4 +1,4 @@
-//! The SQL engine: in memory, bounded, without the network, with the views and nothing else in it.
+//! The SQL engine: in memory, with limits, without the network, and with only our views.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ use super::spill::Spill;
 use super::views::{quoted_path, quoted_text, views_sql_of};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
-/// What the engine may use. What does not fit into the memory is spilled to a directory.
+/// The engine's limits. The engine spills to a directory when it runs out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub memory_mib: u32,
@@ -43,26 +43,26 @@ impl Default for Limits {
     }
 }
 
-/// An engine over one consistent look at an archive.
+/// An engine over one snapshot of an archive.
 pub struct Engine {
     connection: Connection,
     data: Arc<ViewData>,
     lookup: Current,
-    /// The look whose files stand in a bucket, for views that are made later.
+    /// The snapshot of an archive in a bucket, for views that are made later.
     remote: Option<Arc<ViewData>>,
-    /// Files that views read, borrowed from the cache.
+    /// Files that views read, pinned in the cache.
     loans: RefCell<Vec<Arc<Loan>>>,
-    /// The views that are made: those that the first question names, and what later ones turned out to need.
+    /// The views made so far: those that the first query names, and those that later queries needed.
     made: RefCell<BTreeSet<View>>,
-    /// Whether nothing but our views can be meant by their names: no statement has made or set anything.
+    /// True while no statement has created or set anything: then a view's name always means our view.
     is_pristine: Cell<bool>,
-    /// Whether somebody wanted the query stopped.
+    /// Whether somebody asked to stop the query.
     is_stop_asked: Arc<AtomicBool>,
-    /// Its directory stays as long as anybody works with it.
+    /// Keeps the directory while any connection uses it.
     _spill: Arc<Spill>,
 }
 
-/// Stops the query that an engine runs, from another thread. Does nothing where none runs, or the engine is gone.
+/// Stops an engine's query from another thread. Does nothing if no query runs, or the engine is gone.
 #[derive(Clone)]
 pub struct Interrupter {
     handle: Arc<InterruptHandle>,
@@ -77,7 +77,7 @@ impl Interrupter {
 }
 
 impl Engine {
-    /// Makes the views of `data`; what does not fit into the memory goes to the system's directory for such files.
+    /// Creates the views of `data`. The engine spills to the system's temporary directory.
     ///
     /// # Errors
     /// As [`Engine::open_in`].
@@ -85,30 +85,29 @@ impl Engine {
         Self::open_in(data, limits, &std::env::temp_dir())
     }
 
-    /// Makes the views of `data`. What does not fit into the memory goes to a directory under `spill_parent` that is
-    /// removed with the engine.
+    /// Creates the views of `data`. The engine spills to a directory under `spill_parent`, which is removed with the engine.
     ///
     /// # Errors
-    /// When the engine cannot start, a live file cannot be read, or `spill_parent` cannot be written.
+    /// When the engine cannot start, a live file cannot be read, or `spill_parent` is not writable.
     pub fn open_in(data: ViewData, limits: Limits, spill_parent: &Path) -> Result<Self, ReportError> {
-        // What stands in a bucket is fetched when a question needs it.
+        // Files in a bucket are fetched only when a query needs them.
         let wanted = if data.is_remote() { &[][..] } else { &View::ALL };
         Self::open_with(data, limits, spill_parent, wanted)
     }
 
-    /// As [`Engine::open_in`], for one question: views that `sql` does not need are made only if it turns out to need
+    /// Like [`Engine::open_in`], for one query: creates other views than those that `sql` names only if it turns out to need
     /// them.
     ///
     /// # Errors
     /// As [`Engine::open_in`].
     pub fn open_for(mut data: ViewData, limits: Limits, spill_parent: &Path, sql: &str) -> Result<Self, ReportError> {
-        // Only what reads can be prepared a second time, when it turns out to need more.
+        // Only a reading statement can be prepared a second time with more views.
         if !lexer::only_reads(sql) {
             return Self::open_in(data, limits, spill_parent);
         }
         let mut wanted = mentioned(sql);
         match narrowed(sql, &data) {
-            // What is left out is not fetched.
+            // Do not fetch the files that the query cannot need.
             Some(Narrowed { left: (dataset, left), .. }) if data.is_remote() => {
                 data.files.insert(dataset, left);
             }
@@ -118,7 +117,7 @@ impl Engine {
         Self::open_with(data, limits, spill_parent, &wanted)
     }
 
-    /// As [`Engine::open_in`], with what `needs` names and nothing else: naming a file costs its footer.
+    /// Like [`Engine::open_in`], with only the views and files in `needs`: each named file costs a read of its footer.
     ///
     /// # Errors
     /// As [`Engine::open_in`].
@@ -131,8 +130,8 @@ impl Engine {
         Self::open_with(data.narrowed(needs), limits, spill_parent, needs.needed_views())
     }
 
-    /// As [`Engine::open_in`], for reports, also for a confined engine. Of an archive in a bucket it fetches the files of the
-    /// views that the reports read.
+    /// Like [`Engine::open_in`], for reports, also in a confined engine. For an archive in a bucket, fetches the files of the
+    /// views that the reports use.
     ///
     /// # Errors
     /// As [`Engine::open_in`].
@@ -146,7 +145,7 @@ impl Engine {
             return Self::open_in(data, limits, spill_parent);
         }
         let mut wanted = Needs::of_reports(reports).needed_views().to_vec();
-        // A pack also holds the coverage, which no report may name.
+        // A pack also contains the coverage, which no report names.
         wanted.extend(Some(View::Coverage).filter(|view| !wanted.contains(view)));
         Self::open_with(data, limits, spill_parent, &wanted)
     }
@@ -168,7 +167,7 @@ impl Engine {
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
-        // A live file never changes, so its footer is read once.
+        // A live file never changes, so its footer can be cached.
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
         let lookup = Current::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
@@ -179,7 +178,7 @@ impl Engine {
         Ok(Self { connection, data, lookup, remote, loans, made, is_pristine, is_stop_asked, _spill: spill })
     }
 
-    /// Another connection to the same engine, for another thread: the same views, limits and directory, and tables of its own.
+    /// Another connection to the same engine for another thread, with the same views, limits and directory, and its own tables.
     ///
     /// # Errors
     /// When the engine fails.
@@ -201,15 +200,15 @@ impl Engine {
     /// [`Engine::open`], then [`Engine::confined`].
     ///
     /// # Errors
-    /// Theirs.
+    /// Errors of both.
     pub fn open_confined(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
         Self::open(data, limits)?.confined()
     }
 
-    /// Makes the views anew, of what the archive holds now; all else that was made or set stays.
+    /// Recreates the views for the archive's current state; everything else that statements created remains.
     ///
     /// # Errors
-    /// When a live file cannot be read; the views are then as they were, or partly new.
+    /// When a live file cannot be read; then some views can be old and some new.
     pub fn renew(&mut self, data: ViewData) -> Result<(), ReportError> {
         let wanted: Vec<View> = match data.is_remote() {
             true => self.made.borrow().iter().copied().collect(),
@@ -226,14 +225,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Made fit for reports of strangers: beyond the live files nothing can be read, written or reached any more, and no
-    /// setting can be changed.
+    /// Confines the engine for strangers' reports: it can read the live files, but cannot read, write or reach anything else, and no
+    /// statement can change a setting.
     ///
     /// # Errors
     /// When the engine fails.
     pub fn confined(self) -> Result<Self, ReportError> {
         let files = self.data.files.values().flatten();
-        // A view names a file by a pattern that fits it alone, and the engine asks for both.
+        // A view names a file by a pattern that matches only this file, and the engine checks both.
         let texts = files.flat_map(|file| [quoted_text(&file.path), quoted_path(&file.path)]);
         let allowed = texts.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
         let confine = format!(
@@ -247,12 +246,12 @@ impl Engine {
         Interrupter { handle: self.connection.interrupt_handle(), is_asked: Arc::clone(&self.is_stop_asked) }
     }
 
-    /// What the views were made of.
+    /// The snapshot of the views.
     pub fn data(&self) -> &ViewData {
         &self.data
     }
 
-    /// Begins to verify the archive in a thread of its own. Whoever asks for the verdict waits for it.
+    /// Starts to verify the archive on another thread. A query for the verdict waits for it.
     pub(super) fn start_verifying(&self) {
         let lookup = self.lookup.get();
         std::thread::spawn(move || {
@@ -260,10 +259,10 @@ impl Engine {
         });
     }
 
-    /// What `verify` says of the archive: found once for all who ask this engine.
+    /// The result of `verify`, computed once for this engine.
     ///
     /// # Errors
-    /// When the archive cannot be read at all.
+    /// When the archive cannot be read.
     pub(super) fn verified(&self) -> Result<VerifyReport, ReportError> {
         let lookup = self.lookup.get();
         let found = lookup.verified().map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
@@ -281,18 +280,18 @@ impl Engine {
 
     pub(super) fn failed(&self, error: &duckdb::Error) -> ReportError {
         match ReportError::of_engine(error, |text| self.data.names_a_file(text)) {
-            // Where one thread of the engine fails, it stops the others, and sometimes tells of theirs.
-            ReportError::Interrupted if !self.is_stop_asked.load(Ordering::SeqCst) => {
-                ReportError::Engine("a part of the query failed, and it was not told which; ask again".to_owned())
-            }
+            // When a thread of the engine fails, it stops the others, and the engine can report their interruption instead of the cause.
+            ReportError::Interrupted if !self.is_stop_asked.load(Ordering::SeqCst) => ReportError::Engine(
+                "a part of the query failed, and the engine does not name the cause: run the query again".to_owned(),
+            ),
             error => error,
         }
     }
 
-    /// Answers `sql`, streaming the rows into `sink`; of several statements the last one's.
+    /// Runs `sql` and streams the rows into `sink`; for several statements, the rows of the last one.
     ///
     /// # Errors
-    /// When the query is wrong, the engine fails, or the sink does.
+    /// When the query is wrong, the engine fails, or the sink fails.
     pub fn query(&self, sql: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
@@ -302,8 +301,8 @@ impl Engine {
         stream_rows(&mut statement, sink, |e| self.failed(e))
     }
 
-    /// The statement over fewer files, where it is plainly about a span of time; else, and where that cannot be prepared,
-    /// as it is, over all views.
+    /// Prepares the statement over fewer files if it clearly concerns a range of time. Else, or if that fails, prepares it unchanged over
+    /// all views.
     fn prepare(&self, sql: &str) -> Result<Statement<'_>, ReportError> {
         if self.is_pristine.get()
             && let Some(narrowed) = narrowed(sql, &self.data)
@@ -313,14 +312,14 @@ impl Engine {
         }
         self.is_pristine.set(self.is_pristine.get() && lexer::only_reads(sql));
         match self.connection.prepare(sql) {
-            // It may need another view, and if not, its error is to name them.
+            // The query can need another view; if not, its error message must list all views.
             Err(_) if self.make_missing(sql)? => self.connection.prepare(sql).map_err(|e| self.failed(&e)),
             prepared => prepared.map_err(|e| self.failed(&e)),
         }
     }
 
-    /// Makes the views that `sql` may need and that are not made yet; whether there were any. Of an archive in a bucket only
-    /// those that it may be about, since each is fetched.
+    /// Creates missing views that `sql` can need; returns whether there were any. For an archive in a bucket, only views that `sql`
+    /// can name, because their files are fetched.
     fn make_missing(&self, sql: &str) -> Result<bool, ReportError> {
         let needed = if self.remote.is_some() { mentioned(sql) } else { View::ALL.to_vec() };
         let missing: Vec<View> = needed.into_iter().filter(|view| !self.made.borrow().contains(view)).collect();
@@ -337,7 +336,7 @@ impl Engine {
     }
 }
 
-/// Executes a statement that has no parameters, and streams the rows into `sink`.
+/// Runs a statement without parameters, and streams the rows into `sink`.
 pub(super) fn stream_rows(
     statement: &mut Statement<'_>,
     sink: &mut dyn Sink,
@@ -346,7 +345,7 @@ pub(super) fn stream_rows(
     stream_bound(statement, &[], sink, failed)
 }
 
-/// Executes a statement with its parameters' values, in their order, and streams the rows into `sink`.
+/// Runs a statement with the values of its parameters, in order, and streams the rows into `sink`.
 pub(super) fn stream_bound(
     statement: &mut Statement<'_>,
     values: &[Value],
@@ -356,7 +355,7 @@ pub(super) fn stream_bound(
     let schema = statement.stream_arrow(params_from_iter(values)).map_err(|e| failed(&e))?.get_schema();
     check_columns(statement)?;
     sink.begin(schema)?;
-    // The iterator of the crate panics where a later batch fails; stepping does not.
+    // The crate's iterator panics when a later batch fails; stepping does not.
     while let Some(rows) = statement.step().map_err(|e| failed(&e))? {
         if sink.batch(&RecordBatch::from(rows))? == Flow::Enough {
             break;
@@ -365,7 +364,7 @@ pub(super) fn stream_bound(
     sink.finish()
 }
 
-/// While the views are made there is no query that could be wrong.
+/// No query exists yet, so the error is never the query's fault.
 fn opening_failed(data: &ViewData, error: &duckdb::Error) -> ReportError {
     match ReportError::of_engine(error, |text| data.names_a_file(text)) {
         ReportError::Query { message, .. } => ReportError::Engine(message),

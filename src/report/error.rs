@@ -1,54 +1,54 @@
-//! What can go wrong between a question and its answer.
+//! Errors of queries and reports.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// How the engine, and what it is made with, say that memory is short.
+/// The messages for a lack of memory, from the engine and its libraries.
 const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad allocation", "Cannot allocate memory"];
 
-/// Stands before what went wrong with the archive, and tells it from a wrong query.
+/// A prefix that distinguishes an error of the archive from a wrong query.
 pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
 
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// The query is wrong, or asks for what cannot be computed.
+    /// The query is wrong, or cannot be computed.
     #[error("the query cannot be answered: {message}")]
     Query {
         message: String,
-        /// Counted from 1 within the query, where the engine tells it.
+        /// The line in the query, counted from 1, if the engine gives it.
         line: Option<usize>,
     },
     /// The query of a report's file is wrong.
     #[error("{}:{line}: {message}", path.display())]
     Report { path: PathBuf, line: usize, message: String },
-    /// The engine, or a file that it read, failed.
+    /// The engine failed, or a file that it reads.
     #[error("the SQL engine failed: {0}")]
     Engine(String),
     #[error("the query was stopped")]
     Interrupted,
-    /// The cache of files of a bucket failed, or cannot hold what the question needs.
+    /// The cache failed, or is too small for the query.
     #[error("{0}")]
     Cache(String),
-    #[error("cannot make a directory for spilling in {}", directory.display())]
+    #[error("cannot create a directory for spill files in {}", directory.display())]
     Spill { directory: PathBuf, source: std::io::Error },
     #[error("cannot write the result as {format}: {detail}")]
     Format { format: &'static str, detail: String },
     #[error("cannot write the result")]
     Output(#[from] std::io::Error),
-    #[error("{path}: {what}: nothing was read; `annals verify` names every such file")]
+    #[error("{path}: {what}: the query did not run; `annals verify` names every such file")]
     Irregular { path: String, what: String },
-    #[error("{path}: the path is not UTF-8, which the SQL engine cannot read")]
+    #[error("{path}: the SQL engine cannot read a path that is not UTF-8")]
     Path { path: String },
 }
 
 impl ReportError {
-    /// Whether the question is at fault, not the world.
+    /// Whether the query is at fault, not the system.
     pub fn is_wrong_use(&self) -> bool {
         matches!(self, ReportError::Query { .. } | ReportError::Report { .. } | ReportError::Format { .. })
     }
 
-    /// Whether the answer needed more memory, or more room to spill, than the engine may use.
+    /// Whether the query needed more memory or spill space than its limit.
     pub fn is_short_of_memory(&self) -> bool {
         let message = self.to_string();
         SHORT_OF_MEMORY.iter().any(|words| message.contains(words))
@@ -58,8 +58,8 @@ impl ReportError {
         ReportError::Query { message: message.into(), line: None }
     }
 
-    /// Sorts an error of the engine. `names_our_file` tells whether its text names a file of the archive: then it is not
-    /// the query that is wrong.
+    /// Classifies an error of the engine. `names_our_file` tells whether a text names a file of the archive: then the query is not
+    /// at fault.
     pub(super) fn of_engine(error: &duckdb::Error, names_our_file: impl Fn(&str) -> bool) -> Self {
         let full = match error {
             duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
@@ -73,8 +73,8 @@ impl ReportError {
         if let Some((_, archive)) = message.split_once(ARCHIVE_FAILED) {
             return ReportError::Engine(format!("{ARCHIVE_FAILED}{archive}"));
         }
-        // A confined engine opens live files alone: whoever asks for another asks wrongly. One that a commit has taken away
-        // meanwhile it takes for a pattern, which it may not look for either.
+        // A confined engine opens only live files, so a query for another file is wrong. If a commit removed a live file, the engine
+        // takes its path for a pattern, which is also forbidden.
         let is_ours = names_our_file(&full);
         let is_world = world.iter().any(|kind| full.starts_with(kind)) || is_ours;
         if full.contains("disabled by configuration") && !is_ours {
@@ -84,13 +84,13 @@ impl ReportError {
     }
 }
 
-/// The line that the engine's drawing points at: `LINE 3: …`.
+/// The line in the engine's message: `LINE 3: …`.
 fn line_of(message: &str) -> Option<usize> {
     let drawn = message.lines().find_map(|line| line.trim().strip_prefix("LINE "))?;
     drawn.split(':').next()?.parse().ok()
 }
 
-/// The engine's message without the drawing of where in the query it points, on one line.
+/// The engine's message on one line, without the drawing of the position in the query.
 fn short(message: &str) -> String {
     let told = message.lines().map(str::trim).take_while(|line| !line.starts_with("LINE "));
     told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")

@@ -1,4 +1,4 @@
-//! SQL text cut in tokens: as much of the grammar as it takes to find where a statement ends.
+//! Splits SQL text into tokens, as far as needed to find the end of a statement.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ pub enum Kind {
     /// A name in double quotes.
     Name,
     Number,
-    /// A string, in single quotes or between dollar signs.
+    /// A string in single quotes or between dollar signs.
     Text,
-    /// Anything else: one character.
+    /// Any other single character.
     Symbol,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     pub kind: Kind,
-    /// Bytes of the text.
+    /// The token's bytes in the text.
     pub range: Range<usize>,
-    /// Whether its closing quote or sign is missing.
+    /// Whether the closing quote or sign is missing.
     pub is_open: bool,
 }
 
-/// The tokens of `text`; together they are the whole of it.
+/// The tokens of `text`; together they cover all of it.
 pub fn tokens(text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut at = 0;
@@ -70,7 +70,7 @@ fn is_word_start(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
 }
 
-/// Behind the closing quote; a doubled quote closes nothing.
+/// The position after the closing quote; a doubled quote does not close.
 fn quote_end(rest: &str, start: usize, quote: char, escapes: bool) -> Option<usize> {
     let mut chars = rest[start..].char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -83,7 +83,7 @@ fn quote_end(rest: &str, start: usize, quote: char, escapes: bool) -> Option<usi
     None
 }
 
-/// Behind the end of a comment, in which others may stand.
+/// The position after the end of a comment; comments nest.
 fn comment_end(rest: &str) -> Option<usize> {
     let (mut depth, mut at) = (0, 0);
     let bytes = rest.as_bytes();
@@ -112,13 +112,13 @@ fn dollar_tag(rest: &str) -> Option<&str> {
 /// A statement of a longer text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Without the semicolon and the space around it.
+    /// Without the semicolon and the surrounding space.
     pub sql: String,
-    /// The line, from 0, on which it begins.
+    /// The line of its beginning, counted from 0.
     pub line: usize,
 }
 
-/// The statements of `text` that end with a semicolon, and where the rest begins.
+/// The statements of `text` that end with a semicolon, and the start of the rest.
 pub fn statements(text: &str) -> (Vec<Statement>, usize) {
     let (mut found, mut start) = (Vec::new(), 0);
     for token in tokens(text) {
@@ -130,7 +130,7 @@ pub fn statements(text: &str) -> (Vec<Statement>, usize) {
     (found, start)
 }
 
-/// The statement in `range` of `text`, if there is more than space and comments.
+/// The statement in `range` of `text`, unless it is empty.
 pub fn statement(text: &str, range: Range<usize>) -> Option<Statement> {
     let part = &text[range.clone()];
     let first = tokens(part).into_iter().find(|token| !matches!(token.kind, Kind::Space | Kind::Comment))?;
@@ -138,10 +138,10 @@ pub fn statement(text: &str, range: Range<usize>) -> Option<Statement> {
     Some(Statement { sql: part[first.range.start..].trim_end().to_owned(), line })
 }
 
-/// What a statement begins with that makes and sets nothing.
+/// First words of statements that change nothing.
 const READS: [&str; 8] = ["describe", "explain", "from", "select", "show", "summarize", "values", "with"];
 
-/// Whether `sql` is one statement that makes and sets nothing.
+/// Whether `sql` is one statement that changes nothing.
 pub fn only_reads(sql: &str) -> bool {
     let (whole, rest) = statements(sql);
     let mut all = whole.into_iter().chain(statement(sql, rest..sql.len()));
@@ -149,7 +149,7 @@ pub fn only_reads(sql: &str) -> bool {
     all.next().is_none() && READS.contains(&first.as_str())
 }
 
-/// The first word of a statement, in small letters.
+/// The first word of a statement, in lower case.
 pub fn first_word(sql: &str) -> String {
     let word = tokens(sql).into_iter().find(|token| token.kind == Kind::Word);
     word.map_or_else(String::new, |word| sql[word.range].to_ascii_lowercase())

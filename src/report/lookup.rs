@@ -1,5 +1,5 @@
-//! Views whose rows are read from the archive only when a query asks for them: the ledger's lines, the live files, and
-//! what `verify` finds. Seven years of ledger lines are too many to be made into rows for every query.
+//! Views whose rows are read from the archive only when a query uses them: the ledger's lines, the live files, and the result of
+//! `verify`. Seven years of ledger lines are too many rows for every query.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -19,19 +19,19 @@ use super::error::ARCHIVE_FAILED;
 /// `annals_rows(view VARCHAR) -> VARCHAR`: the rows of a view as a JSON list.
 pub(super) const ROWS_FUNCTION: &str = "annals_rows";
 
-/// What the rows are read from.
+/// The source of the rows.
 #[derive(Default)]
 pub(super) struct Lookup {
     archive: Option<Archive>,
-    /// The archive stands in a bucket that this process cannot reach.
+    /// The archive is in a bucket that this process cannot reach.
     is_out_of_reach: bool,
-    /// The last line of each team that this look at the archive sees.
+    /// The last line of each team in this snapshot.
     teams: Vec<(TeamId, LedgerSeq)>,
-    /// Verifying reads everything: once is enough for one look.
+    /// Verify reads everything, so its result is kept for the snapshot.
     verified: OnceLock<Result<VerifyReport, String>>,
 }
 
-/// The look that an engine has now, shared with its function.
+/// The engine's current snapshot, shared with its function.
 #[derive(Clone, Default)]
 pub(super) struct Current(Arc<RwLock<Arc<Lookup>>>);
 
@@ -59,10 +59,10 @@ impl Lookup {
     /// The rows of one of [`View::LOOKED_UP`].
     ///
     /// # Errors
-    /// A sentence, when the archive cannot be read.
+    /// A sentence if the archive cannot be read.
     pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
         if self.is_out_of_reach {
-            return Err(format!("{} is read from the bucket itself: ask `annals sql` for it", view.as_str()));
+            return Err(format!("the page cannot read {} from the bucket: use `annals sql`", view.as_str()));
         }
         match view {
             View::Ledger => self.of_teams(|archive, team, last| {
@@ -91,10 +91,10 @@ impl Lookup {
         Ok(found)
     }
 
-    /// What `verify` finds; none where there is no archive to verify.
+    /// The result of `verify`; `None` without an archive.
     ///
     /// # Errors
-    /// A sentence, when the archive cannot be read at all.
+    /// A sentence if the archive cannot be read.
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
@@ -178,13 +178,13 @@ impl VArrowScalar for ArchiveRows {
 
     fn invoke(current: &Current, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
         let names = input.column(0).as_any().downcast_ref::<StringArray>();
-        let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} takes the name of a view"))?;
+        let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} needs the name of a view"))?;
         let lookup = current.get();
         let mut texts = Vec::with_capacity(names.len());
         for row in 0..names.len() {
             let view =
                 View::LOOKED_UP.into_iter().find(|view| !names.is_null(row) && view.as_str() == names.value(row));
-            let view = view.ok_or_else(|| format!("{ROWS_FUNCTION} takes the name of a view"))?;
+            let view = view.ok_or_else(|| format!("{ROWS_FUNCTION} needs the name of a view"))?;
             let rows = lookup.rows(view).map_err(|message| format!("{ARCHIVE_FAILED}{message}"))?;
             texts.push(Value::Array(rows).to_string());
         }

@@ -1,8 +1,8 @@
-//! Answers: the SQL engine, the views over the ledger's list of live files, and how results are written.
+//! Queries: the SQL engine, the views over the ledger's list of live files, and the output of results.
 //!
-//! [`ViewData`] says what the archive holds; [`views_sql`] makes it the SQL text of the views, the same for the engine
-//! inside ([`Engine`]) and for any client outside. No view has a zoned timestamp and none uses a function of the ICU
-//! extension, so an engine built without it gives the same answers.
+//! [`ViewData`] is a snapshot of the archive. [`views_sql`] makes the SQL text of its views, the same for our engine
+//! ([`Engine`]) and for other clients. No view has a timestamp with a zone, and none uses a function of the ICU extension. So an
+//! engine without this extension gives the same results.
 
 mod about;
 mod allowed;

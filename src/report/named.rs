@@ -1,4 +1,4 @@
-//! Rows for people: teams by name in place of the column `team_id`. Rows for programs keep the column as it is.
+//! Rows for people: team names replace the column `team_id`. Rows for programs keep the column.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{ReportError, TeamNames};
 const ID_COLUMN: &str = "team_id";
 const NAME_COLUMN: &str = "team";
 
-/// Hands rows on to another sink.
+/// A sink that replaces ids by names, and passes the rows to the inner sink.
 pub struct Named<'a> {
     inner: &'a mut dyn Sink,
     names: &'a TeamNames,

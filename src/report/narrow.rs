@@ -1,9 +1,9 @@
-//! A question about a span of time needs the files of that span alone; the others cost their footers. Where a question
-//! is plainly of that kind, the view that it names stands, for it alone, over fewer files.
+//! A query about a range of time needs only the files of that range, but each other file costs a read of its footer. If a query
+//! clearly concerns a range, its view is replaced, for this query alone, by one over fewer files.
 //!
-//! "Plainly" is narrow, since a wrong guess would lose rows: one `SELECT` whose only relation is one of our views, named
-//! once, with conditions on `event_time` joined by `AND` at the top of its `WHERE`. Whatever is not understood leaves the
-//! question as it is.
+//! "Clearly" is strict, because a wrong guess would lose rows: one `SELECT` with one of our views as its only relation, named
+//! once, and conditions on the time column that `AND` joins at the top of its `WHERE`. Any query that is not understood remains
+//! unchanged.
 
 use std::ops::Range;
 
@@ -15,36 +15,36 @@ use super::data::{LiveFile, ViewData};
 use super::lexer::{self, Kind};
 use super::views::over_files;
 
-/// Words behind which the conditions end.
+/// Keywords that end the conditions.
 const CLAUSES: [&str; 11] =
     ["group", "having", "window", "qualify", "order", "limit", "offset", "fetch", "using", "sample", "for"];
-/// Words anywhere in a question that make it more than plain.
+/// Keywords that make a query too complex, anywhere in it.
 const NOT_PLAIN: [&str; 9] = ["union", "intersect", "except", "with", "into", "join", "pivot", "unpivot", "recursive"];
-/// Words of statements and functions that find views other than by their names.
+/// Words of statements and functions that use views without their names.
 const CATALOG_WORDS: [&str; 9] =
     ["show", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
 const CATALOG_PREFIXES: [&str; 5] = ["duckdb_", "pg_", "sqlite_", "pragma_", "json_execute"];
-/// Views over files whose rows have a time, each of them, and the column that it stands in.
+/// Views over files whose rows all have a time, and the time column.
 const TIMED: [(View, Dataset, &str); 4] = [
     (View::Activity, Dataset::Activity, "event_time"),
     (View::Connections, Dataset::Connections, "event_time"),
     (View::Billing, Dataset::Billing, "event_time"),
     (View::Sessions, Dataset::Sessions, "first_event_at"),
 ];
-/// Words in the conditions whose parts `AND` may join, or which bind more loosely.
+/// Words in a condition that change the meaning of an `AND`, or bind more loosely.
 const NOT_SIMPLE: [&str; 7] = ["or", "case", "when", "then", "else", "end", "lambda"];
 
-/// A question over fewer files.
+/// A query over fewer files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
     pub sql: String,
-    /// The view that it does not need any more.
+    /// The view that the query no longer needs.
     pub view: View,
-    /// The files that may hold rows it asks for, of all those of a dataset.
+    /// The dataset, and its files that can hold matching rows.
     pub left: (Dataset, Vec<LiveFile>),
 }
 
-/// `sql` with the view that it names narrowed to the files that its conditions leave; `None` where it stays as it is.
+/// `sql` over only the files that match its conditions; `None` if it remains unchanged.
 pub fn narrowed(sql: &str, data: &ViewData) -> Option<Narrowed> {
     let question = Question::read(sql)?;
     let files = data.files.get(&question.dataset)?;
@@ -57,7 +57,7 @@ pub fn narrowed(sql: &str, data: &ViewData) -> Option<Narrowed> {
     Some(Narrowed { sql, view: question.view, left: (question.dataset, left) })
 }
 
-/// The views that `sql` may be about: all of them where that cannot be told from its words.
+/// The views that `sql` can use; all views if its words do not tell.
 pub fn mentioned(sql: &str) -> Vec<View> {
     let is_name = |token: &lexer::Token| matches!(token.kind, Kind::Word | Kind::Name);
     let tokens = lexer::tokens(sql).into_iter().filter(is_name);
@@ -68,14 +68,14 @@ pub fn mentioned(sql: &str) -> Vec<View> {
     View::ALL.into_iter().filter(|view| asks_for_names || names.iter().any(|name| name == view.as_str())).collect()
 }
 
-/// What a plain question asks of which view.
+/// The view and the range of a simple query.
 #[derive(Debug, PartialEq, Eq)]
 struct Question {
     view: View,
     dataset: Dataset,
-    /// The column of the rows' time.
+    /// The time column of the rows.
     time: &'static str,
-    /// Times that fit lie in it, both ends included.
+    /// The range of matching times, both ends included.
     from: Option<Instant>,
     to: Option<Instant>,
 }
@@ -100,7 +100,7 @@ impl Question {
         })
     }
 
-    /// Takes a condition into account, if it is one on the rows' time.
+    /// Applies a condition if it concerns the rows' time.
     fn take(&mut self, condition: &[Word<'_>], names: &[&str]) {
         let column = |words: &[Word<'_>]| match words {
             [column] => column.is_name(self.time),
@@ -155,12 +155,12 @@ impl Question {
     }
 }
 
-/// A token that is no space.
+/// A token that is not space.
 #[derive(Debug, Clone, Copy)]
 struct Word<'a> {
     kind: Kind,
     text: &'a str,
-    /// Brackets around it.
+    /// Number of enclosing parentheses.
     depth: usize,
 }
 
@@ -173,7 +173,7 @@ impl Word<'_> {
         words.iter().any(|word| self.is(word))
     }
 
-    /// Names are not told apart by their letters' case, quoted or not.
+    /// Names are compared without case, quoted or not.
     fn is_name(&self, name: &str) -> bool {
         match self.kind {
             Kind::Word => self.text.eq_ignore_ascii_case(name),
@@ -194,7 +194,7 @@ impl Word<'_> {
 struct Words<'a>(Vec<Word<'a>>);
 
 impl<'a> Words<'a> {
-    /// The words of one plain `SELECT`.
+    /// The words of one simple `SELECT`.
     fn of(sql: &'a str) -> Option<Self> {
         let (mut words, mut depth) = (Vec::new(), 0_usize);
         for token in lexer::tokens(sql) {
@@ -224,7 +224,7 @@ impl<'a> Words<'a> {
         is_plain.then_some(Self(words))
     }
 
-    /// The view that is named behind the only `FROM` at the top, where that is the only place that names one; and where.
+    /// The view after the only top-level `FROM`, and its position, if no other place names a view.
     fn relation(&self) -> Option<((View, Dataset, &'static str), usize)> {
         let named = |view: View| self.0.iter().filter(|word| word.is_name(view.as_str())).count();
         let mut from = (0..self.0.len()).filter(|&at| self.0[at].depth == 0 && self.0[at].is("from"));
@@ -234,7 +234,7 @@ impl<'a> Words<'a> {
         (named(timed.0) == 1).then_some((timed, at))
     }
 
-    /// The view's short name, and the conditions that `AND` joins: ranges of words.
+    /// The view's alias, and the conditions that `AND` joins, as ranges of words.
     fn conditions(&self, view: usize) -> Option<(Option<&'a str>, Vec<Range<usize>>)> {
         let words = &self.0;
         let mut at = view + 1;
@@ -264,7 +264,7 @@ impl<'a> Words<'a> {
             if at < end && words[at].is("between") {
                 is_between = true;
             } else if at < end && words[at].is("and") && is_between {
-                // The one that belongs to it joins no conditions.
+                // The `AND` of a `BETWEEN` joins no conditions.
                 is_between = false;
             } else if at == end || words[at].is("and") {
                 conditions.push(begin..at);
@@ -275,7 +275,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A time written out, with or without the type before it. A date is its first moment.
+/// A time literal, with or without a type before it. A date means its first moment.
 fn constant(words: &[Word<'_>]) -> Option<Instant> {
     let text = match words {
         [text] => text,
@@ -290,7 +290,7 @@ fn constant(words: &[Word<'_>]) -> Option<Instant> {
         "0000-00-00 00:00:00" | "0000-00-00T00:00:00" => format!("{}Z", text.replace(' ', "T")),
         _ => return None,
     };
-    // Finer than what files and engine hold is not understood.
+    // Do not use times that are finer than those of the files and the engine.
     let fraction = shape.split_once('.').map_or("", |(_, fraction)| fraction);
     if !(fraction.len() <= 6 && fraction.chars().all(|c| c == '0')) || shape.ends_with('.') {
         return None;

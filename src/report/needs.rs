@@ -1,4 +1,4 @@
-//! What a question needs of an archive. Naming a file in a view costs its footer: what is not needed is left out.
+//! The views and files that a query needs. Each named file costs a read of its footer, so the others are left out.
 
 use crate::archive::{Dataset, month_of};
 use crate::model::{InventoryPart, Range};
@@ -7,25 +7,25 @@ use super::catalog::Report;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 
-/// Words of SQL with which a view may be meant without its name standing there.
+/// Words of SQL that can use a view without its name.
 const INDIRECT: [&str; 7] = ["query", "duckdb_", "information_schema", "pragma", "describe", "summarize", "show"];
 
-/// The views that a question reads, and of which time.
+/// The views that a query reads, and the time of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {
     views: Vec<View>,
     period: Option<Range>,
-    /// Something is said about the answer, which takes the coverage and the findings even where no view shows them.
+    /// A report also states coverage and findings, even if its query does not read these views.
     is_report: bool,
 }
 
 impl Needs {
-    /// These views, whole.
+    /// These views with all their rows.
     pub fn views(views: &[View]) -> Self {
         Self { views: views.to_vec(), period: None, is_report: false }
     }
 
-    /// Of events and sessions only what happened in the months that hold `period`. People and computers stay whole.
+    /// Limits events and sessions to the months of `period`. People and computers remain complete.
     #[must_use]
     pub fn within(self, period: Range) -> Self {
         let last = month_of(period.end);
@@ -33,8 +33,8 @@ impl Needs {
         Self { period: Some(Range { start: month_of(period.start).start, end }), ..self }
     }
 
-    /// The views that `texts` of SQL may mean: those whose names stand in them anywhere, and all where views may be meant
-    /// without their names.
+    /// The views that `texts` of SQL can use: those that it names anywhere, or all views if it can use views without their
+    /// names.
     pub fn of_sql<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let text = texts.into_iter().collect::<Vec<_>>().join("\n").to_ascii_lowercase();
         let is_plain = !INDIRECT.iter().any(|word| text.contains(word));
@@ -42,12 +42,12 @@ impl Needs {
         Self { views: mentioned.collect(), period: None, is_report: false }
     }
 
-    /// What a report reads, and what is said about it.
+    /// The needs of a report's query and of its statement.
     pub fn of_report(report: &Report) -> Self {
         Self::of_reports([report])
     }
 
-    /// The same of several reports.
+    /// The needs of several reports.
     pub fn of_reports<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
         let statements = reports.into_iter().flat_map(|report| [&report.rows].into_iter().chain(&report.chart_rows));
         Self { is_report: true, ..Self::of_sql(statements.map(|statement| statement.text.as_str())) }
@@ -70,7 +70,7 @@ impl Needs {
 }
 
 impl ViewData {
-    /// Without what `needs` does not name: those views have no rows.
+    /// Without the data that `needs` does not name: those views are empty.
     #[must_use]
     pub fn narrowed(&self, needs: &Needs) -> Self {
         let files = self.files.iter().filter(|(dataset, _)| needs.holds(view_of(**dataset)));
@@ -107,7 +107,7 @@ pub(super) fn view_of(dataset: Dataset) -> View {
     }
 }
 
-/// The computers' names, as they were at any time.
+/// The computers' names at all times.
 pub const COMPUTERS: View = View::Inventory(InventoryPart::Computers);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An archive at its place, looked at again and again: for whoever serves it for years.
+//! An archive for repeated snapshots, for processes that serve it for years.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::data::ViewData;
 use super::error::ARCHIVE_FAILED;
 use super::remote::Remote;
 
-/// Where looks at an archive come from. Cheap to clone.
+/// The source of an archive's snapshots. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Place {
     archive: Archive,
@@ -21,15 +21,15 @@ pub struct Place {
     cache: Option<Cache>,
 }
 
-/// How far the ledgers of some teams reach: the same as long as nothing is committed.
+/// The ends of some teams' ledgers. They stay equal until a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extents(Vec<LedgerExtent>);
 
 impl Place {
-    /// `location` is absolute. Files of a bucket are borrowed from `cache`.
+    /// `location` is absolute. `cache` pins files of a bucket.
     ///
     /// # Errors
-    /// [`ReportError::Path`] when the engine could not read files there.
+    /// [`ReportError::Path`] when the engine cannot read files at that place.
     pub fn new(archive: Archive, location: Location, cache: Cache) -> Result<Self, ReportError> {
         let (root, cache) = match &location {
             Location::Local(path) => (path.to_str().map(str::to_owned), None),
@@ -43,13 +43,13 @@ impl Place {
         &self.location
     }
 
-    /// A look at no team yet.
+    /// A snapshot without a team.
     pub fn empty_look(&self) -> ViewData {
         let remote = self.cache.clone().map(|cache| Arc::new(Remote::new(cache)));
         ViewData { archive: Some(self.archive.clone()), remote, ..ViewData::default() }
     }
 
-    /// Adds a team as it stands to a look.
+    /// Adds a team's current state to a snapshot.
     pub fn add(&self, data: &mut ViewData, state: &TeamState) {
         data.add_state(&self.root, state);
     }
@@ -58,7 +58,7 @@ impl Place {
         self.archive.id()
     }
 
-    /// The teams that the archive holds.
+    /// The teams of the archive.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -66,16 +66,16 @@ impl Place {
         self.archive.teams().map_err(failed)
     }
 
-    /// The file that holds a team's name, as the archive stands.
+    /// The file that currently holds a team's name.
     ///
     /// # Errors
-    /// When the archive cannot be read, or the ledger does not check.
+    /// When the archive cannot be read, or the ledger is invalid.
     pub fn name_file(&self, team: &TeamId) -> Result<Option<String>, ReportError> {
         let reader = self.archive.read(team).map_err(failed)?;
         Ok(reader.state().name_file().map(|file| file.path.clone()))
     }
 
-    /// The name that such a file holds.
+    /// The name in such a file.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -83,13 +83,13 @@ impl Place {
         team_name(self.archive.store().as_ref(), name_file).map_err(failed)
     }
 
-    /// Adds a team's name to a look. A name that cannot be read is as good as none: `verify` tells of damage.
+    /// Adds a team's name to a snapshot. Ignores a name that cannot be read: `verify` reports damage.
     pub fn add_name(&self, data: &mut ViewData, state: &TeamState) {
         let name = state.name_file().and_then(|file| self.name_in(file).ok().flatten());
         data.names.put(state.team_id.clone(), name.as_deref());
     }
 
-    /// The name that a file holds. Of an archive in a bucket the cache fetches the file, once.
+    /// The name in a file. For an archive in a bucket, the cache fetches the file once.
     fn name_in(&self, file: &FileEntry) -> Result<Option<String>, ReportError> {
         let Some(cache) = &self.cache else { return self.team_name(&file.path) };
         let loan = lend(cache, &self.archive, std::slice::from_ref(file))?;
@@ -97,11 +97,11 @@ impl Place {
         team_name(&LocalStore::new(loan.directory()), &name).map_err(failed)
     }
 
-    /// What the archive holds of some teams now. `known` shows a team to whom it is handed if somebody holds it in memory,
-    /// and answers whether: a long ledger is then not read again.
+    /// A snapshot of some teams. `known` passes a team's state to its argument if the daemon has it in memory, and returns whether it
+    /// did: then the ledger need not be read again.
     ///
     /// # Errors
-    /// When the archive cannot be read, or a ledger does not check.
+    /// When the archive cannot be read, or a ledger is invalid.
     pub fn data(
         &self,
         teams: &[TeamId],
@@ -110,7 +110,7 @@ impl Place {
         Ok(self.look(teams, known)?.0)
     }
 
-    /// [`Place::data`], and how far the ledgers reached before it was read.
+    /// [`Place::data`], and the ends of the ledgers before it was read.
     ///
     /// # Errors
     /// As [`Place::data`].
@@ -133,7 +133,7 @@ impl Place {
         Ok((data, extents))
     }
 
-    /// How far the ledgers of some teams reach. Opens no file.
+    /// The ends of some teams' ledgers. Opens no file.
     ///
     /// # Errors
     /// When the archive cannot be listed.

@@ -1,11 +1,11 @@
-//! Types of the SQL engine whose values Arrow cannot carry unchanged. They are refused with the way out.
+//! Refuses values of the engine's types that Arrow would change, and suggests a cast.
 
 use duckdb::Statement;
 use duckdb::core::{LogicalTypeHandle, LogicalTypeId};
 
 use super::ReportError;
 
-/// Checks the columns of a statement that was executed.
+/// Checks the columns of a statement that was run.
 ///
 /// # Errors
 /// [`ReportError::Query`], which names the column and its type.
@@ -14,14 +14,14 @@ pub(super) fn check_columns(statement: &Statement<'_>) -> Result<(), ReportError
         if let Some(kind) = changed(&statement.column_logical_type(at)) {
             let name = statement.column_name(at).map_or_else(|_| (at + 1).to_string(), Clone::clone);
             return Err(ReportError::query(format!(
-                "column {name} has values of type {kind}, which cannot be printed unchanged: cast it to VARCHAR"
+                "column {name} has values of type {kind}, which Annals cannot print exactly: cast it to VARCHAR"
             )));
         }
     }
     Ok(())
 }
 
-/// The type, or one inside it, that reaches us changed: without its offset, with another sign, or as bytes of the engine.
+/// The type, or an inner type, whose values arrive changed: without the offset, with another sign, or in the engine's own encoding.
 fn changed(kind: &LogicalTypeHandle) -> Option<&'static str> {
     match kind.id() {
         LogicalTypeId::TimeTZ => Some("TIMETZ"),

@@ -1,4 +1,4 @@
-//! Questions of a program: bound values in, rows that fit into memory out.
+//! Queries of a program: bound values in, rows in memory out.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use super::run::serialized;
 use super::sink::{Flow, Sink, unique_names};
 use super::{Engine, ReportError};
 
-/// Bytes of rows, as JSON, that a question of a program keeps at most.
+/// The maximum size of the rows, as JSON.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 
 impl Engine {
-    /// Answers `sql`, whose every `$name` is bound to a value: whatever the values hold, they are values.
+    /// Runs `sql` with each `$name` bound to a value; values never become SQL.
     ///
     /// # Errors
-    /// As [`Engine::query`]; [`ReportError::Query`] also when a name has no value.
+    /// As [`Engine::query`]; [`ReportError::Query`] also if a name has no value.
     pub fn ask(&self, sql: &str, values: &BTreeMap<&str, ParamValue>, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let mut statement = self.connection().prepare(sql).map_err(|e| self.failed(&e))?;
         let mut bound = Vec::new();
@@ -36,10 +36,10 @@ impl Engine {
         stream_bound(&mut statement, &bound, sink, |e| self.failed(e))
     }
 
-    /// The rows of `sql` as values of a type, whose members are the columns.
+    /// The rows of `sql` as values of a type whose members are the columns.
     ///
     /// # Errors
-    /// As [`Engine::ask`]; [`ReportError::Format`] when a row is not of that type, or the rows are too large to be kept.
+    /// As [`Engine::ask`]; [`ReportError::Format`] when a row does not fit the type, or the rows are too large.
     pub fn rows<T: DeserializeOwned>(
         &self,
         sql: &str,
@@ -48,17 +48,16 @@ impl Engine {
         let mut sink = JsonRows::new(usize::MAX, ROWS_BYTES_MAX);
         self.ask(sql, values, &mut sink)?;
         if sink.is_cut {
-            return Err(unprintable(format!("the rows take more than {ROWS_BYTES_MAX} bytes")));
+            return Err(unprintable(format!("the rows have more than {ROWS_BYTES_MAX} bytes")));
         }
         let typed = sink.rows.iter().map(|row| serde_json::from_str(row.get()));
         typed.collect::<Result<_, _>>().map_err(|e| unprintable(e.to_string()))
     }
 
-    /// Only one query is let through, and only about the views: whatever else the text may be is refused before the engine
-    /// runs it.
+    /// Allows only one query that uses only the views. Everything else is refused before the engine runs it.
     ///
     /// # Errors
-    /// [`ReportError::Query`], which says what it is instead.
+    /// [`ReportError::Query`], which names the forbidden part.
     pub fn check_query(&self, sql: &str) -> Result<(), ReportError> {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
@@ -68,18 +67,18 @@ impl Engine {
             ReportError::Query { message, line }
         })?;
         match find_refused(&query) {
-            Some(refused) => Err(ReportError::query(format!("{refused}: a visitor's query may ask the views"))),
+            Some(refused) => Err(ReportError::query(format!("{refused}: a visitor's query can use only the views"))),
             None => Ok(()),
         }
     }
 }
 
-/// Keeps rows as JSON objects, within bounds.
+/// Keeps rows as JSON objects, within limits.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct JsonRows {
     pub columns: Vec<String>,
     pub rows: Vec<Box<RawValue>>,
-    /// There were more rows than are kept.
+    /// There are more rows than the limits allow.
     pub is_cut: bool,
     #[serde(skip)]
     rows_max: usize,

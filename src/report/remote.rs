@@ -1,14 +1,14 @@
-//! What the ledgers say of the live files of an archive in a bucket, and the cache that fetches them.
+//! The ledger entries of the live files of an archive in a bucket, and the cache that fetches them.
 
 use std::collections::BTreeMap;
 
 use crate::archive::{Cache, FileEntry, TeamState};
 
-/// The live files of a look at an archive in a bucket.
+/// The live files of a snapshot of an archive in a bucket.
 #[derive(Debug, Clone)]
 pub struct Remote {
     pub(super) cache: Cache,
-    /// By their addresses, as the look has them.
+    /// By their addresses in the snapshot.
     pub(super) entries: BTreeMap<String, FileEntry>,
 }
 

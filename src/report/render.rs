@@ -1,4 +1,4 @@
-//! How a result is written: one sink a format.
+//! Output formats: one sink for each format.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -19,7 +19,7 @@ mod table;
 pub(super) use columnar::Columnar;
 use table::Table;
 
-/// How rows are printed.
+/// The output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Table,
@@ -59,10 +59,10 @@ impl FromStr for Format {
     }
 }
 
-/// Where the result is looked at.
+/// The medium of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Look {
-    /// The terminal's width in characters, when the output is one: tables fit it, and wide cells are cut.
+    /// The terminal's width in characters if the output is a terminal: tables fit it, and wide cells are cut.
     pub terminal_width: Option<u16>,
 }
 
@@ -83,16 +83,16 @@ fn unprintable(format: Format) -> impl Fn(ArrowError) -> ReportError {
     move |error| ReportError::Format { format: format.as_str(), detail: error.to_string() }
 }
 
-/// A format that writes row by row.
+/// A format that is written row by row.
 trait Style {
     fn format(&self) -> Format;
     fn head(&self, schema: &SchemaRef) -> String;
-    /// Appends the rows of a batch, before which `nth` were written.
+    /// Appends the rows of a batch. `nth` is the number of rows already written.
     fn rows(&self, out: &mut String, batch: &RecordBatch, names: &[String], nth: u64) -> Result<(), ArrowError>;
     fn tail(&self, rows: u64) -> &'static str;
 }
 
-/// Rows are made as text so many at a time, and then written.
+/// Number of rows that are converted to text before a write.
 const ROWS_AT_ONCE: usize = 128;
 
 struct Lines<'a> {
@@ -100,7 +100,7 @@ struct Lines<'a> {
     schema: Option<Vec<String>>,
     rows: u64,
     style: &'a (dyn Style + Sync),
-    /// Rows on their way out.
+    /// Rows that are not written yet.
     lines: String,
 }
 
@@ -173,10 +173,10 @@ impl Style for Csv {
     }
 }
 
-/// What a spreadsheet takes for a formula when a cell begins with it, in the wide forms of East Asian keyboards too.
+/// First characters of a cell that spreadsheets take for a formula, including the wide forms of East Asian keyboards.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
-/// Whether a field is plainly the text itself: ASCII that is neither quoted nor guarded whatever it means.
+/// Whether a field can be written as it is: ASCII that needs neither quotes nor a guard.
 fn is_plain_csv(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
@@ -185,13 +185,13 @@ fn is_plain_csv(text: &str) -> bool {
         && bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'"'))
 }
 
-/// Quoted where it must be; the empty text always, which tells it from NULL. An apostrophe before what would be a formula
-/// makes it text. A number stays a number.
+/// Quotes a field if necessary, and always an empty text, which distinguishes it from NULL. An apostrophe turns a formula into
+/// text. A number remains a number.
 fn csv_field(text: &str, is_number: bool) -> String {
     let is_plain = || is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
     let guard = if text.starts_with(FORMULA_STARTS) && !is_plain() { "'" } else { "" };
     let text = &visible(text);
-    // A line that begins with # unquoted is no row.
+    // A reader can take a line that begins with an unquoted # for a comment.
     if text.is_empty() || text.starts_with('#') || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
     } else {
@@ -199,8 +199,8 @@ fn csv_field(text: &str, is_number: bool) -> String {
     }
 }
 
-/// Control characters as their pictures: whoever prints the file to a terminal is not steered by it. Line ends and tabs
-/// are data.
+/// Replaces control characters by their pictures, so that the file cannot control a terminal. Line ends and tabs are data and
+/// remain.
 fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     if !text.contains(steers) {
@@ -216,7 +216,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 }
 
 struct Json {
-    /// One object a line, instead of one list.
+    /// One object on each line, instead of one list.
     lines: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Running a report: parameters bound, rows kept as relation `report`, and what is said about them.
+//! Runs a report: binds parameters, keeps the rows as relation `report`, and makes the statement.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use super::named::Named;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
 
-/// What is asked of a report.
+/// The arguments of a report.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Half-open.
     pub period: Range,
-    /// None: all teams.
+    /// `None` for all teams.
     pub team: Option<TeamId>,
     pub zone: Zone,
-    /// The moment as of which people and computers are taken.
+    /// The time of the shown people and computers.
     pub as_of: Instant,
-    /// The moment of asking.
+    /// The current time.
     pub now: Instant,
-    /// As [`Report::values`] gives them.
+    /// From [`Report::values`].
     pub values: BTreeMap<String, ParamValue>,
 }
 
@@ -47,7 +47,7 @@ impl Asked {
     }
 }
 
-/// A report that was run. Its rows stay in the engine, spilled to disk where they are many, until it is dropped.
+/// A finished report. Its rows remain in the engine, spilled to disk if there are many, until it is dropped.
 pub struct Run<'e> {
     engine: &'e mut Engine,
     report: &'e Report,
@@ -59,7 +59,7 @@ impl Engine {
     /// Runs a report.
     ///
     /// # Errors
-    /// [`ReportError::Report`] with file and line when its SQL cannot be answered; else as [`Engine::query`].
+    /// [`ReportError::Report`] with file and line when its SQL is wrong; else as [`Engine::query`].
     pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e Asked) -> Result<Run<'e>, ReportError> {
         self.check(report)?;
         let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.text);
@@ -81,7 +81,7 @@ impl Engine {
         Ok(Run { engine: self, report, asked, about })
     }
 
-    /// Only queries are run: whatever else the text may be is refused before the engine sees it.
+    /// Allows only queries: everything else is refused before the engine runs it.
     ///
     /// # Errors
     /// [`ReportError::Report`] with file and line.
@@ -136,12 +136,12 @@ impl Run<'_> {
         self.report
     }
 
-    /// What the engine looks at.
+    /// The engine's snapshot.
     pub(super) fn data(&self) -> &ViewData {
         self.engine.data()
     }
 
-    /// The zone that was asked for.
+    /// The time zone in the arguments.
     pub(super) fn zone(&self) -> &Zone {
         &self.asked.zone
     }
@@ -149,14 +149,14 @@ impl Run<'_> {
     /// The rows, in the report's order.
     ///
     /// # Errors
-    /// When the engine fails, or the sink does.
+    /// When the engine fails, or the sink fails.
     pub fn rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let sql = "SELECT * FROM report";
         let mut statement = self.engine.connection().prepare(sql).map_err(|e| self.engine.failed(&e))?;
         stream_rows(&mut statement, sink, |e| self.engine.failed(e))
     }
 
-    /// The rows for people: teams by name.
+    /// The rows for people, with team names.
     ///
     /// # Errors
     /// As [`Run::rows`].
@@ -164,7 +164,7 @@ impl Run<'_> {
         self.rows(&mut Named::new(sink, &self.about.names))
     }
 
-    /// The rows of the chart: those of the report's second query, else the report's own.
+    /// The rows of the chart: from the report's second query, else the report's own rows.
     ///
     /// # Errors
     /// [`ReportError::Report`] when that query is wrong; else as [`Run::rows`].
@@ -185,13 +185,13 @@ impl Run<'_> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        // What is left behind is replaced by the next run, or goes with the engine.
+        // If this fails, the next run replaces the tables, or they go with the engine.
         let _ =
             self.engine.connection().execute_batch("DROP TABLE IF EXISTS report_chart; DROP TABLE IF EXISTS report");
     }
 }
 
-/// Binds by name. Whatever the values hold, they are values.
+/// Binds values by name; values never become SQL.
 fn bind(statement: &mut Prepared<'_>, report: &Report, query: &Statement, asked: &Asked) -> Result<(), ReportError> {
     let wrong = |message: String| ReportError::Report { path: report.path().to_owned(), line: query.line, message };
     for at in 1..=statement.parameter_count() {
@@ -199,9 +199,9 @@ fn bind(statement: &mut Prepared<'_>, report: &Report, query: &Statement, asked:
         let value = asked.value(&name).ok_or_else(|| {
             let own = report.params.iter().map(|param| param.name.as_str());
             let known = IMPLICIT_PARAMS.into_iter().chain(own).collect::<Vec<_>>().join(", ");
-            wrong(format!("the query uses ${name}, which the header does not declare: it may use {known}"))
+            wrong(format!("the query uses ${name}, which the header does not declare: it can use {known}"))
         })?;
-        statement.raw_bind_parameter(at, value).map_err(|e| wrong(format!("${name} cannot be bound: {e}")))?;
+        statement.raw_bind_parameter(at, value).map_err(|e| wrong(format!("cannot bind ${name}: {e}")))?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn detections(connection: &Connection, report: &Report) -> Result<BTreeMap<Sever
     let wrong =
         |message: String| ReportError::Report { path: report.path().to_owned(), line: report.rows.line, message };
     let sql = "SELECT severity::VARCHAR, count(*) FROM report WHERE severity IS NOT NULL GROUP BY ALL ORDER BY ALL";
-    let no_column = |_| wrong("the header says `severity: column`, and the query has no column severity".to_owned());
+    let no_column = |_| wrong("the header says `severity: column`, but the query has no column severity".to_owned());
     let mut statement = connection.prepare(sql).map_err(no_column)?;
     let counted = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)));
     let mut found = BTreeMap::new();
@@ -230,12 +230,12 @@ fn check_statement(connection: &Connection, report: &Report, statement: &Stateme
     })
 }
 
-/// Whether `sql` is one query; where not, what is wrong, and at which byte where the engine tells it.
+/// Checks that `sql` is one query. If not: the message, and the byte position if the engine gives it.
 pub(super) fn check_select(connection: &Connection, sql: &str) -> Result<(), (Option<usize>, String)> {
     serialized(connection, sql).map(drop)
 }
 
-/// The one query that `sql` is, as the engine serializes it; where it is none, as [`check_select`].
+/// The query in the engine's serialized form; errors as [`check_select`].
 pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_json::Value, (Option<usize>, String)> {
     let told = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
     let told = told.map_err(|e| (None, e.to_string()))?;
@@ -243,15 +243,13 @@ pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_jso
     let text = |member: &str| told[member].as_str().unwrap_or_default().to_owned();
     match (told["error"].as_bool(), text("error_type").as_str()) {
         (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(told),
-        (_, "not implemented") => {
-            Err((None, "only SELECT is allowed in a report: this statement is something else".to_owned()))
-        }
+        (_, "not implemented") => Err((None, "a report can contain only SELECT statements".to_owned())),
         (Some(true), _) => Err((text("position").parse::<usize>().ok(), text("error_message"))),
         _ => Err((None, "not one SELECT".to_owned())),
     }
 }
 
-/// The engine's complaint about a query, with the line of the report's file. `before` lines stand before the query.
+/// The engine's error, with the line in the report's file. `before` lines come before the query.
 fn in_report(report: &Report, query: &Statement, before: usize, error: ReportError) -> ReportError {
     match error {
         ReportError::Query { message, line } => {

@@ -1,11 +1,11 @@
-//! Where a result goes, batch by batch.
+//! The receiver of a result, batch by batch.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::ReportError;
 
-/// Whether more rows are wanted.
+/// Whether the sink wants more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Flow {
@@ -13,8 +13,8 @@ pub enum Flow {
     Enough,
 }
 
-/// Takes a result. Contract: `begin` once, then `batch` any number of times, then `finish` once; after an error or
-/// `Enough` no more batches come.
+/// Receives a result. Contract: `begin` once, then any number of `batch` calls, then `finish` once. After an error or `Enough`,
+/// no more batches come.
 pub trait Sink {
     /// # Errors
     /// When the columns cannot be written in this format, or the output fails.
@@ -27,7 +27,7 @@ pub trait Sink {
     fn finish(&mut self) -> Result<(), ReportError>;
 }
 
-/// Column names, a repeated one with its number: `a`, `a_2`.
+/// Column names; a repeated one gets a number: `a`, `a_2`.
 pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for field in schema.fields() {

@@ -1,7 +1,7 @@
-//! Where the engine puts what does not fit into its memory: a directory of each engine's own, which goes with it.
+//! The spill directories of the engine: each engine has its own, which is removed with it.
 //!
-//! A process that was killed leaves its directory behind. Whoever spills holds a lock on its directory as long as it
-//! lives, so that the next run can tell what is stale, and removes it.
+//! A killed process leaves its directory behind. A process holds a lock on its directory while it lives, so the next run
+//! recognises stale directories and removes them.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,26 +14,26 @@ use tempfile::TempDir;
 use super::ReportError;
 
 const PREFIX: &str = "annals-sql-";
-/// Another process may take a directory that was just made, and is not locked yet, for a stale one.
+/// Another process can take a new, not yet locked directory for a stale one and remove it: then try again.
 const MAKE_TRIES_MAX: u32 = 16;
-/// The engine's threads may still write while the directory is being removed.
+/// The engine's threads can still write while the directory is being removed.
 const REMOVE_TRIES_MAX: u32 = 50;
 
 /// The directories of this process, for [`remove_spills`].
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// One engine's directory. Dropped, it is removed with what it holds.
+/// One engine's directory. Removed with its content on drop.
 pub(super) struct Spill {
     directory: TempDir,
-    /// Holds the lock; the system lets go of it when the process ends, however it does.
+    /// Holds the lock; the system releases it when the process ends.
     _lock: File,
 }
 
 impl Spill {
-    /// Makes a directory under `parent`, and removes there what killed processes of this user have left.
+    /// Creates a directory under `parent`, and removes stale directories of this user there.
     ///
     /// # Errors
-    /// When `parent` cannot be written, or its path is not UTF-8.
+    /// When `parent` is not writable, or its path is not UTF-8.
     pub fn make(parent: &Path) -> Result<Self, ReportError> {
         let failed = |source| ReportError::Spill { directory: parent.to_owned(), source };
         remove_stale_spills(parent);
@@ -54,10 +54,10 @@ impl Spill {
             live().push(spill.directory.path().to_owned());
             return Ok(spill);
         }
-        Err(failed(io::Error::other("what is made there is removed at once by another program")))
+        Err(failed(io::Error::other("another program removes each new directory at once")))
     }
 
-    /// The directory, as the engine takes it.
+    /// The directory's path for the engine.
     pub fn path(&self) -> Result<&str, ReportError> {
         let path = self.directory.path();
         path.to_str().ok_or_else(|| ReportError::Path { path: path.display().to_string() })
@@ -72,7 +72,7 @@ impl Drop for Spill {
     }
 }
 
-/// Removes the directories of all engines of this process, which ends next: they cannot spill any more.
+/// Removes the directories of all engines, just before the process ends.
 pub fn remove_spills() {
     for path in live().drain(..) {
         remove(&path);
@@ -83,7 +83,7 @@ fn live() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What cannot be removed now is stale, and the next run tries again.
+/// The next run removes the rest as stale.
 fn remove(path: &Path) {
     for _ in 0..REMOVE_TRIES_MAX {
         match fs::remove_dir_all(path) {
@@ -101,8 +101,8 @@ fn is_same(open: &File, path: &Path) -> bool {
     matches!((open, there), (Ok(open), Ok(there)) if open == there)
 }
 
-/// Removes the directories of this user under `parent` that nobody holds a lock on. Only a directory itself counts, no
-/// link to one, so that nothing beside it can be reached.
+/// Removes the directories of this user under `parent` that no process holds a lock on. Links do not count, so nothing outside can be
+/// removed.
 #[cfg(unix)]
 pub fn remove_stale_spills(parent: &Path) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -123,7 +123,7 @@ pub fn remove_stale_spills(parent: &Path) {
     }
 }
 
-/// Directories cannot be opened and locked everywhere; what a killed process leaves there is the system's to clear.
+/// Some systems cannot lock directories; there the system must clean up.
 #[cfg(not(unix))]
 fn is_same(_: &File, _: &Path) -> bool {
     true

@@ -1,4 +1,4 @@
-//! What teams are called. An id names a team for programs, a name names it for people; names are text of strangers.
+//! The names of teams. Programs use ids, people use names; strangers choose the names.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use super::cell::printable;
 
 /// A longer name is cut.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Teams that an error lists.
+/// Maximum number of teams in an error message.
 const LISTED_MAX: usize = 10;
 
 /// The teams of an archive and their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamNames {
-    /// Names are cleaned; `None` where a team has none that is known.
+    /// Cleaned names; `None` if a team has no known name.
     teams: BTreeMap<TeamId, Option<String>>,
-    /// How many teams have each name.
+    /// The number of teams with each name.
     counts: BTreeMap<String, usize>,
 }
 
 /// Why a text names no team.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TeamNameError {
-    #[error("{name:?} is the name of {} teams: give the id of one: {}", ids.len(), listed(ids))]
+    #[error("{} teams have the name {name:?}: give the id of one: {}", ids.len(), listed(ids))]
     Shared { name: String, ids: Vec<String> },
-    #[error("no team {asked:?} is known{}", or_known(near, known))]
+    #[error("unknown team {asked:?}{}", or_known(near, known))]
     Unknown { asked: String, near: Vec<String>, known: Vec<String> },
 }
 
 fn or_known(near: &[String], known: &[String]) -> String {
     match (near, known) {
-        ([], []) => ": there is none yet".to_owned(),
-        ([], known) => format!(": there is {}", listed(known)),
+        ([], []) => ": the archive has no team yet".to_owned(),
+        ([], known) => format!(": the known teams are {}", listed(known)),
         (near, _) => or_near(near),
     }
 }
@@ -48,7 +48,7 @@ fn listed(items: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// A name as people see it: on one line, without control characters, bounded; `None` where nothing is left.
+/// A name for display: one line, without control characters, limited in length; `None` if nothing remains.
 pub fn clean_name(name: &str) -> Option<String> {
     let text = printable(name);
     let invisible = |c: char| matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{00ad}');
@@ -64,7 +64,7 @@ pub fn clean_name(name: &str) -> Option<String> {
 }
 
 impl TeamNames {
-    /// Of teams with their names as they were served.
+    /// Teams with the names that the service sent.
     pub fn of(teams: impl IntoIterator<Item = (TeamId, Option<String>)>) -> Self {
         let mut names = Self::default();
         for (team, name) in teams {
@@ -73,7 +73,7 @@ impl TeamNames {
         names
     }
 
-    /// Adds a team, or gives it another name.
+    /// Adds a team, or changes its name.
     pub fn put(&mut self, team: TeamId, name: Option<&str>) {
         let name = name.and_then(clean_name);
         if let Some(name) = &name {
@@ -84,14 +84,13 @@ impl TeamNames {
         }
     }
 
-    /// Adds a team with the name that its archive holds. A name that cannot be read is as good as none: `verify` tells of
-    /// damage.
+    /// Adds a team with its archived name. Ignores a name that cannot be read: `verify` reports damage.
     pub fn put_archived(&mut self, archive: &Archive, state: &TeamState) {
         let name = state.name_file().and_then(|file| team_name(archive.store().as_ref(), &file.path).ok().flatten());
         self.put(state.team_id.clone(), name.as_deref());
     }
 
-    /// Whether it is the id of one of the teams.
+    /// Whether this is the id of one of the teams.
     pub fn holds(&self, team: &str) -> bool {
         self.teams.contains_key(team)
     }
@@ -101,7 +100,7 @@ impl TeamNames {
         self.teams.get(team)?.as_deref()
     }
 
-    /// The name where it tells the team; else with the id behind it, or the id alone. Printable.
+    /// The name if it is unique; else the name with the id, or the id alone. Printable.
     pub fn label(&self, team: &str) -> String {
         match self.name(team) {
             Some(name) if self.counts.get(name) == Some(&1) && !self.teams.contains_key(name) => name.to_owned(),
@@ -109,7 +108,7 @@ impl TeamNames {
         }
     }
 
-    /// The name with the id behind it: `Lighthouse VFX (0123abcd)`, or the id alone. Printable.
+    /// The name with the id: `Lighthouse VFX (0123abcd)`, or the id alone. Printable.
     pub fn with_id(&self, team: &str) -> String {
         match self.name(team) {
             Some(name) => format!("{name} ({})", printable(team)),
@@ -117,10 +116,10 @@ impl TeamNames {
         }
     }
 
-    /// The team that is meant: an id wins over any name. Case matters only where it tells two teams apart.
+    /// The team with this id or name; an id outranks a name. Case matters only if it distinguishes two teams.
     ///
     /// # Errors
-    /// When two teams have the name, or none has it.
+    /// When two teams have the name, or none.
     pub fn resolve(&self, asked: &str) -> Result<&TeamId, TeamNameError> {
         if let Some((team, _)) = self.teams.get_key_value(asked) {
             return Ok(team);

@@ -30,7 +30,7 @@ fn empty_engine() -> Engine {
     Engine::open(ViewData::default(), SMALL).unwrap()
 }
 
-/// One connection event at each of `times`, as a file of the archive has it.
+/// One connection event at each of `times`, as a file of the archive.
 pub fn write_connections(engine: &Engine, path: &Path, times: &[&str]) -> LiveFile {
     let rows = times.iter().enumerate().map(|(nth, time)| {
         format!(
@@ -242,7 +242,7 @@ fn a_file_that_a_commit_took_away_is_no_wrong_query() {
     assert_eq!(csv(&engine, "SELECT count(*) AS n FROM connections"), "n\n1\n");
     std::fs::remove_file(&path).unwrap();
     let gone = ask(&engine, "SELECT count(DISTINCT raw) FROM connections", Format::Csv).unwrap_err();
-    assert!(matches!(gone, ReportError::Engine(_)), "so that whoever asks looks again: {gone:?}");
+    assert!(matches!(gone, ReportError::Engine(_)), "the caller takes a new snapshot: {gone:?}");
     let elsewhere = ask(&engine, "SELECT * FROM read_text('/etc/passwd')", Format::Csv).unwrap_err();
     assert!(elsewhere.is_wrong_use() && elsewhere.to_string().contains("no files"), "{elsewhere:?}");
 }
@@ -252,7 +252,7 @@ fn an_error_in_the_middle_of_a_result_is_an_error() {
     let sql =
         "SELECT CASE WHEN i = 900000 THEN error('stopped here') ELSE i::VARCHAR END AS v FROM range(1000000) t(i)";
     let engine = empty_engine();
-    // The engine tells the cause, unless it was slower than the stop that it makes for its other threads.
+    // The engine gives the cause, unless the interruption of another thread is reported first.
     let errors = (0..20).map(|_| ask(&engine, sql, Format::Ndjson).unwrap_err());
     let errors: Vec<ReportError> = errors.take_while(|error| !error.to_string().contains("stopped here")).collect();
     assert!(errors.len() < 20 && errors.iter().all(|error| error.to_string().contains("ask again")), "{errors:?}");

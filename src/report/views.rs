@@ -1,4 +1,4 @@
-//! The SQL text that makes the views: one function for the engine inside and for clients outside.
+//! The SQL text of the views, the same for our engine and for other clients.
 
 use serde_json::{Value, json};
 
@@ -12,17 +12,17 @@ use super::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
 
-/// Files that one branch of a view reads. Naming a file in a query costs its footer, unless the branch's range of event
-/// times shows that no row fits; a branch costs one footer and some planning. Measured best for 84 monthly files.
+/// Minimum number of files in one branch of a view. A query reads the footers of a branch's files unless the branch's time range
+/// excludes all rows; but each branch costs planning. `docs/decisions/0007-months.md` has the measurement.
 const BRANCH_FILES_MIN: usize = 12;
 
-/// The statements that make all views of `data` but those that are looked up.
+/// The statements that create all views of `data`, except those that are looked up.
 pub fn views_sql(data: &ViewData) -> String {
     views_sql_of(data, &View::ALL.into_iter().filter(|view| !View::LOOKED_UP.contains(view)).collect::<Vec<_>>())
 }
 
-/// The statements that make `views`. Rows of those that are looked up are read when a query asks for them, which only the
-/// engine inside can do.
+/// The statements that create `views`. A looked-up view reads its rows when a query uses it, which only our engine can
+/// do.
 pub(super) fn views_sql_of(data: &ViewData, views: &[View]) -> String {
     let mut sql = String::new();
     for view in views {
@@ -45,18 +45,18 @@ fn body(data: &ViewData, view: View) -> String {
         View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(look_values)),
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
         View::Ledger | View::ArchiveFiles | View::Verification | View::VerificationVerdict => {
-            // Of a constant the engine would make the rows when it makes the view.
+            // The engine would evaluate a constant when it creates the view.
             let asked = format!("FROM (VALUES ('{}')) AS asked(view)", view.as_str());
             from_json(view, &format!("{ROWS_FUNCTION}(asked.view)"), &asked)
         }
     }
 }
 
-/// The same views for any DuckDB client, with the zone function by the name that it has inside. Not among them is what
-/// `verify` finds: that is found by verifying.
+/// The same views for any DuckDB client, with the time zone function under its name in our engine. Without the result of `verify`,
+/// which only Annals can compute.
 ///
 /// # Errors
-/// [`ReportError::Engine`] when a ledger cannot be read again.
+/// [`ReportError::Engine`] when a ledger cannot be read.
 pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
     let mut views = views_sql(data);
     let lookup = Lookup::of(data);
@@ -65,7 +65,7 @@ pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
         push_view(&mut views, view, &over_rows(view, rows.into_iter()));
     }
     Ok(format!(
-        "-- The views of an Annals archive, as it stood when this text was made: make it anew to see later commits.\n\
+        "-- The views of an Annals archive at the time of this text. Run `annals connect` again to see later commits.\n\
          -- {ZONE_FUNCTION}(utc_time, zone) is the only statement here that needs the icu extension.\n\
          CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{views}"
     ))
@@ -75,7 +75,7 @@ fn push_view(sql: &mut String, view: View, body: &str) {
     sql.push_str(&format!("CREATE OR REPLACE VIEW {} AS\n{body};\n", view.as_str()));
 }
 
-/// The columns by name and type, whatever the source has beside them.
+/// The view's columns by name and type, without other columns of the source.
 fn typed(columns: &[Column]) -> String {
     let each = columns.iter().map(|column| format!("{0}::{1} AS {0}", quoted_name(column.name), column.sql_type));
     each.collect::<Vec<_>>().join(", ")
@@ -91,9 +91,8 @@ pub(super) fn over_files(view: View, files: &[LiveFile]) -> String {
     let (mut timed, timeless): (Vec<&LiveFile>, Vec<&LiveFile>) = files.iter().partition(|file| file.span.is_some());
     timed.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
     let columns = typed(&view.columns());
-    // Rows of the quarantine may lack a time, so that no range holds them all. Of sessions a range costs more than it
-    // saves: checked on every row, it takes up to half as long again as a question over all of 84 months, and the footers
-    // that a month's question is spared take four milliseconds, once.
+    // A quarantined event can have no time, so no range holds all rows. For sessions, checking a range on every row costs more than it
+    // saves: see `docs/decisions/0007-months.md`.
     let time = match view {
         View::Quarantine | View::Sessions => None,
         _ => Some("event_time"),
@@ -112,7 +111,7 @@ pub(super) fn over_files(view: View, files: &[LiveFile]) -> String {
     if branches.is_empty() { empty(view) } else { branches.join("\nUNION ALL\n") }
 }
 
-/// Changes become dated versions: each is in force until the next one of its key. What is gone has none in force.
+/// Converts changes to dated versions: each is valid until the next version of its key. A thing that is gone has no valid version.
 fn versions(part: InventoryPart, files: &[LiveFile]) -> String {
     let view = View::Inventory(part);
     if files.is_empty() {
@@ -129,7 +128,7 @@ fn versions(part: InventoryPart, files: &[LiveFile]) -> String {
     )
 }
 
-/// The range is true of every row, and is there for the planner: a question about another time leaves the branch out.
+/// The range is true for every row. It helps the planner: a query about another time skips the branch.
 fn branch(columns: &str, files: &[&LiveFile], span: Option<(&str, (Instant, Instant))>) -> String {
     let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
     let range = span.map_or_else(String::new, |(time, (first, last))| {
@@ -144,7 +143,7 @@ fn common_span(files: &[&LiveFile]) -> Option<(Instant, Instant)> {
     Some((first, last))
 }
 
-/// Rows as one JSON text: the engine's parser takes tens of times longer over as many literals.
+/// Rows as one JSON text: the engine's parser would take tens of times longer for as many literals.
 fn over_rows(view: View, rows: impl Iterator<Item = Value>) -> String {
     let rows: Vec<Value> = rows.collect();
     if rows.is_empty() {
@@ -153,9 +152,9 @@ fn over_rows(view: View, rows: impl Iterator<Item = Value>) -> String {
     from_json(view, &quoted_text(&Value::Array(rows).to_string()), "")
 }
 
-/// The rows of a JSON list, which the SQL expression `json` over `source` gives.
+/// The rows of a JSON list, from the SQL expression `json` over `source`.
 fn from_json(view: View, json: &str, source: &str) -> String {
-    // Times travel as microseconds since the epoch.
+    // Times are microseconds since the epoch.
     let (mut shape, mut columns) = (Vec::new(), Vec::new());
     for column in view.columns() {
         let (wire_type, value) = match column.sql_type {
@@ -247,7 +246,7 @@ pub(super) fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A path as the file itself, not as a pattern.
+/// A path for the file itself, not as a pattern.
 pub(super) fn quoted_path(path: &str) -> String {
     quoted_text(&plain_pattern(path))
 }

@@ -1,7 +1,7 @@
-//! SQL of a visitor: what a process of its own is asked, and what it answers.
+//! A visitor's SQL: the question to its process, and the answer.
 //!
-//! The engine bounds the memory of what it sorts, joins and groups, but not that of a single value. So a stranger's question
-//! is answered where the system bounds all of it, and where dying harms nobody else.
+//! The engine limits the memory for sorts, joins and groups, but not for a single value. So a stranger's query runs in a process
+//! that the system limits as a whole, and whose death harms nothing else.
 
 use std::path::PathBuf;
 
@@ -15,49 +15,49 @@ use super::question::JsonRows;
 use super::sink::{Flow, Sink};
 use super::{Engine, ReportError, ViewData};
 
-/// What a visitor's query may spill, in MiB.
+/// The maximum size of spill files, in MiB.
 const SPILL_MIB_MAX: u32 = 2_048;
-/// Bytes of the look at the archive that a process is handed.
+/// The maximum size of the snapshot that a process receives.
 pub const LOOK_BYTES_MAX: u64 = 64 << 20;
 
-/// One query, and what it may use. The look at the archive that it asks follows it on a line of its own.
+/// One query and its limits. The snapshot of the archive follows on the next line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitorQuestion {
-    /// The archive's directory, absolute; none where it stands in a bucket, which this process does not reach.
+    /// The archive's absolute directory; `None` for a bucket, which this process cannot reach.
     pub root: Option<PathBuf>,
     pub sql: String,
     pub shape: VisitorRows,
-    /// What the engine may use.
+    /// The engine's limits.
     pub engine: Limits,
     pub spill_parent: PathBuf,
-    /// What the whole process may use: address space, and time of all its threads.
+    /// The limits of the whole process: address space, and processor time of all threads.
     pub process_mib: u32,
     pub cpu_seconds: u64,
 }
 
-/// How the rows are wanted, and how many at most.
+/// The form and maximum number of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VisitorRows {
     Page { rows_max: usize },
     Json { rows_max: usize, bytes_max: usize },
 }
 
-/// What came of it. Nothing at all is an answer as well: then the process died.
+/// The outcome. If the process sends no answer, it has died.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum VisitorAnswer {
-    /// More rows are there when there are more than were asked for.
+    /// The first rows, and whether there are more.
     Page(FirstRows),
     Json(JsonRows),
-    /// The query is wrong, and why.
+    /// The query is wrong; the message says why.
     Wrong(String),
-    /// It needed more memory, or more room to spill, than it may use.
+    /// The query needed more memory or spill space than its limit.
     TooLarge,
-    /// The query is not at fault.
+    /// Another failure; the query is not at fault.
     Failed(String),
 }
 
 impl VisitorQuestion {
-    /// The rows, from one look at the archive.
+    /// Runs the query on one snapshot of the archive.
     ///
     /// # Errors
     /// When the text is not one query, the engine fails, or a live file cannot be read.
@@ -93,7 +93,7 @@ impl From<ReportError> for VisitorAnswer {
     }
 }
 
-/// The first rows, and whether there are more; no more than that is computed.
+/// Keeps the first rows, and whether there are more; then stops the query.
 struct Until {
     inner: FirstRows,
     rows_max: usize,

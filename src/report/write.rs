@@ -1,4 +1,4 @@
-//! A report in a format: its rows, and the statement about them.
+//! Writes a report in a format: its rows and its statement.
 
 use std::io::Write;
 
@@ -7,11 +7,11 @@ use super::page::{FirstRows, Section, report_page};
 use super::render::{Columnar, Format, Look, markdown_cell, sink_for};
 use super::{ReportError, Run};
 
-/// Rows that a page shows: more make it slow to open, and nobody reads them there.
+/// Maximum number of rows on a page: more would make it slow, and nobody reads them there.
 pub(super) const PAGE_ROWS_MAX: usize = 1_000;
 
-/// Writes the rows of `run` as `format`, and the statement about them where the format has a place for it, unless it is
-/// `bare`.
+/// Writes the rows of `run` as `format`, and its statement if the format has a place for it. `bare` leaves the statement
+/// out.
 ///
 /// # Errors
 /// As [`Run::rows`].
@@ -61,7 +61,7 @@ pub fn write_report(
     Ok(out.flush()?)
 }
 
-/// The rows: for people with the names of teams, for programs as they are.
+/// Writes the rows: for people with team names, for programs unchanged.
 fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), look: Look) -> Result<(), ReportError> {
     let mut sink = sink_for(format, out, look);
     match format {

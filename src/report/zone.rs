@@ -1,4 +1,4 @@
-//! Local times: a scalar function over our own time-zone library, since not every build of the engine has one.
+//! Local times: an SQL function over our own time-zone library, because some builds of the engine have none.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -12,10 +12,10 @@ use jiff::tz::TimeZone;
 
 use super::catalog::{nearest, or_near};
 
-/// `local_time(at TIMESTAMP, zone VARCHAR) -> TIMESTAMP`: what the clocks of `zone` showed at the UTC time `at`.
+/// `local_time(at TIMESTAMP, zone VARCHAR) -> TIMESTAMP`: the local time of `zone` at the UTC time `at`.
 pub const ZONE_FUNCTION: &str = "local_time";
 
-/// A time zone of the database, by its name.
+/// A named time zone of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
     name: String,
@@ -45,7 +45,7 @@ impl FromStr for Zone {
             Ok(zone) => Ok(Self { name: zone.iana_name().unwrap_or(text).to_owned(), zone }),
             Err(_) => {
                 let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
-                // A city is often asked for without its continent.
+                // Users often leave out the continent before a city.
                 let is_place =
                     |name: &&String| name.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(text));
                 let near = match names.iter().filter(is_place).cloned().collect::<Vec<_>>() {
@@ -53,7 +53,7 @@ impl FromStr for Zone {
                     places => places,
                 };
                 Err(format!(
-                    "unknown time zone {text:?}{}; a name such as Europe/Berlin or UTC is expected",
+                    "unknown time zone {text:?}{}; expected a name such as Europe/Berlin or UTC",
                     or_near(&near)
                 ))
             }
@@ -70,7 +70,7 @@ impl VArrowScalar for LocalTime {
         let times = input.column(0).as_any().downcast_ref::<TimestampMicrosecondArray>();
         let zones = input.column(1).as_any().downcast_ref::<StringArray>();
         let (Some(times), Some(zones)) = (times, zones) else {
-            return Err(format!("{ZONE_FUNCTION} takes a timestamp and a zone's name").into());
+            return Err(format!("{ZONE_FUNCTION} needs a timestamp and the name of a time zone").into());
         };
         let mut last: Option<(&str, TimeZone)> = None;
         let mut local = Vec::with_capacity(times.len());
@@ -96,7 +96,7 @@ impl VArrowScalar for LocalTime {
     }
 }
 
-/// From UTC to local is always one moment, also where summer time begins or ends.
+/// A UTC time has exactly one local time, even when summer time begins or ends.
 fn local_micros(utc_micros: i64, zone: &TimeZone) -> Result<i64, Box<dyn Error>> {
     let at = Timestamp::from_microsecond(utc_micros)?;
     let offset = i64::from(zone.to_offset(at).seconds()) * 1_000_000;

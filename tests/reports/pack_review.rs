@@ -63,7 +63,7 @@ fn a_changed_pack_is_not_signed() {
         place.run(&[&["review", "sign", "--pack", pack, "--outcome", "accepted", "--reviewer"], more].concat())
     };
     sign("nowhere", &["R"]).is_wrong_use("nowhere");
-    sign("it's [an] archive", &["R"]).is_wrong_use("no pack is here");
+    sign("it's [an] archive", &["R"]).is_wrong_use("not a pack");
     sign("out", &["https://me.example"]).is_wrong_use("URL");
     sign("out", &["R", "--ticket", "a\u{7}b"]).is_wrong_use("control characters");
     let stray = place.path().join("out/reports/more.csv");

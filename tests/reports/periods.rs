@@ -128,7 +128,7 @@ fn the_exit_code_distinguishes_gaps_and_detections() {
         assert_eq!((outcome.code, outcome.stderr.lines().count()), (code, said.len()), "{scenario}: {outcome:?}");
         assert!(said.iter().all(|said| outcome.stderr.contains(said)), "{scenario}: {}", outcome.stderr);
     }
-    place.run_own("asked", &["--fail-on", "low"]).is_wrong_use("report M2 detects nothing");
+    place.run_own("asked", &["--fail-on", "low"]).is_wrong_use("report M2 gives its rows no severity");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn place() -> Place {
 fn parameters_are_checked() {
     let place = place();
     for (params, expected) in [
-        (&["nobody=x"][..], "report M2: it has no parameter \"nobody\"; its parameters are who, many"),
+        (&["nobody=x"][..], "report M2: the report has no parameter \"nobody\"; its parameters are who, many"),
         (&["whom=x"], "no parameter \"whom\"; did you mean who?"),
         (&["many=x"], "parameter many: \"x\" is not a whole number"),
         (&["many="], "parameter many: \"\" is not a whole number"),
@@ -33,17 +33,17 @@ fn parameters_are_checked() {
         (&["on=1"], "parameter on: \"1\" is not true or false"),
         (&["span=90"], "\"90\" is not a span of time"),
         (&["day=2026-02-30"], "parameter day: \"2026-02-30\" is not a date"),
-        (&["many=1", "many=1"], "parameter many is given twice"),
+        (&["many=1", "many=1"], "parameter many occurs twice"),
         (&["many"], "expected NAME=VALUE"),
         (&["=5"], "expected NAME=VALUE"),
-        (&["from=2026-01-01"], "from is no --param: give it as --from"),
-        (&["as_of=2026-01-01"], "as_of is no --param: give it as --as-of"),
+        (&["from=2026-01-01"], "from is not a --param: use the flag --from"),
+        (&["as_of=2026-01-01"], "as_of is not a --param: use the flag --as-of"),
     ] {
         let arguments: Vec<&str> = params.iter().flat_map(|param| ["--param", param]).collect();
         place.run_own("params", &arguments).is_wrong_use(expected);
     }
     place.own_report("needy.sql", &format!("{HEAD}-- param: who text | whose\nSELECT $who AS who"));
-    place.run_own("needy", &[]).is_wrong_use("report M1: parameter who must be given: --param who=text");
+    place.run_own("needy", &[]).is_wrong_use("report M1: parameter who is missing: give --param who=text");
 }
 
 /// No message uses the engine's words, and no wrong value is accepted as another one.
@@ -70,12 +70,12 @@ fn an_invalid_value_is_refused_with_its_range() {
         ),
         ("r02", "burst_count=0", "parameter burst_count: \"0\" is outside its range: from 1 to 1000000"),
         ("r25", "keep_at_most_days=-1", "parameter keep_at_most_days: \"-1\" is outside its range"),
-        ("r21", "aliases=x", "report R21: parameter subject must be given: --param subject=text (an email address"),
-        ("r21", "subject= ", "report R21: parameter subject must be given"),
+        ("r21", "aliases=x", "report R21: parameter subject is missing: give --param subject=text (an email address"),
+        ("r21", "subject= ", "report R21: parameter subject is missing"),
     ] {
         place.run(&["report", "run", report, "--param", param]).is_wrong_use(expected);
     }
-    place.run(&["report", "run", "dossier"]).is_wrong_use("parameter subject must be given");
+    place.run(&["report", "run", "dossier"]).is_wrong_use("parameter subject is missing");
     let shown = place.run(&["report", "show", "r18"]);
     assert!(shown.text().contains("parameter: percentile (number, from 0 to 1; default: 0.99) "), "{}", shown.text());
     assert_eq!(place.run(&["report", "run", "r14", "--param", "closes=24:00"]).code, 0, "a day ends then");
@@ -134,10 +134,10 @@ fn dates_zones_names_and_formats_are_checked() {
         (&["r23", "--tz", "Europe/Berlim"], "did you mean Europe/Berlin"),
         (&["r23", "--tz", "prague"], "did you mean Europe/Prague?"),
         (&["r23", "--tz", "'; DROP"], "unknown time zone"),
-        (&["r23", "--team", "nobody"], "no team \"nobody\" is known: there is acme"),
+        (&["r23", "--team", "nobody"], "unknown team \"nobody\": the known teams are acme"),
         (&["collection-helth"], "did you mean collection-health?"),
-        (&["r999"], "no report is called \"r999\""),
-        (&[""], "no report is called \"\""),
+        (&["r999"], "no report has the name \"r999\""),
+        (&[""], "no report has the name \"\""),
         (&["r23", "--format", "pdf"], "unknown format \"pdf\""),
         (&["r23", "--fail-on", "fatal"], "unknown severity \"fatal\": expected info, low, medium, high or critical"),
         (&["r23", "--queries", "nowhere"], "cannot read nowhere"),
@@ -162,15 +162,15 @@ fn wrong_sql_is_reported_with_file_and_line() {
         ("SELECT * FROM nowhere", "own/m1.sql:4: Catalog Error: Table with name nowhere does not exist"),
         (
             "SELECT $nobody AS x",
-            "own/m1.sql:4: the query uses $nobody, which the header does not declare: it may use from, to",
+            "own/m1.sql:4: the query uses $nobody, which the header does not declare: it can use from, to",
         ),
         ("SELECT ? AS x", "which the header does not declare"),
         ("SELECT 'x'::INTEGER AS x", "Conversion Error"),
         ("SELECT error('on purpose') AS x", "on purpose"),
         ("SELECT error('bold\u{1b}[1m') AS x", "bold[1m"),
         ("SELECT 1 AS x;\n\nSELECT x FORM report", "own/m1.sql:6: "),
-        ("", "no query follows the header"),
-        ("SELECT 1; SELECT 2; SELECT 3", "a third statement"),
+        ("", "the query after the header is missing"),
+        ("SELECT 1; SELECT 2; SELECT 3", "unexpected third statement"),
     ] {
         place.own_report("m1.sql", &format!("{HEAD}{sql}"));
         place.run_own("m1", &[]).is_wrong_use(expected);
@@ -178,7 +178,7 @@ fn wrong_sql_is_reported_with_file_and_line() {
     place.own_report("m1.sql", &format!("{HEAD}-- severity: column\nSELECT 1 AS x"));
     place
         .run_own("m1", &[])
-        .is_wrong_use("own/m1.sql:5: the header says `severity: column`, and the query has no column");
+        .is_wrong_use("own/m1.sql:5: the header says `severity: column`, but the query has no column");
     place.own_report("m1.sql", &format!("{HEAD}-- severity: column\nSELECT 'grave' AS severity"));
     place.run_own("m1", &[]).is_wrong_use("column severity: unknown severity \"grave\"");
 }
@@ -205,9 +205,9 @@ fn a_report_is_a_query_and_nothing_else() {
         "BEGIN",
     ] {
         place.own_report("m1.sql", &format!("{HEAD}{sql}"));
-        place.run_own("m1", &[]).is_wrong_use("own/m1.sql:4: only SELECT is allowed in a report");
+        place.run_own("m1", &[]).is_wrong_use("own/m1.sql:4: a report can contain only SELECT");
         place.own_report("m1.sql", &format!("{HEAD}SELECT 1 AS x;\n{sql};\n"));
-        place.run_own("m1", &[]).is_wrong_use("own/m1.sql:5: only SELECT is allowed in a report");
+        place.run_own("m1", &[]).is_wrong_use("own/m1.sql:5: a report can contain only SELECT");
     }
     for sql in [
         "SELECT * FROM read_csv('annals.csv')",
@@ -237,7 +237,7 @@ fn a_faulty_file_is_reported_and_blocks_no_other_report() {
         "{}",
         listed.stderr
     );
-    assert!(listed.stderr.contains("report M2 stands in own/params.sql too"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("own/params.sql has the same report id M2"), "{}", listed.stderr);
     // A faulty file that should replace a built-in report causes an error.
     place.run_own("r02", &[]).is_wrong_use("own/r02-broken.sql:2");
     assert_eq!(place.run_own("params", &[]).code, 0);

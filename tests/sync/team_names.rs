@@ -65,9 +65,9 @@ fn a_team_is_named_by_its_name_or_its_id_and_the_id_wins() {
         [&["report", "run", "r01"][..], &["anchor"], &["quarantine", "retry"], &["report", "pack", "-o", "pack"]]
     {
         for (asked, expected) in [
-            ("Lab", "\"Lab\" is the name of 2 teams: give the id of one: t2, t3"),
-            ("Lighthose VFX", "no team \"Lighthose VFX\" is known; did you mean Lighthouse VFX?"),
-            ("", "no team \"\" is known: there is Lighthouse VFX (t1), Lab (t2), Lab (t3)"),
+            ("Lab", "2 teams have the name \"Lab\": give the id of one: t2, t3"),
+            ("Lighthose VFX", "unknown team \"Lighthose VFX\"; did you mean Lighthouse VFX?"),
+            ("", "unknown team \"\": the known teams are Lighthouse VFX (t1), Lab (t2), Lab (t3)"),
         ] {
             let outcome = place.run(&[verb, &["--team", asked]].concat());
             assert_eq!(outcome.code, 2, "{verb:?} {asked}: {outcome:?}");
@@ -155,7 +155,7 @@ fn sync_prints_team_names_and_accepts_them() {
     program
         .sync(&["--team", "Team team-three"])
         .ended(2)
-        .says(&["no team \"Team team-three\" is known", "did you mean"]);
+        .says(&["unknown team \"Team team-three\"", "did you mean"]);
     service.world().add_team("team-three");
     service.world().team("team-three").name = "Team team-one".to_owned();
     program.sync(&["--team", "Team team-one"]).ended(2).says(&["give the id of one: team-one, team-three"]);

@@ -1,4 +1,4 @@
-//! What of its type a parameter may be: so that a threshold which makes no sense is refused in words, before any query.
+//! Limits of a parameter's values, so that a nonsensical threshold is refused before any query runs.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,33 +7,33 @@ use jiff::civil::Date;
 
 use super::{ParamKind, ParamValue};
 
-/// The values that a parameter takes, as the header says them after the type.
+/// The allowed values of a parameter, from the header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Allowed {
-    /// All of the type.
+    /// All values of the type.
     #[default]
     Any,
-    /// `from 1 to 100`, both ends included; one of them may be left out. As one would type them.
+    /// `from 1 to 100`, both ends included; one end can be missing. The ends are kept as typed.
     Range { least: Option<String>, most: Option<String> },
     /// `of mon,tue`: a text, or each item of a list, is one of these, in any case.
     Choice(Vec<String>),
-    /// `of dates`: each item of a list is a day, as `2026-12-25`.
+    /// `of dates`: each item of a list is a day, such as `2026-12-25`.
     Days,
 }
 
 impl Allowed {
     /// # Errors
-    /// A sentence: what was expected after the type.
+    /// A sentence that names the expected words after the type.
     pub(super) fn parse<'a>(kind: ParamKind, mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut allowed = Allowed::Any;
         while let Some(word) = words.next() {
-            let said = words.next().ok_or_else(|| format!("nothing follows {word:?}"))?;
+            let said = words.next().ok_or_else(|| format!("a value is missing after {word:?}"))?;
             allowed = allowed.and(kind, word, said)?;
         }
         if let Allowed::Range { least: Some(least), most: Some(most) } = &allowed
             && order(&kind.plain(least)?, &kind.plain(most)?) == Some(Ordering::Greater)
         {
-            return Err(format!("no {kind} lies from {least} to {most}"));
+            return Err(format!("the range from {least} to {most} is empty"));
         }
         Ok(allowed)
     }
@@ -42,12 +42,14 @@ impl Allowed {
         let has_order = matches!(kind, ParamKind::Integer | ParamKind::Number | ParamKind::Duration);
         let has_choice = matches!(kind, ParamKind::Text | ParamKind::List);
         match (word, self) {
-            ("from" | "to", _) if !has_order => Err("a range is for integer, number and duration alone".to_owned()),
-            ("from" | "to", _) if kind.plain(said).is_err() => Err(format!("{word} {said}: that is no {kind}")),
+            ("from" | "to", _) if !has_order => Err("only integer, number and duration can have a range".to_owned()),
+            ("from" | "to", _) if kind.plain(said).is_err() => {
+                Err(format!("{word} {said}: {said:?} is not of type {kind}"))
+            }
             ("from", Allowed::Any) => Ok(Allowed::Range { least: Some(said.to_owned()), most: None }),
             ("to", Allowed::Any) => Ok(Allowed::Range { least: None, most: Some(said.to_owned()) }),
             ("to", Allowed::Range { least, most: None }) => Ok(Allowed::Range { least, most: Some(said.to_owned()) }),
-            ("of", _) if !has_choice => Err("a choice is for text and list alone".to_owned()),
+            ("of", _) if !has_choice => Err("only text and list can have a choice".to_owned()),
             ("of", Allowed::Any) if said == "dates" && kind == ParamKind::List => Ok(Allowed::Days),
             ("of", Allowed::Any) => Ok(Allowed::Choice(said.split(',').map(str::to_owned).collect())),
             _ => Err(format!("{word:?} after the type: expected from MIN to MAX, or of A,B,C")),
@@ -55,11 +57,11 @@ impl Allowed {
     }
 
     /// # Errors
-    /// A sentence that names the value and what it may be.
+    /// A sentence that names the value and the allowed values.
     pub(super) fn check(&self, kind: ParamKind, text: &str, value: &ParamValue) -> Result<(), String> {
         let is_one = |item: &str| match self {
             Allowed::Choice(choices) => choices.iter().any(|choice| choice.eq_ignore_ascii_case(item)),
-            // The day as it is compared, and no other spelling of it.
+            // Accept only the canonical spelling of a day, because days are compared as text.
             Allowed::Days => item.parse::<Date>().is_ok_and(|day| day.to_string() == item),
             Allowed::Any | Allowed::Range { .. } => true,
         };
@@ -81,7 +83,7 @@ impl Allowed {
         }
     }
 
-    /// The range, if there is one: its least and its greatest.
+    /// The smallest and largest value of a range.
     pub fn ends(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Allowed::Range { least, most } => (least.as_deref(), most.as_deref()),
@@ -89,7 +91,7 @@ impl Allowed {
         }
     }
 
-    /// The choice, if there is one.
+    /// The values of a choice.
     pub fn choices(&self) -> Option<&[String]> {
         match self {
             Allowed::Choice(choices) => Some(choices),
@@ -98,7 +100,7 @@ impl Allowed {
     }
 }
 
-/// `from 0 to 1`, `one of mon, tue`; nothing where all is allowed.
+/// `from 0 to 1`, `one of mon, tue`; empty without limits.
 impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,7 +114,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// Of two values of one kind that has an order.
+/// Compares two values of one ordered type.
 fn order(one: &ParamValue, other: &ParamValue) -> Option<Ordering> {
     match (one, other) {
         (ParamValue::Integer(one), ParamValue::Integer(other)) => Some(one.cmp(other)),

@@ -1,9 +1,9 @@
-//! How a report's rows are drawn: the kind of chart, and what each column is to it.
+//! The chart of a report: its kind, and the role of each column.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// The kinds of chart that a header may name.
+/// The kinds of chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChartKind {
     /// Stacked columns.
@@ -11,7 +11,7 @@ pub enum ChartKind {
     /// Horizontal bars.
     Bars,
     Line,
-    /// A line that holds its value until the next.
+    /// A line that keeps its value until the next point.
     Step,
     /// Stacked areas.
     Area,
@@ -21,9 +21,9 @@ pub enum ChartKind {
     Heatmap,
     /// Points at `x` and `y`.
     Dots,
-    /// `x` counted in bins.
+    /// Counts `x` in bins.
     Histogram,
-    /// From `start` to `end`, in the lane of `lane`.
+    /// Bars from `start` to `end`, in the lane of `lane`.
     Timeline,
     /// Marks at `x`.
     Strip,
@@ -67,7 +67,7 @@ impl ChartKind {
         }
     }
 
-    /// The roles without which it cannot be drawn.
+    /// The roles that the chart requires.
     pub const fn required(self) -> &'static [ChartRole] {
         match self {
             ChartKind::Columns
@@ -85,7 +85,7 @@ impl ChartKind {
     }
 }
 
-/// What a column is to a chart.
+/// The role of a column in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChartRole {
     X,
@@ -121,15 +121,15 @@ impl ChartRole {
     }
 }
 
-/// A chart as the header describes it: `columns x=hour y=failures series=reason | Failures an hour`.
+/// A chart from the header: `columns x=hour y=failures series=reason | Failures an hour`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     pub kind: ChartKind,
     /// The column of each role.
     pub columns: BTreeMap<ChartRole, String>,
-    /// Whether the axis of values is logarithmic.
+    /// Whether the value axis is logarithmic.
     pub is_log: bool,
-    /// Empty where the header gives none.
+    /// Empty if the header has no title.
     pub title: String,
 }
 
@@ -161,7 +161,7 @@ impl FromStr for Chart {
                         format!("unknown chart role {role:?}: expected one of {known}")
                     })?;
                     if chart.columns.insert(role, column.to_owned()).is_some() {
-                        return Err(format!("chart role {} is given twice", role.as_str()));
+                        return Err(format!("chart role {} occurs twice", role.as_str()));
                     }
                 }
                 _ => return Err(format!("{word:?} is neither role=column nor log")),

@@ -1,4 +1,4 @@
-//! What can be wrong with a report's file, and with what is asked of a report.
+//! Errors in report files and in the parameters of a report.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use super::or_near;
 pub enum CatalogError {
     #[error("cannot read {path}: {source}")]
     Unreadable { path: PathBuf, source: std::io::Error },
-    /// Something in the file is not as a report's file has it.
+    /// The file has a syntax error.
     #[error("{path}:{line}: {message}")]
     Malformed { path: PathBuf, line: usize, message: String },
-    #[error("{path}: report {id} stands in {other} too: give one of them another id and another file name")]
+    #[error("{path}: {other} has the same report id {id} or name: change the id and the name of one of the files")]
     Twice { path: PathBuf, id: String, other: PathBuf },
-    #[error("no report is called {name:?}{}; `annals report list` shows them all", or_near(near))]
+    #[error("no report has the name {name:?}{}; `annals report list` shows them all", or_near(near))]
     Unknown { name: String, near: Vec<String> },
-    /// A parameter that is not the report's, is missing, or has a value of another type.
+    /// A parameter is unknown or missing, or has an invalid value.
     #[error("report {report}: {message}")]
     Param { report: String, message: String },
 }
@@ -27,7 +27,7 @@ impl CatalogError {
         CatalogError::Malformed { path: path.into(), line, message: message.into() }
     }
 
-    /// Whether the faulty file would be the report called `name`, as far as its file name tells.
+    /// Whether the faulty file would be the report `name`, judged by its file name.
     pub(super) fn is_about(&self, name: &str) -> bool {
         let path = match self {
             CatalogError::Unreadable { path, .. }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{CatalogError, Chart, IMPLICIT_PARAMS, Param, SeverityRule};
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, Default)]
 pub struct Header {
     pub id: String,
@@ -16,14 +16,14 @@ pub struct Header {
     pub severity: Option<SeverityRule>,
     pub notes: Vec<String>,
     pub needs_verify: bool,
-    /// The lines of the file that it takes.
+    /// Number of lines of the header.
     pub lines: usize,
 }
 
 const KEYS: &str = "id, title, question, controls, param, chart, severity, note or needs";
 
 impl Header {
-    /// # Errors
+    /// The invalid line, and the expected text.
     /// The line that is not as it should be, and what was expected.
     pub fn parse(path: &Path, text: &str) -> Result<Self, CatalogError> {
         let mut header = Header::default();
@@ -51,7 +51,7 @@ impl Header {
         };
         let (key, value) = (key.trim(), value.trim());
         if value.is_empty() {
-            return Err(format!("{key}: nothing follows it"));
+            return Err(format!("{key}: the value is missing"));
         }
         match key {
             "id" => once(&mut self.id, key, checked_id(value)?),
@@ -79,14 +79,14 @@ impl Header {
                 Ok(())
             }
             "needs" => Err(format!("unknown need {value:?}: expected verify")),
-            "controls" | "chart" | "severity" => Err(format!("{key} is given twice")),
+            "controls" | "chart" | "severity" => Err(format!("{key} occurs twice")),
             other => Err(format!("unknown key {other:?} in the header: expected {KEYS}")),
         }
     }
 
     fn take_param(&mut self, param: Param) -> Result<(), String> {
         if IMPLICIT_PARAMS.contains(&param.name.as_str()) {
-            return Err(format!("parameter {} is always there: give yours another name", param.name));
+            return Err(format!("parameter {} is built in: choose another name", param.name));
         }
         if self.params.iter().any(|held| held.name == param.name) {
             return Err(format!("parameter {} is declared twice", param.name));
@@ -98,7 +98,7 @@ impl Header {
 
 fn once(held: &mut String, key: &str, value: String) -> Result<(), String> {
     if !held.is_empty() {
-        return Err(format!("{key} is given twice"));
+        return Err(format!("{key} occurs twice"));
     }
     *held = value;
     Ok(())
@@ -111,6 +111,6 @@ fn checked_id(text: &str) -> Result<String, String> {
     if is_id {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is not an id: a letter, then letters and digits, 16 at most"))
+        Err(format!("{text:?} is not an id: an id is a letter, then letters and digits, at most 16 characters"))
     }
 }

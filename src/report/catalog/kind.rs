@@ -1,4 +1,4 @@
-//! The types of parameters, and how a text becomes a value.
+//! The types of parameters, and the parser of their values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::model::{Instant, When, parse_duration};
 
 use super::ParamValue;
 
-/// The types of a header's parameters.
+/// The types of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     Integer,
@@ -20,7 +20,7 @@ pub enum ParamKind {
     Duration,
     /// `2026-11-20`, RFC 3339 or `-30d`; in SQL a TIMESTAMP, UTC.
     Date,
-    /// `07:00`, by the clocks of the zone, until `24:00`; in SQL a TIME.
+    /// `07:00` to `24:00` in the time zone; in SQL a TIME.
     Time,
     /// `a,b,c`; in SQL the text of a JSON list of strings.
     List,
@@ -51,10 +51,10 @@ impl ParamKind {
         }
     }
 
-    /// The value that `text` says. Days are those of `zone`, ages are counted from `now`.
+    /// Parses a value. Days belong to `zone`; ages are relative to `now`.
     ///
     /// # Errors
-    /// A sentence that names the text, when it is no value of this type.
+    /// A sentence that names the invalid text.
     pub fn value(self, text: &str, now: Instant, zone: &TimeZone) -> Result<ParamValue, String> {
         let refused = |expected: &str| format!("{text:?} is not {expected}");
         match self {
@@ -65,7 +65,7 @@ impl ParamKind {
                 Ok(number) if number.is_finite() => Ok(ParamValue::Number(number)),
                 _ => Err(refused("a number such as 2.5")),
             },
-            ParamKind::Text if text.contains('\0') => Err(refused("a text: it holds a zero byte")),
+            ParamKind::Text if text.contains('\0') => Err(refused("a text, because it contains a zero byte")),
             ParamKind::Text => Ok(ParamValue::Text(text.to_owned())),
             ParamKind::Boolean => text.parse().map(ParamValue::Boolean).map_err(|_| refused("true or false")),
             ParamKind::Duration => parse_duration(text).map(|span| ParamValue::Seconds(span.as_secs())),
@@ -80,7 +80,7 @@ impl ParamKind {
         }
     }
 
-    /// The value of a text in a header, where there is neither a zone nor a now.
+    /// Parses a value of a header, which has neither a zone nor a current time.
     pub(super) fn plain(self, text: &str) -> Result<ParamValue, String> {
         self.value(text, Instant::EARLIEST, &TimeZone::UTC)
     }

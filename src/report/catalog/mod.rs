@@ -1,7 +1,7 @@
-//! The catalog of reports: what is built in, and what a user's own folder adds or replaces.
+//! The catalog of reports: the built-in reports, and the additions and replacements in the user's folder.
 //!
-//! A report is one `.sql` file: a header of `--` lines, a query, and at most one more query over the rows of the first
-//! (as relation `report`) that gives the rows of its chart.
+//! A report is one `.sql` file: a header of `--` lines, one query, and optionally a second query over the rows of the first
+//! (relation `report`), which gives the rows of the chart.
 
 mod allowed;
 mod chart;
@@ -29,17 +29,17 @@ pub use severity::{Severity, SeverityRule};
 pub use statements::Statement;
 pub use value::ParamValue;
 
-// `EMBEDDED: &[(file name, text)]`, made by build.rs of every file in queries/, in the order of names.
+// build.rs makes `EMBEDDED: &[(file name, text)]` from every file in queries/, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/queries.rs"));
 
-/// How far a name may be from one that exists to be offered instead: of 1, the same, down to 0.
+/// The minimum similarity (0 to 1) of a name that an error suggests.
 const NEAR_MIN: f64 = 0.75;
 const NEAR_SHOWN_MAX: usize = 3;
-/// Of a report's file, and of files in a folder of them.
+/// The maximum size of a report's file, and the maximum number of files in the folder.
 const REPORT_BYTES_MAX: u64 = 1 << 20;
 const REPORTS_MAX: usize = 10_000;
 
-/// The reports, in the order of their ids.
+/// The reports, sorted by id.
 #[derive(Debug, Default)]
 pub struct Catalog {
     reports: Vec<Report>,
@@ -47,7 +47,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The reports that come with the program.
+    /// The built-in reports.
     pub fn embedded() -> Self {
         let mut catalog = Self::default();
         for (name, text) in EMBEDDED {
@@ -56,8 +56,8 @@ impl Catalog {
         catalog
     }
 
-    /// Adds the `.sql` files of a user's folder: one with the id or the name of a report that is there replaces it.
-    /// A file that is no report is kept aside as a fault.
+    /// Adds the `.sql` files of a user's folder. A file with the id or name of an existing report replaces it. A file that is no
+    /// valid report is kept as a fault.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -109,15 +109,15 @@ impl Catalog {
         &self.reports
     }
 
-    /// What is wrong with files that would be reports.
+    /// The faults of invalid report files.
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
 
-    /// The report with that id or name, in any case.
+    /// The report with the id or name, in any case.
     ///
     /// # Errors
-    /// [`CatalogError::Unknown`] with the nearest names; or what is wrong with the file that would be this report.
+    /// [`CatalogError::Unknown`] with similar names; or the fault of the file that would be this report.
     pub fn find(&mut self, name: &str) -> Result<&Report, CatalogError> {
         if let Some(at) = self.faults.iter().position(|fault| fault.is_about(name)) {
             return Err(self.faults.swap_remove(at));
@@ -132,17 +132,17 @@ impl Catalog {
     }
 }
 
-/// The text of a report's file. A link is followed only within the folder, where Kubernetes puts the files of a volume:
-/// a report is shown whole, and must not show another file of the machine.
+/// Reads a report's file. Follows links only within the folder, as Kubernetes volumes need: the page shows a report's whole text, so
+/// a link must not show another file of the machine.
 fn read(folder: &Path, path: &Path) -> io::Result<String> {
     let place = path.canonicalize()?;
     if !place.starts_with(folder.canonicalize()?) {
-        return Err(io::Error::other("a symbolic link that leads out of the folder"));
+        return Err(io::Error::other("the symbolic link leads out of the folder"));
     }
     files::read_text(&place, Links::Refuse, REPORT_BYTES_MAX)
 }
 
-/// The names most like `name`, the nearest first.
+/// The names most similar to `name`, best first.
 pub(in crate::report) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let likeness = |other: &str| strsim::jaro_winkler(&wanted, &other.to_lowercase());
@@ -161,7 +161,7 @@ pub(in crate::report) fn or_near(near: &[String]) -> String {
     }
 }
 
-/// The path of a built-in report, as errors and lists show it.
+/// The path of a built-in report in errors and lists.
 fn embedded_path(name: &Path) -> PathBuf {
     Path::new("queries").join(name)
 }

@@ -1,4 +1,4 @@
-//! The parameters that a report declares, with their defaults.
+//! Parameters that a report declares, their defaults, and the checks of their values before a query runs.
 
 use std::str::FromStr;
 
@@ -8,20 +8,20 @@ use crate::model::Instant;
 
 use super::{Allowed, ParamKind, ParamValue};
 
-/// Parameters that every report's SQL may use; the period and the rest of what is asked give their values.
+/// Parameters that every report's SQL can use. The period and the other arguments give their values.
 pub const IMPLICIT_PARAMS: [&str; 6] = ["from", "to", "team", "tz", "now", "as_of"];
 
-/// What a parameter is when nobody gives it.
+/// The default of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParamDefault {
-    /// It must be given.
+    /// The user must give a value.
     Required,
     Null,
-    /// As one would type it.
+    /// The default, as typed.
     Text(String),
 }
 
-/// A parameter as a header declares it: `burst_count integer from 1 to 1000 = 10 | failures that make a burst`.
+/// A declared parameter: `burst_count integer from 1 to 1000 = 10 | failures that make a burst`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     pub name: String,
@@ -42,12 +42,12 @@ impl FromStr for Param {
         };
         let mut words = typed.split_whitespace();
         let (Some(name), Some(kind)) = (words.next(), words.next()) else {
-            return Err(format!("{:?} is not NAME TYPE = DEFAULT | what it means", text.trim()));
+            return Err(format!("{:?} is not of the form NAME TYPE = DEFAULT | MEANING", text.trim()));
         };
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !is_name {
-            return Err(format!("{name:?} is not a parameter's name: lower-case letters, digits and _"));
+            return Err(format!("{name:?} is not a parameter name: use lower-case letters, digits and _"));
         }
         let kind: ParamKind = kind.parse()?;
         let allowed = Allowed::parse(kind, words).map_err(|message| format!("parameter {name}: {message}"))?;
@@ -64,23 +64,23 @@ impl FromStr for Param {
 }
 
 impl Param {
-    /// The value that `text` says. Days are those of `zone`, ages are counted from `now`.
+    /// Parses a value. Days belong to `zone`; ages are relative to `now`.
     ///
     /// # Errors
-    /// A sentence that names the text, when it is no value that this parameter may have.
+    /// A sentence that names the invalid text.
     pub fn value(&self, text: &str, now: Instant, zone: &TimeZone) -> Result<ParamValue, String> {
         let value = self.kind.value(text, now, zone)?;
         self.allowed.check(self.kind, text, &value)?;
         Ok(value)
     }
 
-    /// What to do where it is required and not there.
+    /// The advice for a missing required parameter.
     pub(super) fn missing(&self) -> String {
         let about = if self.about.is_empty() { String::new() } else { format!(" ({})", self.about) };
-        format!("parameter {} must be given: --param {0}={1}{about}", self.name, self.kind)
+        format!("parameter {} is missing: give --param {0}={1}{about}", self.name, self.kind)
     }
 
-    /// Its type and what it takes of it: `integer from 1 to 100`.
+    /// The type and the allowed values: `integer from 1 to 100`.
     pub fn taken(&self) -> String {
         let (kind, allowed) = (self.kind, self.allowed.to_string());
         match (&self.allowed, kind) {
@@ -91,7 +91,7 @@ impl Param {
     }
 }
 
-/// A default may stand in quotes, so that it can be empty or hold a `|`-less edge of spaces.
+/// A default can stand in quotes, so that it can be empty or begin with a space.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(text)
 }

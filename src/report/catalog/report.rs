@@ -1,4 +1,4 @@
-//! One report, as its file says it.
+//! One report, parsed from its file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,52 +14,52 @@ use super::{
     nearest, or_near,
 };
 
-/// Where a report's file is.
+/// The place of a report's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// In the program, from `queries/`.
+    /// Built into the program, from `queries/`.
     Embedded,
     File(PathBuf),
 }
 
-/// A report: what it asks, and how.
+/// A report: its question, its query and its chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// `R02`
     pub id: String,
-    /// `failed-authentications`: the file's name without its id.
+    /// `failed-authentications`: the file name without the id.
     pub name: String,
     pub title: String,
     pub question: String,
-    /// The controls that it supports, one each.
+    /// The controls that the report supports.
     pub controls: Vec<String>,
     pub params: Vec<Param>,
     pub chart: Option<Chart>,
-    /// `None`: it detects nothing.
+    /// `None` if the report detects nothing.
     pub severity: Option<SeverityRule>,
-    /// What the reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Whether it asks what `verify` found.
+    /// Whether the report needs the result of `verify`.
     pub needs_verify: bool,
-    /// The query whose rows are the report.
+    /// The query that gives the report's rows.
     pub rows: Statement,
-    /// The query over relation `report` whose rows are drawn; without one, the report's rows are.
+    /// The query over relation `report` that gives the chart's rows; without it, the chart shows the report's rows.
     pub chart_rows: Option<Statement>,
     /// The whole file.
     pub text: String,
-    /// Of the whole file.
+    /// The digest of the whole file.
     pub sha256: Digest,
     pub origin: Origin,
     path: PathBuf,
-    /// The id of the built-in report that it replaces.
+    /// The id of the built-in report that this one replaces.
     pub overrides: Option<String>,
 }
 
 impl Report {
-    /// Parses a report's file. Whether its SQL is right is not looked at.
+    /// Parses a report's file. Does not check the SQL.
     ///
     /// # Errors
-    /// [`CatalogError::Malformed`]: the line, and what was expected there.
+    /// [`CatalogError::Malformed`] with the line and the expected text.
     pub fn parse(path: &Path, text: &str, origin: Origin) -> Result<Self, CatalogError> {
         let path = if origin == Origin::Embedded { embedded_path(path) } else { path.to_owned() };
         let header = Header::parse(&path, text)?;
@@ -67,11 +67,11 @@ impl Report {
         let first_line = header.lines + 1;
         let mut found = statements(&text[body_at..], first_line).into_iter();
         let Some(rows) = found.next() else {
-            return Err(CatalogError::at(path, first_line, "no query follows the header"));
+            return Err(CatalogError::at(path, first_line, "the query after the header is missing"));
         };
         let chart_rows = found.next();
         if let Some(third) = found.next() {
-            let message = "a third statement: a report has one query, and at most one more for its chart";
+            let message = "unexpected third statement: a report has one query, and at most one more for its chart";
             return Err(CatalogError::at(path, third.line, message));
         }
         let name = name_of(&path, &header.id)?;
@@ -96,12 +96,12 @@ impl Report {
         })
     }
 
-    /// Where it stands: the file, or its place in this project.
+    /// The path of the file; for a built-in report, its path in this project.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether `name` is its id or its name, in any case.
+    /// Whether `name` is the report's id or name, in any case.
     pub fn is_called(&self, name: &str) -> bool {
         self.id.eq_ignore_ascii_case(name) || self.name.eq_ignore_ascii_case(name)
     }
@@ -110,11 +110,10 @@ impl Report {
         self.id.eq_ignore_ascii_case(&other.id) || self.name.eq_ignore_ascii_case(&other.name)
     }
 
-    /// The values of its parameters: those given, as typed, and the defaults of the others.
+    /// The values of the report's parameters: the given ones, and defaults for the others.
     ///
     /// # Errors
-    /// [`CatalogError::Param`] for an unknown name, a name given twice, a value of another type or outside what its parameter
-    /// takes, or one that is missing.
+    /// [`CatalogError::Param`] for an unknown, repeated, invalid or missing parameter.
     pub fn values(
         &self,
         given: &[(String, String)],
@@ -127,14 +126,14 @@ impl Report {
                 return Err(refused(self.unknown_param(name)));
             }
             if given[..at].iter().any(|(earlier, _)| earlier == name) {
-                return Err(refused(format!("parameter {name} is given twice")));
+                return Err(refused(format!("parameter {name} occurs twice")));
             }
         }
         let mut values = BTreeMap::new();
         for param in &self.params {
             let given = given.iter().find(|(name, _)| *name == param.name).map(|(_, text)| text.as_str());
             let text = match (given, &param.default) {
-                // What must be given is not given by saying nothing.
+                // An empty value does not count for a required parameter.
                 (None, ParamDefault::Required) => return Err(refused(param.missing())),
                 (Some(text), ParamDefault::Required) if text.trim().is_empty() => {
                     return Err(refused(param.missing()));
@@ -152,18 +151,18 @@ impl Report {
 
     fn unknown_param(&self, name: &str) -> String {
         if IMPLICIT_PARAMS.contains(&name) {
-            return format!("{name} is no --param: give it as --{}", name.replace('_', "-"));
+            return format!("{name} is not a --param: use the flag --{}", name.replace('_', "-"));
         }
         if self.params.is_empty() {
-            return format!("it has no parameters, so none called {name:?}");
+            return format!("the report has no parameters, so {name:?} is unknown");
         }
         let names: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
         let near = or_near(&nearest(name, names.iter().copied()));
-        format!("it has no parameter {name:?}{near}; its parameters are {}", names.join(", "))
+        format!("the report has no parameter {name:?}{near}; its parameters are {}", names.join(", "))
     }
 }
 
-/// The file's name without its ending and without the id before it.
+/// The file name without the ending and without the id.
 fn name_of(path: &Path, id: &str) -> Result<String, CatalogError> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name = match stem.split_once('-') {
@@ -174,7 +173,7 @@ fn name_of(path: &Path, id: &str) -> Result<String, CatalogError> {
     if is_name {
         Ok(name.to_ascii_lowercase())
     } else {
-        let message = format!("{stem:?} cannot name a report: ID-NAME.sql, of letters, digits, - and _");
+        let message = format!("{stem:?} is not a report file name: use ID-NAME.sql with letters, digits, - and _");
         Err(CatalogError::at(path, 1, message))
     }
 }

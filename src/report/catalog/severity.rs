@@ -1,20 +1,20 @@
-//! Which rows of a report are detections.
+//! The detections among a report's rows.
 
 use std::str::FromStr;
 
 pub use crate::model::Severity;
 
-/// Which rows of a report are detections, and how grave.
+/// Which rows of a report are detections, and their severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeverityRule {
     /// Every row.
     Every(Severity),
-    /// What the column `severity` says; NULL where the row is no detection.
+    /// Each row with a value in the column `severity`, which is NULL in other rows.
     Column,
 }
 
 impl SeverityRule {
-    /// As in a header: a severity, or `column`.
+    /// The header's form: a severity, or `column`.
     pub const fn as_str(self) -> &'static str {
         match self {
             SeverityRule::Every(severity) => severity.as_str(),

@@ -1,6 +1,6 @@
-//! SQL text cut into its statements, without understanding more of it than strings and comments.
+//! Splits SQL text into statements. It understands only strings, names and comments.
 
-/// One statement: its text without the semicolon, and the line of the file on which the text begins.
+/// One statement: its text without the semicolon, and the file's line where the text begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     pub text: String,
@@ -8,7 +8,7 @@ pub struct Statement {
     pub line: usize,
 }
 
-/// The statements of `text` that hold more than space and comments. `line` is the number of its first line.
+/// The statements of `text`, without empty ones. `line` is the number of its first line.
 pub fn statements(text: &str, line: usize) -> Vec<Statement> {
     let mut found = Vec::new();
     let (mut start, mut at, mut has_words) = (0, 0, false);
@@ -38,7 +38,7 @@ fn trimmed(text: &str, start: usize, end: usize) -> (usize, &str) {
     (start + lead, whole.trim())
 }
 
-/// The bytes of the comment that begins `rest`; 0 when none does.
+/// The length of the comment at the start of `rest`; 0 without one.
 fn comment_length(rest: &str) -> usize {
     if rest.starts_with("--") {
         return rest.find('\n').unwrap_or(rest.len());
@@ -61,11 +61,11 @@ fn comment_length(rest: &str) -> usize {
     at
 }
 
-/// The bytes of the string or quoted name that begins at `at`; 0 when none does.
+/// The length of the string or quoted name at `at`; 0 without one.
 fn quoted_length(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     match rest.as_bytes().first() {
-        // Only a string that an E introduces knows backslashes.
+        // Backslash escapes exist only in strings with the prefix E.
         Some(b'\'') => closed_by(rest, '\'', text[..at].ends_with(['e', 'E']) && is_alone(&text[..at])),
         Some(b'"') => closed_by(rest, '"', false),
         Some(b'$') if !ends_a_word(&text[..at]) => dollar_length(rest),
@@ -73,7 +73,7 @@ fn quoted_length(text: &str, at: usize) -> usize {
     }
 }
 
-/// Whether the last letter before a quote is no part of a longer word.
+/// Whether the letter before a quote is a word of its own.
 fn is_alone(before: &str) -> bool {
     !ends_a_word(&before[..before.len() - 1])
 }
@@ -85,7 +85,7 @@ fn ends_a_word(before: &str) -> bool {
 fn closed_by(rest: &str, quote: char, has_escapes: bool) -> usize {
     let mut characters = rest.char_indices().skip(1);
     while let Some((at, c)) = characters.next() {
-        // A doubled quote closes and opens again, which comes to the same.
+        // A doubled quote closes the string and opens the next one, which has the same effect.
         if c == quote {
             return at + 1;
         }

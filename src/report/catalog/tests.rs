@@ -1,4 +1,4 @@
-//! The catalog: what a file may say, and how each fault in it is told.
+//! The catalog: valid files, and the message for each fault in a file.
 
 use std::io::Write as _;
 
@@ -51,28 +51,28 @@ fn every_fault_is_told_with_its_line() {
     for (from, to, expected) in [
         ("-- id: R77\n", "", "x/r77-some-name.sql:11: the header has no `-- id: …` line"),
         ("R77", "7", "sql:1: \"7\" is not an id"),
-        ("-- title: T", "-- title:", "sql:2: title: nothing follows it"),
-        ("-- title: T", "-- id: R1", "sql:2: id is given twice"),
+        ("-- title: T", "-- title:", "sql:2: title: the value is missing"),
+        ("-- title: T", "-- id: R1", "sql:2: id occurs twice"),
         ("-- title: T", "-- titel: T", "sql:2: unknown key \"titel\""),
         ("-- title: T", "-- just talk", "sql:2: expected `-- key: value`"),
         ("n integer = 10", "n integer = ten", "sql:5: \"ten\" is not a whole number"),
         ("n integer = 10", "n int = 10", "sql:5: unknown type \"int\": expected one of integer, number"),
         ("n integer = 10", "N integer = 10", "sql:5: \"N\" is not a parameter's name"),
-        ("n integer = 10", "from date", "sql:5: parameter from is always there"),
+        ("n integer = 10", "from date", "sql:5: parameter from is built in"),
         ("n integer = 10", "n integer from 11 = 10", "sql:5: \"10\" is outside its range: 11 or more"),
-        ("n integer = 10", "n integer from 9 to 5 = 9", "sql:5: parameter n: no integer lies from 9 to 5"),
-        ("n integer = 10", "n integer from one = 10", "sql:5: parameter n: from one: that is no integer"),
-        ("n integer = 10", "n integer to = 10", "sql:5: parameter n: nothing follows \"to\""),
+        ("n integer = 10", "n integer from 9 to 5 = 9", "sql:5: parameter n: the range from 9 to 5 is empty"),
+        ("n integer = 10", "n integer from one = 10", "sql:5: parameter n: from one: \"one\" is not of type integer"),
+        ("n integer = 10", "n integer to = 10", "sql:5: parameter n: a value is missing after \"to\""),
         (
             "n integer = 10",
             "n integer up to 9 = 10",
             "sql:5: parameter n: \"up\" after the type: expected from MIN to MAX",
         ),
-        ("n integer = 10", "n integer of 1,2 = 1", "sql:5: parameter n: a choice is for text and list alone"),
+        ("n integer = 10", "n integer of 1,2 = 1", "sql:5: parameter n: only text and list can have a choice"),
         (
             "who text = null",
             "who text from a to b = a",
-            "sql:6: parameter who: a range is for integer, number and duration alone",
+            "sql:6: parameter who: only integer, number and duration can have a range",
         ),
         ("who text = null", "who text of a,b = c", "sql:6: \"c\" is not one of a, b"),
         ("who text", "n text", "sql:6: parameter n is declared twice"),
@@ -81,13 +81,13 @@ fn every_fault_is_told_with_its_line() {
         ("y=b", "z=b", "sql:8: unknown chart role \"z\""),
         ("severity: column", "severity: bad", "sql:9: unknown severity \"bad\""),
         ("needs: verify", "needs: love", "sql:12: unknown need \"love\""),
-        ("SELECT a FROM report;", "SELECT 1; SELECT 2;", "sql:16: a third statement"),
+        ("SELECT a FROM report;", "SELECT 1; SELECT 2;", "sql:16: unexpected third statement"),
     ] {
         assert!(GOOD.contains(from), "{from}");
         let told = fault(&GOOD.replacen(from, to, 1));
         assert!(told.contains(expected) && !told.contains('\n'), "{to}: {told}");
     }
-    assert!(fault(&GOOD[..GOOD.find("\nSELECT").unwrap()]).contains("no query follows the header"));
+    assert!(fault(&GOOD[..GOOD.find("\nSELECT").unwrap()]).contains("the query after the header is missing"));
     assert!(
         Report::parse(Path::new("a b.sql"), GOOD, Origin::Embedded).unwrap_err().to_string().contains("cannot name")
     );
@@ -107,14 +107,14 @@ fn values_are_checked_before_anything_runs() {
     assert_eq!(good["at"], ParamValue::At("2026-06-30T22:00:00Z".parse().unwrap()));
     assert_eq!(good["who"], ParamValue::Text("'; DROP TABLE x; --".into()));
     for (given, expected) in [
-        (&[][..], "report R77: parameter at must be given: --param at=date"),
-        (&[("at", "-1d"), ("at", "-2d")], "at is given twice"),
+        (&[][..], "report R77: parameter at is missing: give --param at=date"),
+        (&[("at", "-1d"), ("at", "-2d")], "at occurs twice"),
         (&[("att", "-1d")], "no parameter \"att\"; did you mean at?; its parameters are n, who, at"),
-        (&[("as_of", "-1d")], "as_of is no --param: give it as --as-of"),
+        (&[("as_of", "-1d")], "as_of is not a --param: use the flag --as-of"),
         (&[("at", "soon")], "parameter at: \"soon\" is not a date"),
         (&[("at", "-1d"), ("n", "1.5")], "parameter n: \"1.5\" is not a whole number"),
         (&[("at", "-1d"), ("n", "1; DROP")], "is not a whole number"),
-        (&[("at", " ")], "report R77: parameter at must be given: --param at=date (when)"),
+        (&[("at", " ")], "report R77: parameter at is missing: give --param at=date (when)"),
     ] {
         let told = values(given).unwrap_err();
         assert!(told.contains(expected), "{given:?}: {told}");
@@ -220,7 +220,7 @@ fn a_folder_adds_and_replaces_and_its_faults_stand_aside() {
     let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(faults[0].contains("r98-broken.sql:1: the header has no"), "{}", faults[0]);
-    assert!(faults[1].contains("report m1 stands in") && faults[1].contains("mine.sql"), "{}", faults[1]);
+    assert!(faults[1].contains("has the same report id m1") && faults[1].contains("mine.sql"), "{}", faults[1]);
     assert!(catalog.find("R98").unwrap_err().to_string().contains("r98-broken.sql:1"));
     assert!(matches!(catalog.find("nothing-like-it"), Err(CatalogError::Unknown { .. })));
     assert!(Catalog::embedded().with_folder(&folder.path().join("nowhere")).is_err());

@@ -1,11 +1,11 @@
-//! The values of parameters, for the engine and for people.
+//! Parsed values of parameters, with their forms for the engine and for people.
 
 use duckdb::types::{TimeUnit, Value};
 use serde_json::json;
 
 use crate::model::Instant;
 
-/// A value that is bound.
+/// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamValue {
     Null,
@@ -21,7 +21,7 @@ pub enum ParamValue {
 }
 
 impl ParamValue {
-    /// As the engine takes it: never a part of the query's text.
+    /// The value for binding; it never becomes part of the query's text.
     pub(in crate::report) fn bound(&self) -> Value {
         match self {
             ParamValue::Null => Value::Null,
@@ -36,7 +36,7 @@ impl ParamValue {
         }
     }
 
-    /// As the statement about a report shows it: durations in seconds, times in RFC 3339, those of a day as `07:00`.
+    /// The value in the statement about a report: durations in seconds, times in RFC 3339, times of day as `07:00`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             ParamValue::Null => json!(null),

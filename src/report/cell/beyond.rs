@@ -1,5 +1,5 @@
-//! Dates and times of the SQL engine that Arrow's formatter refuses: `24:00:00`, infinities, years beyond its calendar, and
-//! moments with a zone.
+//! Dates and times of the SQL engine that Arrow's formatter cannot print: `24:00:00`, infinities, years outside its range, and
+//! moments with a time zone.
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -8,11 +8,11 @@ use arrow::datatypes::{
 };
 
 const DAY_SECONDS: i64 = 86_400;
-/// The formatter knows the years from -262143 to 262142.
+/// The formatter supports the years from -262143 to 262142.
 const DAYS_MIN: i64 = -95_000_000;
 const DAYS_MAX: i64 = 95_000_000;
 
-/// The text of such a value; `None` of every other.
+/// The text of such a value; `None` for every other value.
 pub fn text(array: &dyn Array, row: usize) -> Option<String> {
     match array.data_type() {
         DataType::Time64(TimeUnit::Microsecond) => {
@@ -28,7 +28,7 @@ pub fn text(array: &dyn Array, row: usize) -> Option<String> {
         DataType::Timestamp(unit, zone) => {
             let (value, per_second) = instant(array, *unit, row);
             let days = value.div_euclid(per_second).div_euclid(DAY_SECONDS);
-            // The formatter knows no named zone. The engine has no other than UTC.
+            // The formatter supports no named zone. The engine has no other zone than UTC.
             let is_ours = zone.is_some() || is_far(days);
             let zone = if zone.is_some() { "Z" } else { "" };
             infinity(value, i64::MAX).or_else(|| is_ours.then(|| format!("{}{zone}", moment(value, per_second))))
@@ -37,7 +37,7 @@ pub fn text(array: &dyn Array, row: usize) -> Option<String> {
     }
 }
 
-/// The value, and how many of its units a second has.
+/// The value, and the number of its units in a second.
 fn instant(array: &dyn Array, unit: TimeUnit, row: usize) -> (i64, i64) {
     match unit {
         TimeUnit::Second => (array.as_primitive::<TimestampSecondType>().value(row), 1),
@@ -63,7 +63,7 @@ fn is_far(days: i64) -> bool {
     !(DAYS_MIN..=DAYS_MAX).contains(&days)
 }
 
-/// `2026-11-20T08:00:00.123456`, with no, three, six or nine digits of the second's part.
+/// `2026-11-20T08:00:00.123456`, with zero, three, six or nine decimal digits.
 fn moment(value: i64, per_second: i64) -> String {
     let (seconds, part) = (value.div_euclid(per_second), value.rem_euclid(per_second));
     let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
@@ -77,10 +77,10 @@ fn moment(value: i64, per_second: i64) -> String {
     format!("{}T{:02}:{:02}:{:02}{part}", day(days), second / 3_600, second / 60 % 60, second % 60)
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar; a year of five or more digits has a sign.
+/// Days since 1970-01-01 as a Gregorian date; a year of five or more digits has a sign.
 fn day(days: i64) -> String {
     const ERA_DAYS: i64 = 146_097;
-    // The era's year begins in March, so that the leap day is its last.
+    // The era's years begin in March, so that the leap day is the last day of a year.
     let (era, of_era) = ((days + 719_468).div_euclid(ERA_DAYS), (days + 719_468).rem_euclid(ERA_DAYS));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);

@@ -1,4 +1,4 @@
-//! Areas, stacked: as they are, or as shares of a whole.
+//! Stacked areas, as values or as shares.
 
 use crate::report::catalog::ChartRole;
 
@@ -16,7 +16,7 @@ const HEIGHT: f64 = 200.0;
 pub fn draw(input: &Input<'_>, canvas: &mut Canvas, is_share: bool) -> Sketch {
     let grid = Grid::of(input, canvas.is_narrow());
     let unit = Unit::of(input.name(ChartRole::Y), input.values(ChartRole::Y));
-    // An area of what is below zero has no meaning: it counts as nothing.
+    // An area below zero has no meaning, so such a value counts as zero.
     let value = |series: usize, at: usize| grid.series[series].values[at].unwrap_or(0.0).max(0.0);
     let total = |at: usize| (0..grid.series.len()).map(|series| value(series, at)).sum::<f64>();
     let height_of = |at: usize, sum: f64| match (is_share, total(at)) {
@@ -38,7 +38,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas, is_share: bool) -> Sketch {
     };
     let frame = Frame::draw(canvas, &outline);
     let step = frame.area.width() / count(grid.places.len().max(1));
-    // A value fills its place: the edges of a stack stand where the places meet, so one place is drawn, too.
+    // The edges of a stack stand between the places. So even a single place has an area.
     let x = |edge: usize| frame.area.left + count(edge) * step;
     let mut below = vec![0.0; grid.places.len()];
     for (nth, series) in grid.series.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Horizontal bars, one a name, stacked by series; the smallest together as others.
+//! Horizontal bars, one for each name, stacked by series; the smallest are joined as "all others".
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ const BAR: f64 = 15.0;
 struct Bar {
     name: String,
     parts: Vec<f64>,
-    /// Stands for all that have no bar of their own.
+    /// The bar of all names that have no bar of their own.
     is_rest: bool,
 }
 
@@ -83,7 +83,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     Sketch { height: bottom + 4.0, summary: summary(input, (names, values), &bars, unit), notes }
 }
 
-/// Which role names the bars and which measures them: x and y in either order.
+/// The role of the names and the role of the values: x and y in either order.
 fn roles(input: &Input<'_>) -> (ChartRole, ChartRole) {
     let is_measure = |role| {
         let mut values = input.values(role).iter().filter(|value| **value != Value::Null).peekable();
@@ -96,7 +96,7 @@ fn roles(input: &Input<'_>) -> (ChartRole, ChartRole) {
     }
 }
 
-/// In the order of the rows; beyond the most there may be, the largest, and the others as one.
+/// The bars in the order of the rows. Beyond the maximum: the largest, and one bar for the others.
 fn stack(
     names: &[Value],
     weights: &[Option<f64>],
@@ -137,7 +137,7 @@ fn stack(
         }
     }
     shown.push(others);
-    notes.push(format!("the {} largest are drawn, and {rest} together as “{REST}”", BARS_MAX - 1));
+    notes.push(format!("the chart shows the {} largest, and the other {rest} together as “{REST}”", BARS_MAX - 1));
     shown
 }
 

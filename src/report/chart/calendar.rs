@@ -1,4 +1,4 @@
-//! The strip of coverage: a lane a stream, a cell a stretch of time, each in one state.
+//! The coverage strip: a lane for each stream, a cell for each range of time, in one state.
 
 use super::frame::{Area, lane_width, time_ticks};
 use super::number::count;
@@ -8,7 +8,7 @@ use super::{Drawing, NARROW, Sketch, Svg, WIDE};
 
 const LANE: f64 = 26.0;
 
-/// What is known of a stretch of time.
+/// The coverage of a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StripState {
     Settled,
@@ -52,7 +52,7 @@ impl StripState {
     }
 }
 
-/// A stretch of time: where it begins, in microseconds of the clock that the page shows, and its name.
+/// A range of time: its start, in microseconds of the page's local time, and its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StripCell {
     pub from: f64,
@@ -124,7 +124,7 @@ impl Strip {
         self.lanes.iter().any(|(_, states)| states.contains(&state))
     }
 
-    /// The lanes that are settled throughout together, and each other one by itself.
+    /// One sentence for all fully settled lanes, and one for each other lane.
     fn summary(&self) -> String {
         let is_settled = |states: &[StripState]| states.iter().all(|state| *state == StripState::Settled);
         let settled = self.lanes.iter().filter(|(_, states)| is_settled(states)).count();
@@ -140,7 +140,7 @@ impl Strip {
     }
 }
 
-/// A cell; what is lost is crossed out as well as red.
+/// A cell. A gap is red and crossed out, so that it does not depend on colour.
 fn mark(canvas: &mut Canvas, [x, y, w, h]: [f64; 4], state: StripState, title: &str) {
     canvas.rect([x, y, w, h], state.class(), title);
     if matches!(state, StripState::Gap | StripState::Missing) && w >= 4.0 {

@@ -1,4 +1,4 @@
-//! Columns, stacked by series: what falls below zero hangs.
+//! Columns, stacked by series; negative values go down.
 
 use crate::report::catalog::ChartRole;
 
@@ -49,7 +49,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     Sketch { height: frame.height(), summary: summary(input, &grid, unit), notes: grid.notes }
 }
 
-/// The lowest and the highest stack; zero is always in.
+/// The lowest and the highest stack, and zero.
 fn extent(grid: &Grid) -> (f64, f64) {
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
     for at in 0..grid.places.len() {
@@ -60,7 +60,7 @@ fn extent(grid: &Grid) -> (f64, f64) {
     (low, high)
 }
 
-/// What a reader without eyes is told of columns and areas.
+/// The text description of columns and areas.
 pub fn summary(input: &Input<'_>, grid: &Grid, unit: Unit) -> String {
     let total: f64 = grid.series.iter().flat_map(|series| &series.values).flatten().sum();
     let at_place = |at: usize| grid.series.iter().filter_map(|series| series.values[at]).sum::<f64>();

@@ -1,4 +1,4 @@
-//! Dots: two numbers or times against each other, or a number against names.
+//! Dots: two numbers or times against each other, or a number for each name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,10 +17,10 @@ const HEIGHT: f64 = 240.0;
 const LANES_MAX: usize = 24;
 const LANE: f64 = 24.0;
 const RADIUS: f64 = 4.0;
-/// Dots drawn by themselves; of more, those close together are one.
+/// Maximum number of single dots; beyond it, close dots are merged.
 const DOTS_MAX: usize = 1_500;
 const CELL: f64 = 4.0;
-/// No larger than this do the cells grow in which dots are put together.
+/// The maximum size of the cells in which dots are merged.
 const CELLS_MAX: f64 = 40.0;
 
 struct Dot {
@@ -37,7 +37,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let (dots, lost, height) =
         if are_names { by_name(input, canvas, &series, &mut notes) } else { by_value(input, canvas, &series) };
     if lost > 0 {
-        notes.push(format!("{} without both values not drawn", counted(lost, "row")));
+        notes.push(format!("{} without both values left out", counted(lost, "row")));
     }
     let total = dots.len();
     for dot in merged(dots, &mut notes) {
@@ -50,7 +50,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
 
 type Folded = (Vec<(String, usize)>, Vec<usize>);
 
-/// The axis below: its scale, and how its values are written.
+/// The x axis: its scale, and the form of its values.
 fn axis_below(input: &Input<'_>, canvas: &mut Canvas, area: Area) -> (Linear, impl Fn(&Value) -> String) {
     let xs = input.values(ChartRole::X);
     let unit = Unit::of(input.name(ChartRole::X), xs);
@@ -126,7 +126,7 @@ fn by_name(
         })
         .collect();
     if lanes.len() > LANES_MAX {
-        notes.push(format!("the first {LANES_MAX} of {} {} are drawn", lanes.len(), input.word(ChartRole::Y)));
+        notes.push(format!("the chart shows the first {LANES_MAX} of {} {}", lanes.len(), input.word(ChartRole::Y)));
         lanes.truncate(LANES_MAX);
     }
     let mut top = 4.0;
@@ -178,7 +178,7 @@ fn merged(dots: Vec<Dot>, notes: &mut Vec<String>) -> Vec<Dot> {
     for dot in dots {
         cells.entry(place(&dot, size)).and_modify(|held| held.1 += 1).or_insert((dot, 1));
     }
-    notes.push(format!("dots that lie close together are drawn as one: {} of {all}", cells.len()));
+    notes.push(format!("close dots are merged: {} of {all}", cells.len()));
     let named = cells.into_values().map(|(dot, held)| match held {
         1 => dot,
         held => Dot { title: format!("{held} dots here, one of them {}", dot.title), ..dot },

@@ -1,4 +1,4 @@
-//! Around the marks: the axis of values on the left, the axis of places below, the legend above.
+//! The parts around the marks: the value axis on the left, the place axis below, the legend above.
 
 use super::number::count;
 use super::scale::{self, Linear, Unit};
@@ -7,12 +7,12 @@ use super::svg::{Anchor, Canvas, Mark, SMALL, TEXT};
 use super::text::{cut, width};
 use super::time::{self, DAY, Tick};
 
-/// Room below the marks for the labels of an axis.
+/// Room below the marks for axis labels.
 const BELOW: f64 = 22.0;
-/// Pixels between ticks of values, at least.
+/// Minimum number of pixels between two ticks of the value axis.
 const TICK_ROOM: f64 = 42.0;
 
-/// Where the marks go.
+/// The area of the marks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
     pub left: f64,
@@ -27,28 +27,28 @@ impl Area {
     }
 }
 
-/// A frame with an axis of values at its left.
+/// A frame with a value axis on its left.
 pub struct Frame {
     pub area: Area,
     pub values: Linear,
 }
 
-/// What stands around the marks.
+/// The content of the frame.
 pub struct Outline<'a> {
-    /// The name of the axis of values.
+    /// The title of the value axis.
     pub title: &'a str,
     pub unit: Unit,
     pub low: f64,
     pub high: f64,
     pub legend: &'a [(String, usize)],
     pub mark: Mark,
-    /// Room at the right for names of lines.
+    /// Room on the right for the names of lines.
     pub right: f64,
     pub height: f64,
 }
 
 impl Frame {
-    /// Draws legend, grid and axis of values, and returns where the marks go.
+    /// Draws the legend, the grid and the value axis, and returns the area of the marks.
     pub fn draw(canvas: &mut Canvas, outline: &Outline<'_>) -> Self {
         let mut top = 4.0;
         if outline.legend.len() > 1 {
@@ -73,13 +73,13 @@ impl Frame {
         Self { area, values }
     }
 
-    /// The height of the drawing, the labels of the axis below included.
+    /// The height of the drawing, including the labels below.
     pub fn height(&self) -> f64 {
         self.area.bottom + BELOW
     }
 }
 
-/// Labels of places of equal width below the marks; as many as fit.
+/// Labels below places of equal width; as many as fit.
 pub fn place_labels(canvas: &mut Canvas, area: Area, places: &[Place]) {
     if let (Some((first, _)), Some((_, last))) =
         (places.first().and_then(|p| p.span), places.last().and_then(|p| p.span))
@@ -87,7 +87,7 @@ pub fn place_labels(canvas: &mut Canvas, area: Area, places: &[Place]) {
         let last_from = places.last().and_then(|p| p.span).map_or(last, |(from, _)| from);
         let wanted = tick_count(area);
         let ticks = time::ticks(first, last_from, wanted.min(places.len().max(1)));
-        // Months differ in length and places do not: a tick stands at the place that holds it.
+        // Months differ in length, but places do not: a tick goes to the place that contains it.
         let place_of = |at: f64| places.partition_point(|place| place.span.is_some_and(|(from, _)| from <= at));
         let step = area.width() / count(places.len());
         let ticks = ticks.into_iter().map(|tick| {
@@ -109,13 +109,13 @@ pub fn place_labels(canvas: &mut Canvas, area: Area, places: &[Place]) {
     }
 }
 
-/// Labels of a time axis whose places are its moments.
+/// Labels of a time axis.
 pub fn time_labels(canvas: &mut Canvas, area: Area, axis: &Linear) {
     let ticks = time::ticks(axis.low, axis.high, tick_count(area));
     tick_labels(canvas, area, ticks.into_iter().map(|tick| (axis.place(tick.at), tick)).collect());
 }
 
-/// Labels of a time axis whose moments `place` puts.
+/// Labels of a time axis whose positions come from `place`.
 pub fn time_ticks(canvas: &mut Canvas, area: Area, first: f64, last: f64, place: impl Fn(f64) -> f64) {
     let ticks = time::ticks(first, last, tick_count(area));
     tick_labels(canvas, area, ticks.into_iter().map(|tick| (place(tick.at), tick)).collect());
@@ -126,7 +126,7 @@ pub fn number_labels(canvas: &mut Canvas, area: Area, axis: &Linear, ticks: &[Ti
     tick_labels(canvas, area, ticks.iter().map(|tick| (axis.place(tick.at), tick.clone())).collect());
 }
 
-/// Ticks that fit below an area.
+/// The number of ticks that fit below an area.
 pub fn tick_count(area: Area) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few ticks")]
     let wanted = (area.width() / 78.0).floor().max(2.0) as usize;
@@ -138,7 +138,7 @@ fn tick_labels(canvas: &mut Canvas, area: Area, ticks: Vec<(f64, Tick)>) {
     for (x, tick) in ticks {
         canvas.line([x, area.bottom, x, area.bottom + 4.0], "axis", "");
         let half = width(&tick.label, SMALL) / 2.0;
-        // A label at the edge leans inwards rather than out of the picture.
+        // A label at the edge moves inwards.
         let middle = x.clamp(half, (canvas.width - half).max(half));
         if middle - half > free {
             canvas.text([middle, area.bottom + 16.0], Anchor::Middle, "small", &tick.label);
@@ -147,18 +147,18 @@ fn tick_labels(canvas: &mut Canvas, area: Area, ticks: Vec<(f64, Tick)>) {
     }
 }
 
-/// Names at the left, one a row; returns how much room they take.
+/// The width of the names on the left.
 pub fn lane_width(canvas: &Canvas, names: impl Iterator<Item = String>) -> f64 {
     let most = if canvas.is_narrow() { 120.0 } else { 220.0 };
     names.map(|name| width(&cut(&name, most, TEXT), TEXT)).fold(0.0, f64::max) + 10.0
 }
 
-/// The legend of several series; of one there is none.
+/// The legend of several series; a single series has none.
 pub fn legend_of(series: &[Series]) -> Vec<(String, usize)> {
     series.iter().map(|one| (one.name.clone(), one.slot)).collect()
 }
 
-/// The first and the last of the times, apart.
+/// The first and the last time; never equal.
 pub fn time_span(times: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = times.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), t| (low.min(t), high.max(t)));
     if low > high {

@@ -1,4 +1,4 @@
-//! A heat map: a value at each crossing of two lists of names or times, the darker the more.
+//! A heat map: a value for each pair of two lists of names or times; larger values are darker.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::value::Value;
 
 const ROWS_MAX: usize = 24;
 const ROW: f64 = 22.0;
-/// Shades of the scale; each is a step of opacity.
+/// Number of shades; each has its own opacity.
 pub const SHADES: usize = 6;
 
 struct Lanes {
@@ -63,7 +63,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     Sketch { height: bottom + 22.0, summary: summary(input, &lanes, &places, unit), notes }
 }
 
-/// The rows of the map: times and numbers in their order, names in that of the rows; the heaviest where there are many.
+/// The rows of the map: times and numbers sorted, names in the order of the rows; only the heaviest if there are many.
 fn lanes(input: &Input<'_>, places: usize, place_of: &[Option<usize>], notes: &mut Vec<String>) -> Lanes {
     let ys = input.values(ChartRole::Y);
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -79,7 +79,7 @@ fn lanes(input: &Input<'_>, places: usize, place_of: &[Option<usize>], notes: &m
         *found[at].3[place].get_or_insert(0.0) += weight;
     }
     if found.len() > ROWS_MAX {
-        notes.push(format!("the {ROWS_MAX} largest of {} {} are drawn", found.len(), input.word(ChartRole::Y)));
+        notes.push(format!("the chart shows the {ROWS_MAX} largest of {} {}", found.len(), input.word(ChartRole::Y)));
         let mut totals: Vec<f64> = found.iter().map(|lane| lane.2).collect();
         totals.sort_by(|a, b| b.total_cmp(a));
         let least = totals[ROWS_MAX - 1];
@@ -93,7 +93,7 @@ fn lanes(input: &Input<'_>, places: usize, place_of: &[Option<usize>], notes: &m
     Lanes { names, cells }
 }
 
-/// 0 for nothing, then one of the shades.
+/// 0 for nothing, else a shade.
 pub fn shade(value: f64, low: f64, high: f64) -> usize {
     let share = if high > low { (value - low) / (high - low) } else { 1.0 };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the number of shades")]
@@ -101,7 +101,7 @@ pub fn shade(value: f64, low: f64, high: f64) -> usize {
     shade
 }
 
-/// The shades with the values at both ends; returns the height that it takes.
+/// Draws the shades with the values at both ends, and returns the height.
 pub fn scale_legend(canvas: &mut Canvas, title: &str, low: f64, high: f64, unit: Unit) -> f64 {
     let text = unit.short(low);
     canvas.text([0.0, SMALL], Anchor::Start, "small", title);

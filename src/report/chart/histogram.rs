@@ -1,4 +1,4 @@
-//! A histogram: values counted in bins of equal width, or, for values of many sizes, of equal ratio.
+//! A histogram: values counted in bins of equal width, or of equal ratio for values of very different sizes.
 
 use crate::report::catalog::ChartRole;
 
@@ -14,9 +14,9 @@ use super::value::Value;
 
 const HEIGHT: f64 = 190.0;
 const BINS_WANTED: usize = 18;
-/// Bins of a tenfold, at their lower ends.
+/// The lower ends of the bins in each power of ten.
 const LOG_STEPS: [f64; 3] = [1.0, 2.0, 5.0];
-/// The same for lengths of time, where tens mean nothing: seconds.
+/// The same for durations, in seconds, because powers of ten mean little there.
 const LENGTHS_S: [f64; 20] = [
     0.1,
     0.3,
@@ -40,7 +40,7 @@ const LENGTHS_S: [f64; 20] = [
     2_592_000.0,
 ];
 
-/// From its lower edge, inclusive, to its upper one.
+/// From the lower edge, included, to the upper edge.
 struct Bin {
     from: f64,
     to: f64,
@@ -57,11 +57,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         xs.iter().zip(input.weights()).filter_map(|(x, weight)| Some((x.number()?, weight?))).collect();
     let mut notes = Vec::new();
     if known.len() < xs.len() {
-        notes.push(format!(
-            "{} without {} not counted",
-            counted(xs.len() - known.len(), "row"),
-            input.word(ChartRole::X)
-        ));
+        notes.push(format!("{} without {} left out", counted(xs.len() - known.len(), "row"), input.word(ChartRole::X)));
     }
     let mut bins = edges(&known, unit, input.chart.is_log);
     for (x, weight) in &known {
@@ -127,7 +123,7 @@ fn edges(known: &[(f64, f64)], unit: Unit, is_log: bool) -> Vec<Bin> {
     let wanted = known.len().isqrt().clamp(6, BINS_WANTED);
     let ticks = scale::ticks(low, high, wanted, unit);
     let mut edges: Vec<f64> = ticks.iter().map(|tick| tick.at).collect();
-    // What lies on the last edge has a bin of its own.
+    // A value on the last edge needs a bin of its own.
     if let [.., before, last] = edges[..]
         && last <= high
     {
@@ -147,7 +143,7 @@ fn log_edges(known: &[(f64, f64)], unit: Unit, high: f64) -> Vec<f64> {
         Unit::Plain | Unit::Count | Unit::Share => {
             #[expect(clippy::cast_possible_truncation, reason = "the exponent of a float")]
             let (first, last) = (least.log10().floor() as i32, high.log10().ceil() as i32);
-            // Thirty tenfolds are more than fit: then each has one bin.
+            // More than ten powers of ten do not fit: then each has one bin.
             let steps: &[f64] = if last - first > 10 { &LOG_STEPS[..1] } else { &LOG_STEPS };
             (first..=last).flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power))).collect()
         }

@@ -1,4 +1,4 @@
-//! A chart as its report describes it, with the rows that it is drawn from.
+//! A chart description with its rows.
 
 use crate::report::catalog::{Chart, ChartKind, ChartRole};
 
@@ -12,7 +12,7 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The values of a role's column, one a row; none where the role has no column.
+    /// The values of a role's column, one for each row; empty if the role has no column.
     pub fn values(&self, role: ChartRole) -> &'a [Value] {
         self.chart.column(role).and_then(|name| self.rows.column(name)).unwrap_or(&[])
     }
@@ -37,7 +37,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What each row weighs: 1 where the chart has no column of numbers, and nothing where it is NULL.
+    /// The weight of each row: 1 if the chart has no number column, `None` for NULL.
     pub fn weights(&self) -> impl Iterator<Item = Option<f64>> + use<'a> {
         let role = self.weight_role();
         let (values, is_counted) = (self.values(role), self.chart.column(role).is_none());

@@ -1,4 +1,4 @@
-//! Things in time, each in its lane: spans from a start to an end, or single moments.
+//! Events in lanes: spans from a start to an end, or single moments.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,16 +16,16 @@ use super::value::Value;
 
 const LANES_MAX: usize = 24;
 const LANE: f64 = 24.0;
-/// Marks drawn by themselves.
+/// Maximum number of single marks.
 const MARKS_MAX: usize = 1_500;
-/// Moments closer than this are one mark.
+/// Moments closer than this share one mark.
 const MARK_WIDTH: f64 = 1.5;
 
-/// A span, or a moment where `to` is `from`.
+/// A span, or a moment if `to` equals `from`.
 struct Event {
     lane: usize,
     from: f64,
-    /// None: it has not ended.
+    /// `None` if the span has not ended.
     to: Option<f64>,
     slot: usize,
     name: String,
@@ -39,7 +39,7 @@ struct Lanes {
     all: usize,
 }
 
-/// Spans in lanes.
+/// Draws spans in lanes.
 pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let lanes = Lanes::of(input, ChartRole::Start, Some(ChartRole::End), ChartRole::Lane);
     let (area, axis) = lanes.frame(canvas);
@@ -62,9 +62,9 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     lanes.sketch(area, &format!("{}{open}", input.word(ChartRole::Start)))
 }
 
-/// Moments in lanes; those of one place in the picture are one mark.
+/// Draws moments in lanes; moments at the same position share one mark.
 pub fn draw_strip(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
-    // Series that have no lanes of their own are told apart by one each.
+    // Series without lanes of their own get one lane each.
     let lanes = [ChartRole::Lane, ChartRole::Y, ChartRole::Series];
     let role = lanes.into_iter().find(|role| input.chart.column(*role).is_some()).unwrap_or(ChartRole::Lane);
     let lanes = Lanes::of(input, ChartRole::X, None, role);
@@ -85,7 +85,7 @@ pub fn draw_strip(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
 }
 
 impl Lanes {
-    /// The events of one lane, series and place in the picture: the first, and how many there are.
+    /// The events by lane, position and series: the first event, and the number of events.
     fn places(&self, axis: &Linear, width: f64) -> BTreeMap<(usize, i64, usize), (&Event, usize)> {
         let mut places: BTreeMap<(usize, i64, usize), (&Event, usize)> = BTreeMap::new();
         for mark in &self.marks {
@@ -128,11 +128,11 @@ impl Lanes {
             marks.push(Event { lane: at, from: *from, to, slot, name });
         }
         if lost > 0 {
-            notes.push(format!("{} without a time not drawn", counted(lost, "row")));
+            notes.push(format!("{} without a time left out", counted(lost, "row")));
         }
         if beyond > 0 {
             notes.push(format!(
-                "{} more not drawn; {} {} in all",
+                "{} more left out; {} {} in all",
                 counted(beyond, "row"),
                 names.len(),
                 input.word(lane)
@@ -143,7 +143,7 @@ impl Lanes {
         Self { names, marks, series, notes, all }
     }
 
-    /// Legend, lanes and axis; returns where the marks go.
+    /// Draws legend, lanes and axis; returns the area of the marks.
     fn frame(&self, canvas: &mut Canvas) -> (Area, Linear) {
         let mut top = 4.0;
         if self.series.len() > 1 {

@@ -1,4 +1,4 @@
-//! Lines and steps: one a series, named at its end where there are few.
+//! Lines and steps, one for each series; a few lines have their names at their ends.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use super::text::{cut, width};
 use super::value::Value;
 
 const HEIGHT: f64 = 200.0;
-/// Points of one line; of more, the lowest and the highest of each stretch are drawn.
+/// Maximum number of points in a line; beyond it, the lowest and highest point of each part are drawn.
 const POINTS_MAX: usize = 600;
-/// Points that are marked, so that a tooltip can be found.
+/// Maximum number of points with a visible mark for the tooltip.
 const DOTS_MAX: usize = 60;
-/// Lines that are named at their ends instead of in a legend.
+/// Up to this number of lines have their names at their ends instead of in a legend.
 const NAMED_MAX: usize = 4;
 
-/// One line: its points in the order of x; `None` breaks it.
+/// One line: its points sorted by x; `None` interrupts it.
 struct Line {
     name: String,
     slot: usize,
     points: Vec<(f64, Option<f64>)>,
 }
 
-/// The axis below: times, numbers, or names.
+/// The x axis: times, numbers, or names.
 enum Axis {
     Times,
     Numbers(Unit),
@@ -82,7 +82,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas, is_step: bool) -> Sketch {
     Sketch { height: frame.height(), summary: summary(input, &lines, unit), notes }
 }
 
-/// The axis, and where each row stands on it.
+/// The axis, and the position of each row on it.
 fn axis_of(input: &Input<'_>) -> (Axis, Vec<Option<f64>>) {
     let xs = input.values(ChartRole::X);
     let all = |is: fn(&Value) -> bool| xs.iter().any(is) && xs.iter().all(|x| *x == Value::Null || is(x));
@@ -110,7 +110,7 @@ fn lines_of(input: &Input<'_>, xs: &[Option<f64>], notes: &mut Vec<String>) -> V
     let (names, series_of) =
         fold(input.values(ChartRole::Series), input.weights(), notes, input.word(ChartRole::Series));
     let names = if names.is_empty() { vec![(input.word(ChartRole::Y), 0)] } else { names };
-    // Rows of one place and series add up only where several series were put together.
+    // Add up rows of one place and series only if several series were joined.
     let mut points: Vec<BTreeMap<i64, (f64, Option<f64>)>> = vec![BTreeMap::new(); names.len()];
     let mut lost = 0;
     for (row, weight) in input.weights().enumerate() {
@@ -126,13 +126,13 @@ fn lines_of(input: &Input<'_>, xs: &[Option<f64>], notes: &mut Vec<String>) -> V
         };
     }
     if lost > 0 {
-        notes.push(format!("{} without {} not drawn", counted(lost, "row"), input.word(ChartRole::X)));
+        notes.push(format!("{} without {} left out", counted(lost, "row"), input.word(ChartRole::X)));
     }
     let lines = names.into_iter().zip(points);
     lines.map(|((name, slot), points)| Line { name, slot, points: points.into_values().collect() }).collect()
 }
 
-/// Floats in their order as whole numbers.
+/// Maps floats to whole numbers in the same order.
 fn order_of(x: f64) -> i64 {
     let bits = x.to_bits().cast_signed();
     bits ^ (((bits >> 63).cast_unsigned() >> 1).cast_signed())
@@ -176,7 +176,7 @@ impl Line {
     }
 }
 
-/// A value holds until the next one.
+/// Makes each value last until the next one.
 fn stepped(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut steps = Vec::with_capacity(points.len() * 2);
     for (x, y) in points {
@@ -188,7 +188,7 @@ fn stepped(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     steps
 }
 
-/// The first, the lowest, the highest and the last of each stretch of the axis: no peak is lost.
+/// The first, lowest, highest and last point of each part of the axis, so that no peak is lost.
 fn thinned(points: &[(f64, f64)], area: Area) -> Vec<(f64, f64)> {
     let stretch = area.width() / count(POINTS_MAX) * 4.0;
     let mut kept: Vec<(f64, f64)> = Vec::new();
@@ -205,7 +205,7 @@ fn thinned(points: &[(f64, f64)], area: Area) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Names beside the last points, pushed apart where they would touch.
+/// Names beside the last points, moved apart if they would touch.
 fn name_ends(canvas: &mut Canvas, frame: &Frame, lines: &[Line]) {
     let end = |line: &Line| line.points.iter().rev().find_map(|(_, y)| *y).map(|y| frame.values.place(y));
     let mut ends: Vec<(f64, &Line)> = lines.iter().filter_map(|line| Some((end(line)?, line))).collect();

@@ -1,9 +1,9 @@
-//! Charts: rows of a report drawn as SVG, made here and complete in itself.
+//! Charts: draws the rows of a report as SVG without external parts.
 //!
-//! A drawing needs no script: every mark has a `<title>` that a pointer shows, series differ by hatching or dashes as well
-//! as by colour, and the whole has a text of its own for readers without eyes. Colours are custom properties of the page
-//! (`--c0` to `--c5`, `--cx` for all other series together), so that it turns dark with it. Each drawing is made in two
-//! widths; the page shows the one that fits. What is drawn is bounded, whatever the rows are.
+//! A drawing needs no script. Every mark has a `<title>` as a tooltip. Series differ by hatching or dashes as well as by colour, and
+//! each drawing has a text description. Colours are custom properties of the page (`--c0` to `--c5`, `--cx` for all other
+//! series), so that a chart follows the page's dark mode. Each drawing has two widths; the page shows the one that fits. The size
+//! of a drawing is bounded for any rows.
 
 mod areas;
 mod bars;
@@ -35,55 +35,55 @@ pub use value::Rows;
 #[cfg(test)]
 use value::Value;
 
-/// Rows that a chart is drawn from, at most.
+/// Maximum number of rows that a chart reads.
 pub const CHART_ROWS_MAX: usize = 10_000;
 
-/// Units of a drawing, about a pixel each where it is shown whole.
+/// Widths of a drawing in units of about one pixel.
 const WIDE: f64 = 800.0;
 const NARROW: f64 = 350.0;
 
-/// A chart, drawn.
+/// A finished chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawing {
     pub wide: Svg,
     pub narrow: Svg,
-    /// What it shows, in a sentence.
+    /// A one-sentence description.
     pub summary: String,
-    /// What was put together or left out.
+    /// Notes on joined and omitted data.
     pub notes: Vec<String>,
 }
 
-/// What drawing on a canvas left to say.
+/// The result of drawing on a canvas.
 struct Sketch {
     height: f64,
     summary: String,
     notes: Vec<String>,
 }
 
-/// Draws `rows` as `chart` says; `None` where it says that nothing is to be drawn. `unseen` is how many rows there are beyond those given.
+/// Draws `rows` as `chart` describes; `None` if nothing is to be drawn. `unseen` is the number of further rows.
 ///
 /// # Errors
-/// When the chart names a column that the rows do not have.
+/// When the chart names a column that the rows lack.
 pub fn draw(chart: &Chart, rows: &Rows, unseen: u64) -> Result<Option<Drawing>, String> {
     if chart.kind == ChartKind::None {
         return Ok(None);
     }
     if let Some(missing) = chart.columns.values().find(|name| rows.column(name).is_none()) {
-        return Err(format!("the chart wants a column {missing:?}, which the rows do not have"));
+        return Err(format!("the chart needs the column {missing:?}, which the rows lack"));
     }
     let input = Input { chart, rows };
     let (wide, sketch) = on(Canvas::new(WIDE), &input);
     let (narrow, _) = on(Canvas::new(NARROW), &input);
     let mut notes = sketch.notes;
     if unseen > 0 {
-        notes.push(format!("drawn from the first {CHART_ROWS_MAX} rows; {unseen} more are not in the picture"));
+        notes.push(format!("the chart shows the first {CHART_ROWS_MAX} rows; {unseen} more are left out"));
     }
     Ok(Some(Drawing { wide, narrow, summary: sketch.summary, notes }))
 }
 
 fn on(mut canvas: Canvas, input: &Input<'_>) -> (Svg, Sketch) {
     let mut sketch = sketch(&mut canvas, input);
-    // Names of data stand in both.
+    // Both can contain names from the data.
     sketch.summary = text::clean(&sketch.summary);
     sketch.notes.iter_mut().for_each(|note| *note = text::clean(note));
     let title = if input.chart.title.is_empty() { "chart" } else { &input.chart.title };
@@ -112,10 +112,10 @@ fn sketch(canvas: &mut Canvas, input: &Input<'_>) -> Sketch {
     }
 }
 
-/// What is said of a chart without rows.
+/// The description of a chart without rows.
 pub const NOTHING_DRAWN: &str = "no rows to draw";
 
-/// A picture that says that there is nothing, rather than one that looks broken.
+/// An explicit picture for no rows, so that it does not look broken.
 fn nothing(canvas: &mut Canvas) -> Sketch {
     const HEIGHT: f64 = 72.0;
     canvas.rect([0.5, 0.5, canvas.width - 1.0, HEIGHT - 1.0], "rx=\"6\" class=\"void\"", "");

@@ -1,6 +1,6 @@
-//! Numbers as text for people.
+//! Number formats for people.
 
-/// With every digit that means something, and thousands set apart: `1,234,567`, `0.25`, `1.2e21`.
+/// With all significant digits and thousands separators: `1,234,567`, `0.25`, `1.2e21`.
 pub fn number(value: f64) -> String {
     if value.abs() >= 1e15 || (value != 0.0 && value.abs() < 1e-4) {
         return format!("{value:.3e}").replace(".000e", "e");

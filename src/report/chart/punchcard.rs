@@ -1,4 +1,4 @@
-//! A punch card: the hours of a day by the days of a week, the larger the dot the more.
+//! A punch card: hours of a day by weekdays; larger values have larger dots.
 
 use crate::report::catalog::ChartRole;
 
@@ -26,7 +26,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     }
     let mut notes = Vec::new();
     if lost > 0 {
-        notes.push(format!("{} without an hour and a weekday not drawn", counted(lost, "row")));
+        notes.push(format!("{} without an hour and a weekday left out", counted(lost, "row")));
     }
     let unit = Unit::of(input.name(ChartRole::Value), input.values(ChartRole::Value));
     let most = cells.iter().flatten().flatten().copied().fold(0.0, f64::max);
@@ -45,7 +45,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         for (hour, value) in cells[day].iter().enumerate() {
             let Some(value) = value.filter(|value| *value > 0.0) else { continue };
             let x = left + (count(hour) + 0.5) * step;
-            // The area of a dot is what the eye compares.
+            // The eye compares the areas of dots.
             let r = (value / most).sqrt() * radius;
             let title = format!("{name} {hour:02}:00 to {:02}:00: {}", (hour + 1) % HOURS, unit.full(value));
             canvas.circle([x, y, r.max(1.2)], "class=\"f0\"", &title);

@@ -1,14 +1,14 @@
-//! From values to places: linear and logarithmic axes with ticks on round numbers.
+//! Maps values to positions: linear and logarithmic axes with round ticks.
 
 use super::number::{compact, number};
 use super::time::{self, Tick};
 use super::value::Value;
 
-/// What a column's numbers count, told from its name.
+/// The unit of a column's numbers, derived from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Plain,
-    /// Whole numbers: no tick stands between two of them.
+    /// Whole numbers: no tick between two of them.
     Count,
     Millis,
     Seconds,
@@ -29,7 +29,7 @@ impl Unit {
         }
     }
 
-    /// The whole value, as a tooltip says it.
+    /// The full value for a tooltip.
     pub fn full(self, value: f64) -> String {
         match self {
             Unit::Plain | Unit::Count => number(value),
@@ -39,7 +39,7 @@ impl Unit {
         }
     }
 
-    /// The value in little room.
+    /// The value in few characters.
     pub fn short(self, value: f64) -> String {
         match self {
             Unit::Plain | Unit::Count => compact(value),
@@ -47,7 +47,7 @@ impl Unit {
         }
     }
 
-    /// The next length that an axis of durations should step by, in the column's unit.
+    /// The next round step of a duration axis, in the column's unit.
     fn step(self, rough: f64) -> f64 {
         const LENGTHS_S: [f64; 18] = [
             1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0,
@@ -68,7 +68,7 @@ impl Unit {
     }
 }
 
-/// A linear axis: values from `low` to `high` on places from `start` to `end`.
+/// A linear axis: values from `low` to `high` at positions from `start` to `end`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
     pub low: f64,
@@ -87,7 +87,7 @@ impl Linear {
     }
 }
 
-/// The ticks of an axis of numbers that holds all of `low` to `high`: the axis reaches from the first to the last.
+/// The ticks of a number axis from `low` to `high`: the axis reaches from the first tick to the last.
 pub fn ticks(low: f64, high: f64, wanted: usize, unit: Unit) -> Vec<Tick> {
     let (low, high) = if low < high { (low, high) } else { (low.min(0.0), high.max(low.min(0.0) + 1.0)) };
     #[expect(clippy::cast_precision_loss, reason = "a few ticks")]
@@ -102,12 +102,12 @@ pub fn ticks(low: f64, high: f64, wanted: usize, unit: Unit) -> Vec<Tick> {
     ticks
 }
 
-/// `0.30000000000000004` is 0.3.
+/// Rounds `0.30000000000000004` to 0.3.
 fn clean_zero(value: f64, step: f64) -> f64 {
     if step >= 1.0 { value.round() } else { (value / step).round() * step }
 }
 
-/// The next of 1, 2, 2.5 and 5 times a power of ten; whole numbers from one on.
+/// The next of 1, 2, 2.5 and 5 times a power of ten; whole numbers from 1 on.
 pub fn nice(rough: f64) -> f64 {
     if rough.is_nan() || rough <= 0.0 {
         return 1.0;

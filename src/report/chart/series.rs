@@ -1,4 +1,4 @@
-//! Rows sorted into places and series: what columns, lines and areas have in common.
+//! Groups rows by place and series, for columns, lines and areas.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::svg::{OTHERS, SLOTS};
 use super::time::{self, DAY};
 use super::value::Value;
 
-/// Columns side by side, at most; more are put together.
+/// Maximum number of columns side by side; more are joined.
 const PLACES_MAX: usize = 124;
-/// Categories of an axis without an order of its own, at most.
+/// Maximum number of categories on an axis without an order.
 const CATEGORIES_MAX: usize = 40;
-/// What reports call the categories that they put together, and charts those that have no colour of their own.
+/// The name for joined categories in reports, and for series without a colour in charts.
 pub const REST: &str = "all others";
 const HOUR: f64 = DAY / 24.0;
-/// Lengths that times are put together by.
+/// The lengths of time bins.
 const BINS: [f64; 11] = [
     HOUR / 60.0,
     HOUR / 12.0,
@@ -37,13 +37,13 @@ const MONDAY: f64 = 4.0 * DAY;
 /// One place of the x axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
-    /// What a tooltip calls it.
+    /// The name in a tooltip.
     pub name: String,
-    /// Its times, where the axis is one of time.
+    /// The time range, on a time axis.
     pub span: Option<(f64, f64)>,
 }
 
-/// One series; a value for each place, `None` where there is none.
+/// One series, with a value or `None` for each place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub name: String,
@@ -56,7 +56,7 @@ pub struct Series {
 pub struct Grid {
     pub places: Vec<Place>,
     pub series: Vec<Series>,
-    /// What was put together or left out, as sentences.
+    /// Notes on joined and omitted data, as sentences.
     pub notes: Vec<String>,
     places_max: usize,
 }
@@ -82,18 +82,18 @@ impl Grid {
         grid
     }
 
-    /// Without places yet; fewer where there is little room.
+    /// An empty grid; narrow ones allow fewer places.
     pub fn for_width(is_narrow: bool) -> Self {
         Grid { places_max: if is_narrow { PLACES_MAX / 2 } else { PLACES_MAX }, ..Grid::default() }
     }
 
-    /// The places of an axis, and which one each row has.
+    /// The places of an axis, and the place of each row.
     pub fn place(&mut self, xs: &[Value]) -> (Vec<Place>, Vec<Option<usize>>) {
         let times: Vec<f64> = xs.iter().filter_map(|x| if let Value::Time(t) = x { Some(*t) } else { None }).collect();
         let nulls = xs.iter().filter(|x| **x == Value::Null).count();
         if !times.is_empty() && times.len() + nulls == xs.len() {
             if nulls > 0 {
-                self.notes.push(format!("{} without a time not drawn", counted(nulls, "row")));
+                self.notes.push(format!("{} without a time left out", counted(nulls, "row")));
             }
             return self.place_times(xs, &times);
         }
@@ -114,7 +114,7 @@ impl Grid {
         }
         order.sort_by_key(|at| names[*at].0 == REST);
         if order.len() > CATEGORIES_MAX {
-            self.notes.push(format!("the first {CATEGORIES_MAX} of {} are drawn", order.len()));
+            self.notes.push(format!("the chart shows the first {CATEGORIES_MAX} of {}", order.len()));
             order.truncate(CATEGORIES_MAX);
         }
         let mut rank = vec![None; names.len()];
@@ -136,7 +136,7 @@ impl Grid {
         (places.collect(), xs.iter().map(place_of).collect())
     }
 
-    /// The axis in equal parts, from the first time to the last, without holes.
+    /// Equal parts of the axis from the first time to the last, without holes.
     fn bins(&mut self, times: &[f64]) -> Vec<(f64, f64)> {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -144,7 +144,7 @@ impl Grid {
         let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
         let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
         let step = steps.fold(f64::INFINITY, f64::min);
-        // The base unit of the rows: what all their times are whole multiples of.
+        // The base unit: the largest bin that divides all times of the rows.
         let fits = |bin: f64| bin < 7.0 * DAY && sorted.iter().all(|at| at % bin == 0.0);
         let base = BINS.into_iter().rev().find(|bin| fits(*bin)).unwrap_or(BINS[0]);
         let room = |bin: f64| (last - first) / bin + 1.0 <= count(self.places_max);
@@ -182,13 +182,13 @@ impl Grid {
     }
 }
 
-/// Calendar months; where they are too many, so many together that they are not.
+/// Calendar months; several joined if there are too many.
 fn months(first: f64, last: f64, places_max: usize) -> Vec<(f64, f64)> {
     let each = ((last - first) / (30.0 * DAY * count(places_max))).ceil().max(1.0);
     let mut spans = Vec::new();
     let mut from = time::month_floor(first);
     while from <= last && spans.len() <= 2 * places_max {
-        // Far enough to be in the next month, whatever its length.
+        // Surely a day in the next month, for any length of month.
         let to = time::month_floor(from + (each * 30.5 + 1.5) * DAY);
         spans.push((from, to));
         from = to;
@@ -221,8 +221,8 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names with their colour slots, heaviest first, the lightest folded into [`REST`], which is last; and which one each row has. No names
-/// where the chart has no series.
+/// Names with their colour slots, heaviest first; the lightest are joined as [`REST`], which comes last. Also the name of each row.
+/// Empty if the chart has no series.
 pub fn fold(
     values: &[Value],
     weights: impl Iterator<Item = Option<f64>>,
@@ -258,7 +258,7 @@ pub fn fold(
         names.push((REST.to_owned(), OTHERS));
         if kept < named {
             let smallest = named - kept;
-            notes.push(format!("of {word}, the {smallest} smallest are drawn together as “{REST}”"));
+            notes.push(format!("of {word}, the {smallest} smallest are joined as “{REST}”"));
         }
     }
     let mut rank = vec![kept; totals.len()];

@@ -1,10 +1,10 @@
-//! The drawing as text. Everything that a chart writes goes through [`Canvas`], which escapes what is not its own.
+//! The drawing as text. Every chart writes through [`Canvas`], which escapes all data.
 
 use std::fmt::{self, Write as _};
 
 use super::text::{clean, cut, escape, tooltip, width};
 
-/// A drawing made here: its text is markup, and every string of data in it is escaped.
+/// A finished drawing: its text is markup, and every string of data in it is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Svg(String);
 
@@ -16,15 +16,15 @@ impl fmt::Display for Svg {
 
 impl askama::filters::HtmlSafe for Svg {}
 
-/// The size of small text, and of all other.
+/// Sizes of small text and of normal text.
 pub const SMALL: f64 = 11.0;
 pub const TEXT: f64 = 12.0;
-/// Colours that series can have; one more slot is for all others together.
+/// Number of series colours; one more slot is for all other series.
 pub const SLOTS: usize = 6;
 pub const OTHERS: usize = SLOTS;
 
-/// Lines over the fills of a series, which tell series apart where colours do not: on paper, and to eyes that see fewer of
-/// them. They are drawn as lines, since a pattern makes a printed page enormous. Each is a direction and a distance.
+/// Line patterns over the fills of series, for readers who cannot distinguish the colours and for print. They are drawn as single
+/// lines, because SVG patterns make printed pages huge. Each has a direction and a distance.
 const HATCHES: [&[(Direction, f64)]; SLOTS + 1] = [
     &[],
     &[(Direction::Rising, 7.0)],
@@ -45,7 +45,7 @@ enum Direction {
     Upright,
 }
 
-/// Where text is anchored.
+/// The anchor of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -53,11 +53,11 @@ pub enum Anchor {
     End,
 }
 
-/// A drawing in the making.
+/// A drawing that is being made.
 pub struct Canvas {
     out: String,
     pub width: f64,
-    /// The lines over the fills of each series.
+    /// The line patterns of each series.
     hatches: [String; SLOTS + 1],
 }
 
@@ -66,12 +66,12 @@ impl Canvas {
         Self { out: String::new(), width, hatches: Default::default() }
     }
 
-    /// Whether there is little room: a telephone held upright.
+    /// Whether there is little room, as on a phone held upright.
     pub fn is_narrow(&self) -> bool {
         self.width < 500.0
     }
 
-    /// The drawing; `label` is what a reader without eyes is told.
+    /// Finishes the drawing; `label` is its text description.
     pub fn finish(self, height: f64, label: &str) -> Svg {
         let mut svg = format!(
             "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {} {}\" aria-label=\"{}\">",
@@ -93,7 +93,7 @@ impl Canvas {
         self.hatch(place, slot);
     }
 
-    /// Draws the lines of a series over a rectangle.
+    /// Draws the line pattern of a series over a rectangle.
     pub fn hatch(&mut self, [x, y, w, h]: [f64; 4], slot: usize) {
         if w < HATCHED_MIN || h < HATCHED_MIN {
             return;
@@ -126,7 +126,7 @@ impl Canvas {
         }
     }
 
-    /// `attributes` are ours.
+    /// `attributes` come from our code, never from data.
     pub fn rect(&mut self, [x, y, w, h]: [f64; 4], attributes: &str, title: &str) {
         let (x, y, w, h) = (n(x), n(y), n(w.max(0.0)), n(h.max(0.0)));
         let _ = write!(self.out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {attributes}");
@@ -144,7 +144,7 @@ impl Canvas {
         self.close("circle", title);
     }
 
-    /// A dot of a series: each series has a shape as well as a colour.
+    /// A dot of a series: each series has its own shape and colour.
     pub fn dot(&mut self, [x, y]: [f64; 2], slot: usize, title: &str) {
         let class = format!("class=\"dot f{slot}\"");
         let shape = |data: &str| format!("M{} {}{data}z", n(x), n(y));
@@ -159,13 +159,13 @@ impl Canvas {
         }
     }
 
-    /// A shape; `attributes` are ours.
+    /// A shape; `attributes` come from our code, never from data.
     pub fn path(&mut self, data: &str, attributes: &str, title: &str) {
         let _ = write!(self.out, "<path d=\"{data}\" {attributes}");
         self.close("path", title);
     }
 
-    /// Text whole, of the small size when `class` says `small`.
+    /// Whole text; small if `class` contains `small`.
     pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -176,7 +176,7 @@ impl Canvas {
         let _ = write!(self.out, "<text x=\"{}\" y=\"{}\" class=\"{class}\"{anchor}>{text}</text>", n(x), n(y));
     }
 
-    /// Text cut to `room`; where it was cut, the whole stands in the tooltip.
+    /// Text cut to `room`; the tooltip shows the whole text.
     pub fn label(&mut self, [x, y]: [f64; 2], anchor: Anchor, room: f64, text: &str) {
         let shown = cut(text, room, TEXT);
         if shown == clean(text) {
@@ -195,7 +195,7 @@ impl Canvas {
         }
     }
 
-    /// The names of series with their marks, on as many lines as they need; returns the height that they take.
+    /// Draws the names of series with their marks, and returns the height.
     pub fn legend(&mut self, left: f64, top: f64, entries: &[(String, usize)], mark: Mark) -> f64 {
         const MARK: f64 = 16.0;
         const LINE: f64 = 18.0;
@@ -219,7 +219,7 @@ impl Canvas {
     }
 }
 
-/// How a legend shows a series.
+/// The mark of a series in a legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Box,
@@ -227,7 +227,7 @@ pub enum Mark {
     Dot,
 }
 
-/// A place, to a tenth of a unit.
+/// A coordinate, to a tenth of a unit.
 pub fn n(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();

@@ -1,4 +1,4 @@
-//! Every kind of chart over every kind of rows: the drawing is well formed, bounded and harmless.
+//! Every kind of chart with every kind of rows: the drawing is well-formed, bounded and harmless.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn rows(all: impl IntoIterator<Item = [Value; 8]>) -> Rows {
     rows
 }
 
-/// Row `nth` of a quiet world.
+/// An ordinary row, number `nth`.
 fn row(nth: u32) -> [Value; 8] {
     let at = DAY_ONE + f64::from(nth) * HOUR;
     [
@@ -58,7 +58,7 @@ fn drawn(chart: &Chart, rows: &Rows) -> Drawing {
     draw(chart, rows, 0).unwrap().unwrap()
 }
 
-/// Checks tags, attributes and entities; returns the text of all elements, entities resolved.
+/// Checks tags, attributes and entities; returns the text of all elements.
 fn texts(svg: &str) -> Vec<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut texts = Vec::new();
@@ -84,7 +84,7 @@ fn texts(svg: &str) -> Vec<String> {
     texts
 }
 
-/// Where the tag ends: a `>` outside of quotes.
+/// The end of the tag: a `>` outside quotes.
 fn tag_end(tag: &str) -> usize {
     let mut quoted = false;
     let found = tag.char_indices().find(|(_, c)| {
@@ -215,7 +215,7 @@ fn what_is_said_of_a_hostile_chart_is_harmless() {
     }
 }
 
-/// The classes of filled marks, in the order in which they are drawn.
+/// The classes of filled marks, in drawing order.
 fn fills(svg: &str) -> Vec<&str> {
     svg.split("class=\"f").skip(1).map(|rest| &rest[..1]).collect()
 }
@@ -232,16 +232,16 @@ fn all_others_come_last_and_grey_however_many_they_are() {
     let columns: Chart = "columns x=at y=n series=who".parse().unwrap();
     let drawing = drawn(&columns, &few());
     assert!(drawing.summary.ends_with("b 2, a 1 and all others 1,000"), "{}", drawing.summary);
-    // The legend, and then the stack.
+    // The legend, then the stack.
     assert_eq!(fills(&drawing.wide.to_string()), ["0", "1", "6", "0", "1", "6"]);
-    assert_eq!(drawing.notes, Vec::<String>::new(), "nothing was put together here");
-    // Eight names and the rest: what has no colour joins the rest.
+    assert_eq!(drawing.notes, Vec::<String>::new(), "nothing was joined here");
+    // Eight names and the rest: names without a colour join the rest.
     let eight = (0..8_u8).map(|nth| named(&format!("name {nth}"), f64::from(nth) + 1.0));
     let drawing = drawn(&columns, &rows(eight.chain([heavy()])));
     assert!(drawing.summary.ends_with("all others 1,003"), "{}", drawing.summary);
     assert!(drawing.notes.iter().any(|note| note.contains("the 2 smallest")), "{:?}", drawing.notes);
     assert_eq!(fills(&drawing.wide.to_string()).last(), Some(&"6"));
-    // As a bar or a place of an axis, too.
+    // The same for a bar, and for a place of an axis.
     let bars: Chart = "bars x=who y=n".parse().unwrap();
     assert_eq!(fills(&drawn(&bars, &few()).wide.to_string()), ["0", "0", "6"]);
     let thirty = (0..30_u8).map(|nth| named(&format!("name {nth}"), 5.0));

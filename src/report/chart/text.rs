@@ -1,13 +1,13 @@
-//! Text inside a drawing: cleaned, escaped, measured and cut. Every string of a chart comes through here.
+//! Text in a drawing: cleaned, escaped, measured and cut. Every string of a chart passes through here.
 
 use crate::report::printable;
 
-/// Characters of a tooltip; what is longer stands in the rows.
+/// Maximum number of characters in a tooltip; the rows have the whole text.
 const TOOLTIP_CHARS_MAX: usize = 300;
-/// Marks that a character may carry before the rest are dropped: piled marks would draw over their neighbours.
+/// Maximum number of combining marks on a character: more would draw over neighbours.
 const COMBINING_MAX: usize = 2;
 
-/// Without control characters and piled marks, fit for one line.
+/// Removes control characters and excess combining marks, for one line.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut piled = 0;
@@ -20,7 +20,7 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// As text between tags or in a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -36,7 +36,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// For a `<title>`: cleaned and bounded, not yet escaped.
+/// Cleans and cuts text for a `<title>`; does not escape it.
 pub fn tooltip(text: &str) -> String {
     let text = clean(text);
     if text.chars().count() <= TOOLTIP_CHARS_MAX {
@@ -45,12 +45,12 @@ pub fn tooltip(text: &str) -> String {
     text.chars().take(TOOLTIP_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-/// About how wide the text is in a system font of `size`, in the same unit; more often too wide than too narrow.
+/// Estimated width of the text in a system font of `size`; more often too large than too small.
 pub fn width(text: &str, size: f64) -> f64 {
     text.chars().map(ems).sum::<f64>() * size
 }
 
-/// The text, or as much of it as fits into `room`, with an ellipsis. The answer is cleaned, not yet escaped.
+/// Cuts the text to `room` with an ellipsis. The result is cleaned, but not escaped.
 pub fn cut(text: &str, room: f64, size: f64) -> String {
     let text = clean(text);
     if width(&text, size) <= room {
@@ -89,7 +89,7 @@ fn is_combining(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Words joined as a person writes them: `a`, `a and b`, `a, b and c`.
+/// Joins words as in a sentence: `a`, `a and b`, `a, b and c`.
 pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -98,7 +98,7 @@ pub fn listed(words: &[String]) -> String {
     }
 }
 
-/// A column's name as words; that times are local, the page says.
+/// A column's name as words, without the suffix for local times: the page explains the zone.
 pub fn words(name: &str) -> String {
     clean(&name.strip_suffix("_local").unwrap_or(name).replace('_', " "))
 }

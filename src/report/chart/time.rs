@@ -1,5 +1,5 @@
-//! Time on an axis: where the ticks stand, and how moments are written. Times are microseconds of the clock that the
-//! report shows, so there is no zone here.
+//! Time axes: the positions of ticks, and the text of moments. Times are microseconds of the report's local time, so no
+//! zone is needed here.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ const MINUTE: f64 = 60.0 * SECOND;
 const HOUR: f64 = 60.0 * MINUTE;
 pub const DAY: f64 = 24.0 * HOUR;
 
-/// Spans between ticks below a month, smallest first.
+/// Distances between ticks below a month, ascending.
 const STEPS: [f64; 16] = [
     SECOND,
     5.0 * SECOND,
@@ -29,21 +29,21 @@ const STEPS: [f64; 16] = [
     7.0 * DAY,
     14.0 * DAY,
 ];
-/// Months between ticks, smallest first.
+/// Months between ticks, ascending.
 const MONTHS: [i32; 12] = [1, 2, 3, 6, 12, 24, 60, 120, 240, 1_200, 6_000, 12_000];
-/// Whatever is asked for.
+/// The maximum number of ticks, whatever is asked for.
 const TICKS_MAX: usize = 40;
 /// The epoch was a Thursday: weeks on an axis begin on Mondays.
 const MONDAY: f64 = 4.0 * DAY;
 
-/// A tick: where, and what is written there.
+/// A tick: its position and its text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
     pub at: f64,
     pub label: String,
 }
 
-/// At most `wanted` ticks from `first` to `last`, on round moments.
+/// At most `wanted` ticks from `first` to `last`, at round moments.
 pub fn ticks(first: f64, last: f64, wanted: usize) -> Vec<Tick> {
     #[expect(clippy::cast_precision_loss, reason = "a few ticks")]
     let room = (last - first).max(SECOND) / wanted.max(1) as f64;
@@ -61,7 +61,7 @@ fn stepped(first: f64, last: f64, step: f64) -> Vec<Tick> {
         let label = match civil(at) {
             None => String::new(),
             Some(time) if step >= DAY => day_label(time.date(), ticks.is_empty()),
-            // Where the day turns, its date says more than its midnight.
+            // At midnight, show the date.
             Some(time) if at % DAY == 0.0 || ticks.is_empty() && step >= 6.0 * HOUR => day_label(time.date(), false),
             Some(time) if step >= MINUTE => time.strftime("%H:%M").to_string(),
             Some(time) => time.strftime("%H:%M:%S").to_string(),
@@ -108,7 +108,7 @@ fn day_label(day: Date, with_year: bool) -> String {
     }
 }
 
-/// `2026-11-20 08:00`, with seconds where there are any; a day alone where it is midnight.
+/// `2026-11-20 08:00`, with seconds if they are not zero; only the date at midnight.
 pub fn moment(at: f64) -> String {
     let Some(time) = civil(at) else { return "out of range".to_owned() };
     if at % DAY == 0.0 {
@@ -120,7 +120,7 @@ pub fn moment(at: f64) -> String {
     }
 }
 
-/// From one moment to another, the day not repeated: `2026-11-20 08:00 to 10:00`.
+/// A span without a repeated date: `2026-11-20 08:00 to 10:00`.
 pub fn span(from: f64, to: f64) -> String {
     let same_day = (from / DAY).floor() == (to / DAY).floor();
     match civil(to).filter(|_| same_day && from % DAY != 0.0) {
@@ -150,7 +150,7 @@ fn micros(time: DateTime) -> Option<f64> {
     Some(stamp.as_microsecond() as f64)
 }
 
-/// A length of time for a person: `350 ms`, `12 s`, `5 min`, `1 h 30 min`, `3 d`.
+/// A duration for people: `350 ms`, `12 s`, `5 min`, `1 h 30 min`, `3 d`.
 #[expect(clippy::cast_possible_truncation, reason = "a float saturates")]
 pub fn duration(millis: f64) -> String {
     if millis < 0.0 {
@@ -174,7 +174,7 @@ pub fn duration(millis: f64) -> String {
     }
 }
 
-/// The start of the month that holds `at`.
+/// The start of the month of `at`.
 pub fn month_floor(at: f64) -> f64 {
     let month = civil(at).map(|time| i32::from(time.year()) * 12 + i32::from(time.month()) - 1);
     month.and_then(month_start).unwrap_or(at)

@@ -1,4 +1,4 @@
-//! The rows that a chart draws, as plain values.
+//! The rows of a chart, as plain values.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
@@ -6,10 +6,10 @@ use arrow::error::ArrowError;
 
 use crate::report::cell;
 
-/// Numbers beyond it are drawn at it, so that sums and spans stay finite.
+/// Larger numbers are drawn as this one, so that sums and spans remain finite.
 const MAGNITUDE_MAX: f64 = 1e300;
 const MICROS_A_DAY: f64 = 86_400e6;
-/// Times beyond it are drawn at it: 4000 years from the epoch, either way.
+/// Later and earlier times are drawn as this one: 4000 years before or after the epoch.
 const TIME_MAX: f64 = 4_000.0 * 365.0 * MICROS_A_DAY;
 
 /// One value of a chart's row.
@@ -18,7 +18,7 @@ pub enum Value {
     Null,
     /// Finite.
     Number(f64),
-    /// Microseconds since the epoch, of the clock that the report shows.
+    /// Microseconds since the epoch, in the report's local time.
     Time(f64),
     Text(String),
 }
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// The value as a name of a series, a lane or a category; NULL is a name of its own.
+    /// The value as the name of a series, lane or category; NULL has a name of its own.
     pub fn name(&self) -> String {
         match self {
             Value::Null => "(none)".to_owned(),
@@ -52,7 +52,7 @@ impl Value {
     }
 }
 
-/// A chart's rows, column by column.
+/// A chart's rows, by column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
     names: Vec<String>,
@@ -60,14 +60,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows with these columns and no row yet.
+    /// Columns without rows.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let names: Vec<String> = names.into_iter().collect();
         let columns = names.iter().map(|_| Vec::new()).collect();
         Self { names, columns }
     }
 
-    /// Adds rows of a result; its columns are those that the rows were made with.
+    /// Adds rows of a result with the same columns.
     ///
     /// # Errors
     /// When a value has no text form.
@@ -96,7 +96,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// The column of that name, in any case.
+    /// The column with the name, in any case.
     pub fn column(&self, name: &str) -> Option<&[Value]> {
         let at = self.names.iter().position(|held| held.eq_ignore_ascii_case(name))?;
         Some(&self.columns[at])

@@ -119,7 +119,7 @@ fn condition() -> impl Strategy<Value = String> {
     })
 }
 
-/// A day's rows at its two ends, on two days a month: files, and the engine over them.
+/// Rows at both ends of a day, on two days a month: files, and the engine over them.
 fn year() -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
     let writer = Engine::open(ViewData::default(), SMALL).unwrap();
@@ -133,7 +133,7 @@ fn year() -> (tempfile::TempDir, Engine) {
     (directory, Engine::open(data, SMALL).unwrap())
 }
 
-/// Random conditions: the files that are left out hold no row that fits.
+/// Random conditions: the omitted files hold no matching row.
 #[test]
 fn a_narrowed_question_has_the_same_answer() {
     let (_directory, engine) = year();
@@ -152,7 +152,7 @@ fn a_narrowed_question_has_the_same_answer() {
     assert!(narrowed_ones.get() > 100, "only {} questions were narrowed", narrowed_ones.get());
 }
 
-/// A session stands in the month of its first event.
+/// A session is stored in the month of its first event.
 #[test]
 fn a_question_about_sessions_of_a_month_reads_that_month_alone() {
     let directory = tempfile::tempdir().unwrap();

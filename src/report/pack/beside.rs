@@ -1,4 +1,4 @@
-//! A file of a pack is written on a thread of its own, while the engine makes more rows.
+//! Writes a file of a pack on another thread while the engine computes more rows.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,23 +10,23 @@ use arrow::datatypes::SchemaRef;
 use crate::report::ReportError;
 use crate::report::sink::{Flow, Sink};
 
-/// Batches that wait to be written; the engine waits when there are more.
+/// Maximum number of waiting batches (back-pressure): the engine waits when the queue is full.
 const BATCHES_WAITING_MAX: usize = 8;
 
-/// What comes to a sink.
+/// A call to a sink.
 pub enum Part {
     Begin(SchemaRef),
     Batch(RecordBatch),
     Finish,
 }
 
-/// The engine's end: it passes everything on.
+/// The engine's end of the channel: a sink that sends everything on.
 pub struct Sent(SyncSender<Part>);
 
-/// The thread's end.
+/// The thread's end of the channel.
 pub struct Beside<'scope>(ScopedJoinHandle<'scope, Result<(), ReportError>>);
 
-/// Lets `work` take what is sent to the sink, on a thread.
+/// Runs `work` on a thread, with the calls that are sent to the sink.
 pub fn beside<'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce(Receiver<Part>) -> Result<(), ReportError> + Send + 'scope,
@@ -35,15 +35,15 @@ pub fn beside<'scope>(
     (Sent(to), Beside(scope.spawn(move || work(parts))))
 }
 
-/// Hands everything that comes to `sink`. What ends before it is finished stays as it is.
+/// Passes all calls on to `sink`. Stops without a `finish` if the sender stops early.
 ///
 /// # Errors
-/// Those of the sink.
+/// Errors of the sink.
 pub fn take(parts: Receiver<Part>, sink: &mut dyn Sink) -> Result<(), ReportError> {
     for part in parts {
         match part {
             Part::Begin(schema) => sink.begin(schema)?,
-            // Another sink may want more.
+            // Ignore `Enough`: another sink of the same rows can want more.
             Part::Batch(batch) => _ = sink.batch(&batch)?,
             Part::Finish => sink.finish()?,
         }
@@ -74,10 +74,10 @@ impl Sink for Sent {
 }
 
 impl Beside<'_> {
-    /// Waits until all is written.
+    /// Waits until everything is written.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Errors of the sink.
     pub fn ended(self) -> Result<(), ReportError> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes, and no more.
+    /// A writer that accepts this many bytes and then fails.
     struct Full(usize);
 
     impl Write for Full {

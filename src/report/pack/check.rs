@@ -1,4 +1,4 @@
-//! Reading a pack again: every file against `SHA256SUMS`, in a folder or in a zip.
+//! Checks a pack: every file against `SHA256SUMS`, in a folder or in a zip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,27 +15,27 @@ use crate::model::Digest;
 use super::manifest::{FORMAT, VERSION};
 use super::{MANIFEST, Manifest, SUMS};
 
-/// Bytes of a manifest or of the list of sums: more is none of ours.
+/// The maximum size of a manifest or list of hashes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 const FILES_MAX: usize = 100_000;
 
-/// Why a pack is not what it says.
+/// Why a pack is invalid.
 #[derive(Debug, Error)]
 pub enum PackError {
     #[error("{}: {what}", path.display())]
     NotAPack { path: PathBuf, what: String },
-    #[error("{}: {file}: its SHA-256 is {found}, {SUMS} says {said}", path.display())]
+    #[error("{}: {file}: its SHA-256 is {found}, but {SUMS} says {said}", path.display())]
     Altered { path: PathBuf, file: String, found: Digest, said: Digest },
-    #[error("{}: {file}: named in {SUMS}, and not there", path.display())]
+    #[error("{}: {file}: {SUMS} names this file, but it is missing", path.display())]
     Missing { path: PathBuf, file: String },
-    #[error("{}: {file}: not named in {SUMS}", path.display())]
+    #[error("{}: {file}: {SUMS} does not name this file", path.display())]
     Stranger { path: PathBuf, file: String },
     #[error("cannot read {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
 impl PackError {
-    /// Whether what was named is no pack of ours, rather than one that is damaged.
+    /// Whether the path is no pack at all, rather than a damaged one.
     pub fn is_wrong_use(&self) -> bool {
         match self {
             PackError::NotAPack { .. } => true,
@@ -47,11 +47,11 @@ impl PackError {
     }
 }
 
-/// A pack whose every file is as it was written.
+/// A pack whose files are all unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPack {
     pub manifest: Manifest,
-    /// Of `SHA256SUMS`, and so of everything in it.
+    /// The digest of `SHA256SUMS`, and so of the whole pack.
     pub sha256: Digest,
 }
 
@@ -65,7 +65,7 @@ pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
         Box::new(Folder { root: path.to_owned() })
     } else {
         let zip = ZipArchive::new(io::BufReader::new(files::open(path, Links::Refuse).map_err(failed)?));
-        Box::new(Zipped::of(zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip: {e}")))?, path)?)
+        Box::new(Zipped::of(zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip file: {e}")))?, path)?)
     };
     check(path, files.as_mut())
 }
@@ -74,10 +74,10 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
     let failed = |source| PackError::Io { path: path.to_owned(), source };
     let held = files.names().map_err(failed)?;
     if !held.contains(SUMS) {
-        return Err(not_a_pack(path, format!("no pack is here: there is no {SUMS}")));
+        return Err(not_a_pack(path, format!("not a pack: the file {SUMS} is missing")));
     }
     let sums = text(files, SUMS).map_err(failed)?;
-    let said = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is not of its form")))?;
+    let said = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is invalid")))?;
     for (file, said) in &said {
         if !held.contains(file) {
             return Err(PackError::Missing { path: path.to_owned(), file: file.clone() });
@@ -95,13 +95,13 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
         return Err(PackError::Missing { path: path.to_owned(), file: MANIFEST.to_owned() });
     }
     let manifest = text(files, MANIFEST).map_err(failed)?;
-    let manifest: Manifest =
-        serde_json::from_str(&manifest).map_err(|e| not_a_pack(path, format!("{MANIFEST} is not one of ours: {e}")))?;
+    let manifest: Manifest = serde_json::from_str(&manifest)
+        .map_err(|e| not_a_pack(path, format!("{MANIFEST} is not a manifest of Annals: {e}")))?;
     if manifest.format != FORMAT || manifest.version != VERSION {
         let (format, version) = (&manifest.format, manifest.version);
         return Err(not_a_pack(
             path,
-            format!("{format:?} version {version}; this program knows {FORMAT:?} version {VERSION}"),
+            format!("{format:?} version {version}, but this program knows {FORMAT:?} version {VERSION}"),
         ));
     }
     Ok(CheckedPack { manifest, sha256: Digest::of(sums.as_bytes()) })
@@ -111,7 +111,7 @@ fn not_a_pack(path: &Path, what: String) -> PackError {
     PackError::NotAPack { path: path.to_owned(), what }
 }
 
-/// Paths and digests, or the number of the line that is wrong. A path that leads out of the pack is wrong.
+/// Paths and digests, or the number of the invalid line. A path that leads out of the pack is invalid.
 fn parse_sums(text: &str) -> Result<BTreeMap<String, Digest>, usize> {
     let mut found = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
@@ -136,7 +136,7 @@ fn digest_of(content: &mut dyn Read) -> io::Result<Digest> {
     }
 }
 
-/// The files of a pack by their paths, wherever they are.
+/// The files of a pack by path, in a folder or a zip.
 trait Files {
     fn names(&self) -> io::Result<BTreeSet<String>>;
     fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()>;
@@ -180,24 +180,24 @@ impl Files for Folder {
 
 struct Zipped {
     zip: ZipArchive<io::BufReader<File>>,
-    /// Path within the pack to path within the zip.
+    /// Maps the path within the pack to the path within the zip.
     names: BTreeMap<String, String>,
 }
 
 impl Zipped {
-    /// A pack's zip has one folder, and everything in it.
+    /// A pack's zip has a single folder that contains all files.
     fn of(zip: ZipArchive<io::BufReader<File>>, path: &Path) -> Result<Self, PackError> {
         let mut names = BTreeMap::new();
         let mut folders = BTreeSet::new();
         for name in zip.file_names() {
-            let name = name.map_err(|e| not_a_pack(path, format!("the zip names a file in no way known: {e}")))?;
+            let name = name.map_err(|e| not_a_pack(path, format!("the zip has an invalid file name: {e}")))?;
             if name.ends_with('/') {
                 continue;
             }
             let (folder, inside) = name.split_once('/').unwrap_or(("", &name));
             folders.insert(folder.to_owned());
             if folders.len() > 1 || names.insert(inside.to_owned(), name.clone().into_owned()).is_some() {
-                return Err(not_a_pack(path, "the zip does not hold one folder with a pack".to_owned()));
+                return Err(not_a_pack(path, "the zip must hold exactly one folder with a pack".to_owned()));
             }
         }
         Ok(Self { names, zip })

@@ -1,4 +1,4 @@
-//! What a pack says about itself, for machines.
+//! The machine-readable description of a pack.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ pub struct Manifest {
     pub format: String,
     pub version: u32,
     pub archive_id: String,
-    /// None: all teams.
+    /// `None` for all teams.
     pub team: Option<String>,
-    /// What the teams are called, by id.
+    /// The names of the teams, by id.
     #[serde(default)]
     pub team_names: BTreeMap<String, String>,
     /// Half-open.
@@ -27,16 +27,16 @@ pub struct Manifest {
     pub zone: String,
     pub made_at: Instant,
     pub annals_version: String,
-    /// What `verify` said, and how many faults it named.
+    /// The verdict of `verify`, and the number of faults.
     pub verdict: String,
     pub faults: u64,
-    /// Gaps recorded inside the period.
+    /// Number of gaps inside the period.
     pub gaps: u64,
     pub ledger: Vec<LedgerHead>,
     pub reports: Vec<PackedReport>,
-    /// Reports that are not in the pack, and why.
+    /// Reports that are not in the pack, with the reason.
     pub left_out: BTreeMap<String, String>,
-    /// All files but this one and `SHA256SUMS`.
+    /// All files except this one and `SHA256SUMS`.
     pub files: Vec<PackedFile>,
 }
 
@@ -46,9 +46,9 @@ pub struct PackedReport {
     pub name: String,
     pub title: String,
     pub rows: u64,
-    /// None: it detects nothing.
+    /// `None` if the report detects nothing.
     pub detections: Option<BTreeMap<Severity, u64>>,
-    /// Of the query's file, which is the one under `sql/`.
+    /// The digest of the query's file under `sql/`.
     pub query_sha256: Digest,
 }
 
@@ -60,7 +60,7 @@ pub struct PackedFile {
 }
 
 impl Manifest {
-    /// Detections of all reports.
+    /// The number of detections in all reports.
     pub fn findings(&self) -> u64 {
         self.reports.iter().filter_map(|report| report.detections.as_ref()).flat_map(BTreeMap::values).sum()
     }

@@ -1,19 +1,18 @@
-//! The evidence pack: reports over one period as files that can be kept, handed over, read without this program, and
-//! checked.
+//! The evidence pack: reports over one period as files that users can keep, hand over, read without Annals, and check.
 //!
 //! ```text
-//! index.html                        everything, to be read
+//! index.html                        everything, to read in a browser
 //! reports/<id>-<name>.html          one report with more of its rows
-//! reports/<id>-<name>.csv .parquet  all of its rows
+//! reports/<id>-<name>.csv .parquet  all its rows
 //! sql/<id>-<name>.sql               its query, as it was run
-//! about.json                        what each report says about itself: period, thresholds, coverage, heads, hashes
-//! coverage.csv                      every window of the period, and how far it is read
-//! verify.json                       the whole answer of `verify`
+//! about.json                        the statement of each report: period, thresholds, coverage, heads, hashes
+//! coverage.csv                      every window of the period, and its state
+//! verify.json                       the whole result of `verify`
 //! ledger.json                       the last ledger line of each team
 //! manifest.json                     the pack: reports, findings, every file with its SHA-256
-//! SHA256SUMS                        for `sha256sum -c`; its own SHA-256 is the pack's name in the ledger
+//! SHA256SUMS                        for `sha256sum -c`; its own SHA-256 identifies the pack in the ledger
 //! ```
-//! The same archive, arguments and moment make the same bytes.
+//! The same archive, arguments and creation time make the same bytes.
 
 mod beside;
 mod check;
@@ -50,29 +49,29 @@ pub use zipped::zip_tree;
 use beside::{beside, take};
 use manifest::{FORMAT, VERSION};
 
-/// The file that names every other file with its hash.
+/// The file that lists every other file with its hash.
 pub const SUMS: &str = "SHA256SUMS";
 const MANIFEST: &str = "manifest.json";
-/// Rows of each report on the pack's own page.
+/// Number of rows of each report on the pack's own page.
 const INDEX_ROWS_MAX: usize = 25;
 
-/// What a pack is made of.
+/// The content of a pack.
 pub struct PackAsked<'a> {
-    /// Each report with what is asked of it; all of one period, team, zone and moment.
+    /// Each report with its arguments; all have the same period, team, zone and time.
     pub reports: &'a [(Report, Asked)],
-    /// Reports that are not in the pack, and why.
+    /// Reports that are not in the pack, with the reason.
     pub left_out: BTreeMap<String, String>,
 }
 
 /// Writes all files of a pack into `tree`.
 ///
 /// # Errors
-/// When a report cannot be answered or a file not be written.
+/// When a report cannot be answered, or a file cannot be written.
 pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
     engine.start_verifying();
     let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, asked.reports, tree)?.into_iter().unzip();
     let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
-        return Err(ReportError::query("a pack without a report says nothing: name at least one"));
+        return Err(ReportError::query("a pack needs at least one report: name one"));
     };
     let mut detected: BTreeMap<Severity, u64> = BTreeMap::new();
     for (severity, rows) in abouts.iter().filter_map(|about| about.detections.as_ref()).flatten() {
@@ -100,8 +99,8 @@ pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -
     Ok(manifest)
 }
 
-/// The files of all reports, in the order asked for. Two reports are at work at a time: where one is sorted or written by
-/// one thread, the other keeps the second busy.
+/// Writes the files of all reports, in order. Two reports run in parallel: while one sorts or writes on a single thread, the
+/// other uses the second core.
 fn write_reports(
     engine: &mut Engine,
     reports: &[(Report, Asked)],
@@ -115,7 +114,7 @@ fn write_reports(
         let mut written = Vec::new();
         while let Some((at, (report, asked))) = take() {
             let done = write_one(engine, report, asked, &tree);
-            // What nobody is going to read need not be made.
+            // After an error, drop the waiting reports.
             written.push((at, done.inspect_err(|_| while take().is_some() {})?));
         }
         Ok(written)
@@ -135,7 +134,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A report's rows as CSV and Parquet in one pass, each on a thread of its own, its page and its query.
+/// A report's rows as CSV and Parquet in one pass, on a thread each; its page; and its query.
 fn write_one(
     engine: &mut Engine,
     report: &Report,
@@ -161,7 +160,7 @@ fn write_one(
         let mut named = Named::new(&mut rows, &run.about().names);
         let made = run.rows(&mut Several { sinks: vec![&mut to_csv, &mut to_parquet, &mut named] });
         drop((to_csv, to_parquet));
-        // Where a file could not be written, that is why no more rows were made.
+        // A writer's error comes first: it is the reason why the engine made no more rows.
         as_csv.ended().and(as_parquet.ended()).and(made)
     })?;
     for written in [csv, parquet] {
@@ -230,7 +229,7 @@ fn put_json(tree: &mut Tree, path: &str, value: &impl Serialize) -> Result<(), R
     Ok(tree.put(path, format!("{text}\n").as_bytes())?)
 }
 
-/// The folder that a zip unpacks into: `annals-pack-2026-10-01-2026-11-01`, the days of the pack's zone.
+/// The folder in the zip: `annals-pack-2026-10-01-2026-11-01`, with the days in the pack's time zone.
 fn folder_of(manifest: &Manifest) -> String {
     let day = |at: Instant| match manifest.zone.parse::<Zone>() {
         Ok(zone) => local(at, &zone).chars().take("2026-10-01".len()).collect(),
@@ -242,12 +241,12 @@ fn folder_of(manifest: &Manifest) -> String {
 /// Writes a pack's tree at `root` into one zip.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the zip cannot be written.
 pub fn zip_pack(root: &Path, tree: &Tree, manifest: &Manifest, out: &mut File) -> std::io::Result<()> {
     zip_tree(root, tree.files().keys().map(String::as_str), &folder_of(manifest), out)
 }
 
-/// One result into several sinks.
+/// Sends one result to several sinks.
 struct Several<'a> {
     sinks: Vec<&'a mut dyn Sink>,
 }

@@ -1,4 +1,4 @@
-//! The files of a pack in the making: written under one directory, each known by size and SHA-256.
+//! The files of a new pack: written under one directory, with their sizes and SHA-256.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::Digest;
 
-/// What is known of a written file.
+/// Size and digest of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     pub bytes: u64,
@@ -33,10 +33,10 @@ impl Tree {
         &self.files
     }
 
-    /// A file to write; it counts once it is given back to [`Tree::keep`].
+    /// Creates a file; it becomes part of the tree with [`Tree::keep`].
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the file cannot be created.
     pub fn create(&self, path: &str) -> io::Result<TreeFile> {
         let place = self.root.join(path);
         if let Some(directory) = place.parent() {
@@ -46,7 +46,7 @@ impl Tree {
         Ok(TreeFile { path: path.to_owned(), out, hasher: Sha256::new(), bytes: 0 })
     }
 
-    /// Ends a file.
+    /// Finishes a file.
     ///
     /// # Errors
     /// When its last bytes cannot be written.
@@ -57,17 +57,17 @@ impl Tree {
         Ok(())
     }
 
-    /// A whole file at once.
+    /// Writes a whole file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn put(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.create(path)?;
         file.write_all(content)?;
         self.keep(file)
     }
 
-    /// `<SHA-256>  <path>` a line, in the order of paths: the form that `sha256sum -c` reads.
+    /// One line `<SHA-256>  <path>` for each file, sorted by path: the format of `sha256sum -c`.
     pub fn sums(&self) -> String {
         self.files.iter().map(|(path, file)| format!("{}  {path}\n", file.sha256)).collect()
     }
@@ -75,7 +75,7 @@ impl Tree {
     /// Makes every file and directory durable.
     ///
     /// # Errors
-    /// When one cannot be synced.
+    /// When a sync fails.
     pub fn sync(&self) -> io::Result<()> {
         for path in self.files.keys() {
             File::open(self.root.join(path))?.sync_all()?;
@@ -91,7 +91,7 @@ impl Tree {
     }
 }
 
-/// One file of a tree while it is written.
+/// A file of a tree while it is being written.
 pub struct TreeFile {
     path: String,
     out: BufWriter<File>,

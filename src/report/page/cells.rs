@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use crate::report::sink::{Flow, Sink, unique_names};
 use crate::report::{ReportError, Severity, cell, printable};
 
-/// Characters of a cell; of more, the beginning is shown.
+/// Maximum number of characters in a cell.
 const CELL_CHARS_MAX: usize = 160;
-/// Characters of what a pointer over a cut cell shows.
+/// Maximum number of characters in the tooltip of a cut cell.
 const WHOLE_CHARS_MAX: usize = 2_000;
 
-/// A column's name as its header shows it.
+/// A column's name in the table header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnHead {
     pub name: String,
     pub is_number: bool,
 }
 
-/// A value as text, escaped by the page.
+/// A value as text; the page escapes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cell {
     pub text: String,
     pub class: Cow<'static, str>,
-    /// The whole text where the cell shows a part of it.
+    /// The whole text, if the cell is cut.
     pub whole: String,
-    /// Of a severity: how it is marked.
+    /// The CSS class of a severity.
     pub pill: Cow<'static, str>,
 }
 
-/// Keeps the first rows, and counts all.
+/// Keeps the first rows, and counts all rows.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FirstRows {
     pub columns: Vec<ColumnHead>,

@@ -1,7 +1,7 @@
-//! Pages: a report, or a pack of reports, as one HTML document that needs nothing beside itself.
+//! Pages: a report, or a pack of reports, as one HTML document without external files.
 //!
-//! Every string of data is escaped by the template engine. What is not escaped has a type of its own: [`Svg`], which the
-//! chart room makes and escapes, and [`Style`], which is our own sheet.
+//! The template engine escapes every string of data. Only two types are not escaped: [`Svg`], which the chart code makes and
+//! escapes, and [`Style`], which is our own style sheet.
 //!
 //! [`Svg`]: crate::report::chart::Svg
 
@@ -30,10 +30,10 @@ pub use strip::local;
 use strip::strip;
 use style::Style;
 
-/// Faults of `verify` that a page names.
+/// Maximum number of listed faults of `verify`.
 const FAULTS_SHOWN_MAX: usize = 20;
 
-/// What is the same for all of a page.
+/// The facts that all parts of a page share.
 struct Facts {
     team: String,
     period: String,
@@ -51,7 +51,7 @@ struct HeadLine {
     sha256: String,
 }
 
-/// A stream of a team in the table of coverage.
+/// A stream of a team in the coverage table.
 struct CoverageLine {
     team: String,
     stream: String,
@@ -64,7 +64,7 @@ struct GapLine {
     sentence: String,
 }
 
-/// What stands out at the top of a page.
+/// A verdict at the top of a page.
 struct Standing {
     class: &'static str,
     title: String,
@@ -72,7 +72,7 @@ struct Standing {
     faults: Vec<String>,
 }
 
-/// The sum of all reports.
+/// Sums over all reports.
 struct Totals {
     rows: String,
     found: Vec<String>,
@@ -83,7 +83,7 @@ struct Totals {
 struct ReportPage<'a> {
     style: Style,
     facts: Facts,
-    /// The moment as of which people and computers are taken, where it is not the period's end.
+    /// The time of the shown people and computers, if it is not the period's end.
     as_of: Option<String>,
     heads: Vec<HeadLine>,
     section: &'a Section,
@@ -131,9 +131,9 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
     page.render().map_err(failed)
 }
 
-/// What a pack's page is made of beside its sections.
+/// The content of a pack's page apart from its sections.
 pub struct PackFacts<'a> {
-    /// The statement of any report of the pack: period, zone, team, coverage and heads are those of all.
+    /// The statement of any report of the pack: period, zone, team, coverage and heads are the same in all.
     pub about: &'a About,
     pub zone: &'a Zone,
     pub data: &'a ViewData,
@@ -141,11 +141,11 @@ pub struct PackFacts<'a> {
     /// Rows and detections of all reports.
     pub rows: u64,
     pub detected: &'a BTreeMap<Severity, u64>,
-    /// Reports that are not in the pack, and why.
+    /// Reports that are not in the pack, with the reason.
     pub left_out: &'a BTreeMap<String, String>,
 }
 
-/// A pack's own page, over all of its reports.
+/// A pack's own page, about all its reports.
 ///
 /// # Errors
 /// When the page cannot be written.
@@ -187,7 +187,7 @@ fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
     }
 }
 
-/// An id alone does not say what it is.
+/// An id alone does not say that it is a team.
 fn one_team(about: &About, team: &str) -> String {
     let said = about.names.with_id(team);
     if about.names.name(team).is_some() { said } else { format!("team {said}") }
@@ -210,9 +210,9 @@ fn verdict(report: &VerifyReport) -> Standing {
     let counts = format!("commits {}, files {}, rows {} as recorded", report.commits, report.files, report.rows);
     if report.is_clean() {
         let anchored = if report.heads_asked == 0 {
-            "Whether the ledger's end was cut off, only a head kept elsewhere can tell: compare the heads below."
+            "Only a head kept elsewhere can show whether somebody cut off the ledger's end: compare the heads below."
         } else {
-            "The ledger holds every head that was kept elsewhere."
+            "The ledger holds every given head."
         };
         return Standing {
             class: "good",
@@ -227,9 +227,9 @@ fn verdict(report: &VerifyReport) -> Standing {
     let rest = (more > 0).then(|| format!("and {more} more, in verify.json"));
     Standing {
         class: "bad",
-        title: format!("✗ The archive does not agree with its ledger: {}", report.verdict),
+        title: format!("✗ The archive differs from its ledger: {}", report.verdict),
         sentence: format!(
-            "{} faults were found when this pack was made ({counts}). What the reports say may be wrong or incomplete.",
+            "Verify found {} faults when this pack was made ({counts}). The reports may be wrong or incomplete.",
             report.faults.len()
         ),
         faults: named.chain(rest).collect(),
@@ -248,17 +248,17 @@ fn gap_verdict(about: &About) -> Standing {
         (0, 0) if !about.coverage.is_empty() => standing(
             "good",
             "✓ The period is covered".to_owned(),
-            "Every stream was read whole, and no gap is recorded.",
+            "Annals read every stream completely, and no gap is recorded.",
         ),
         (0, open) => standing(
             "warn",
             format!("! No gap is recorded, but {open} of {} streams are not complete", about.coverage.len()),
-            "A part of the period was not read, or is not settled yet: see the coverage.",
+            "A part of the period is not read or not settled yet: see the coverage.",
         ),
         (gaps, _) => standing(
             "bad",
             format!("✗ {gaps} {} recorded inside the period", if gaps == 1 { "gap is" } else { "gaps are" }),
-            "Events were, or may have been, lost before they could be read: each gap is named under coverage.",
+            "Events were, or may have been, lost before Annals could read them: the coverage lists each gap.",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Any result as a page with one table, written as the rows come.
+//! A result as a page with one table, streamed row by row.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use super::cells::{Cell, ColumnHead, FirstRows, cell_of};
 use super::failed;
 use super::style::Style;
 
-/// Where the rows go: a comment of the template, which no data can be before its columns.
+/// The place of the rows: a comment of the template. No data can come before it except column names.
 const ROWS: &str = "<!-- rows -->\n";
 
 #[derive(Template)]
@@ -45,7 +45,7 @@ impl Sink for HtmlTable<'_> {
         let mut heads = FirstRows::new(0);
         heads.begin(schema)?;
         let page = TablePage { style: Style, columns: heads.columns }.render().map_err(failed)?;
-        // Names of columns are escaped, so that the comment is the template's own.
+        // Column names are escaped, so the first such comment is the template's own.
         let (head, tail) = page.split_once(ROWS).expect("BUG: the template says where rows go");
         self.out.write_all(head.as_bytes())?;
         self.tail = tail.to_owned();

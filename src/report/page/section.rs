@@ -1,4 +1,4 @@
-//! One report on a page: what is said of it, its chart, its first rows, its SQL.
+//! One report on a page: its statement, its chart, its first rows, its SQL.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -11,7 +11,7 @@ use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, gaps_r
 use super::cells::{Cell, ColumnHead, FirstRows};
 use super::period;
 
-/// A drawing with its title and what is said below it.
+/// A drawing with its title and the text below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     pub title: String,
@@ -20,7 +20,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The drawing itself says that there is nothing to draw.
+    /// Whether the chart has no data; the drawing itself says so.
     pub fn is_empty(&self) -> bool {
         self.drawing.summary == NOTHING_DRAWN
     }
@@ -29,7 +29,7 @@ impl Figure {
 /// One report, as a page shows it.
 #[derive(Debug)]
 pub struct Section {
-    /// Unlike every other anchor of a page.
+    /// Unique on the page.
     pub anchor: String,
     pub id: String,
     pub title: String,
@@ -38,28 +38,28 @@ pub struct Section {
     pub notes: Vec<String>,
     pub params: Vec<(String, String)>,
     pub period: String,
-    /// What is said of the period's coverage, in one line.
+    /// The coverage of the period in one line.
     pub coverage: String,
     pub total: String,
     pub detections: Option<String>,
-    /// For each severity, from the gravest: the number of detections; empty where the report detects nothing.
+    /// The number of detections by severity, highest first; empty if the report detects nothing.
     pub found: Vec<String>,
     pub figure: Option<Figure>,
     pub columns: Vec<ColumnHead>,
     pub rows: Vec<Vec<Cell>>,
     pub shown: String,
     count: u64,
-    /// Files with all rows: name and place.
+    /// Names and addresses of files with all rows.
     pub links: Vec<(String, String)>,
     pub sha256: String,
     pub sql: String,
 }
 
 impl Section {
-    /// The section of a report that was run. `rows` are its first ones, `links` name files with all of them.
+    /// The section of a finished report. `rows` are its first rows; `links` name files with all rows.
     ///
     /// # Errors
-    /// As [`Run::chart_rows`], and [`ReportError::Report`] when the chart does not fit its rows.
+    /// As [`Run::chart_rows`]; [`ReportError::Report`] when the chart does not fit its rows.
     pub fn of(run: &Run<'_>, rows: FirstRows, links: Vec<(String, String)>) -> Result<Self, ReportError> {
         let (about, report) = (run.about(), run.report());
         let anchor = format!("report-{}", report.id.to_lowercase());
@@ -92,7 +92,7 @@ impl Section {
         })
     }
 
-    /// For a page with many sections: fewer rows, and files with all of them as seen from there.
+    /// For a page with many sections: fewer rows, and links relative to that page.
     pub fn shorten(&mut self, rows_max: usize, links: Vec<(String, String)>) {
         self.rows.truncate(rows_max);
         self.shown = shown(self.rows.len() as u64, self.count, &links);
@@ -100,13 +100,13 @@ impl Section {
     }
 }
 
-/// Indentation stays; what could turn the reading direction goes.
+/// Keeps indentation, and removes marks that change the text direction.
 fn sql_line(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     format!("{}{}", " ".repeat(indent), printable(line.trim_start()))
 }
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 pub fn counted(rows: u64) -> String {
     let digits = rows.to_string();
     let mut out = String::new();
@@ -119,7 +119,7 @@ pub fn counted(rows: u64) -> String {
     out
 }
 
-/// A parameter's value as a person would give it: `30m`, `a, b`; `none` where there is none.
+/// A parameter's value as a person would type it: `30m`, `a, b`; `none` for NULL.
 fn threshold(report: &Report, name: &str, value: &Value) -> String {
     let kind = report.params.iter().find(|param| param.name == name).map(|param| param.kind);
     let text = match (kind, value) {
@@ -135,7 +135,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// `90m`, `8d`: in the largest unit that is whole.
+/// `90m`, `8d`: in the largest unit without a remainder.
 fn duration(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let whole = units.into_iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
@@ -190,7 +190,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Keeps the rows that a chart is drawn from, and counts those beyond.
+/// Keeps the rows for a chart, and counts the rest.
 #[derive(Default)]
 struct ChartRows {
     rows: Rows,

@@ -1,4 +1,4 @@
-//! The calendar of what was read: a lane a stream, a cell a day.
+//! The calendar of coverage: a lane for each stream, a cell for each day.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::report::{About, Zone};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY_S: i64 = 86_400;
-/// Cells of a lane, at most.
+/// Maximum number of cells in a lane.
 const CELLS_MAX: i64 = 124;
 
 /// Draws the coverage of `period`.
@@ -34,7 +34,7 @@ pub fn strip(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Draw
     Strip { cells: cells.collect(), lanes }.draw()
 }
 
-/// The period in parts: hours where it is short, else days of the zone, or as many together as keep a lane readable.
+/// Splits the period into cells: hours for a short period, else days or several days of the time zone.
 fn cells(period: Range, zone: &Zone) -> Vec<Range> {
     let seconds = period.end.seconds().saturating_sub(period.start.seconds()).max(1);
     let days = seconds / (DAY_S * CELLS_MAX) + 1;
@@ -50,7 +50,7 @@ fn cells(period: Range, zone: &Zone) -> Vec<Range> {
     cells
 }
 
-/// The beginning of the day so many days after the one that holds `at`, by the clocks of the zone.
+/// The start of the day that is `days` after the day of `at`, in the time zone.
 fn days_later(at: Instant, days: i64, zone: &Zone) -> Option<Instant> {
     let stamp = jiff::Timestamp::from_microsecond(at.micros()).ok()?;
     let begins = stamp.to_zoned(zone.rules().clone()).start_of_day().ok()?;
@@ -58,7 +58,7 @@ fn days_later(at: Instant, days: i64, zone: &Zone) -> Option<Instant> {
     Some(Instant::from_seconds(later.timestamp().as_second()))
 }
 
-/// The worst that is so anywhere in the cell.
+/// The worst state in the cell.
 fn state_of(data: &ViewData, line: &StreamCoverage, cell: Range) -> StripState {
     let touches = |span: &super::Span| span.from < cell.end && cell.start < span.to;
     let is_gap = line.gaps.iter().any(|gap| {
@@ -97,7 +97,7 @@ fn local_micros(at: Instant, zone: &Zone) -> f64 {
     micros + f64::from(offset) * 1e6
 }
 
-/// What the clocks of the zone showed: `2026-11-20 09:00`.
+/// The local time in the zone: `2026-11-20 09:00`.
 pub fn local(at: Instant, zone: &Zone) -> String {
     let Ok(stamp) = jiff::Timestamp::from_microsecond(at.micros()) else { return at.to_string() };
     let time = zone.rules().to_datetime(stamp);

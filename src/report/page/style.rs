@@ -1,4 +1,4 @@
-//! The sheet that stands in every page, and the policy that allows it and nothing else.
+//! The style sheet in every page, and the policy that allows nothing else.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::model::Digest;
 
 const SHEET: &str = include_str!("../../../templates/page.css");
 
-/// The text of our own sheet: markup, with nothing of data in it.
+/// The text of our own style sheet; contains no data.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Style {
 impl askama::filters::HtmlSafe for Style {}
 
 impl Style {
-    /// Nothing is loaded and nothing runs; the one sheet is known by its hash.
+    /// A content security policy: nothing is loaded and nothing runs; the hash allows the style sheet.
     #[expect(clippy::unused_self, reason = "asked in the templates")]
     pub fn policy(&self) -> String {
         let hash = STANDARD.encode(Digest::of(SHEET.as_bytes()).0);

@@ -14,10 +14,10 @@ use parquet::file::properties::WriterProperties;
 use crate::report::ReportError;
 use crate::report::sink::{Flow, Sink, unique_names};
 
-/// Rows are encoded in memory up to this many bytes, then written as one row group.
+/// Rows are encoded in memory up to this size, then written as one row group.
 const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 
-/// The writer takes the output when the columns are known.
+/// The writer starts when the columns are known.
 pub(in crate::report) struct Columnar<'a> {
     out: Option<&'a mut (dyn Write + Send)>,
     writer: Option<ArrowWriter<&'a mut (dyn Write + Send)>>,
@@ -29,7 +29,7 @@ impl<'a> Columnar<'a> {
         Self { out: Some(out), writer: None, metadata: None }
     }
 
-    /// With a text among the file's key-value metadata.
+    /// Adds a text to the file's key-value metadata.
     pub fn with_metadata(self, key: &str, text: String) -> Self {
         Self { metadata: Some(KeyValue::new(key.to_owned(), text)), ..self }
     }
@@ -39,7 +39,7 @@ impl<'a> Columnar<'a> {
     }
 }
 
-/// The type of values that the writer has no form for.
+/// The name of a type that the writer cannot encode.
 fn unwritable(kind: &DataType) -> Option<&'static str> {
     match kind {
         DataType::Interval(_) => Some("INTERVAL"),

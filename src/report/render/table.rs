@@ -14,13 +14,13 @@ use crate::report::sink::{Flow, Sink};
 
 use super::{Format, Look, unprintable};
 
-/// A table stands in memory whole, and nobody reads more.
+/// A table is built in memory as a whole, and nobody reads more rows.
 const TABLE_ROWS_MAX: usize = 10_000;
-/// Characters of a cell on a terminal.
+/// Maximum characters of a cell on a terminal.
 const CELL_WIDTH_MAX: usize = 80;
-/// Characters of a cut cell at least: where columns would become narrower, some are left out.
+/// Minimum characters of a cut cell: if columns would become narrower, some are left out.
 const CELL_WIDTH_MIN: usize = 8;
-/// A column's border, and the space beside its cells.
+/// A column's border, and the space around its cells.
 const BORDER_WIDTH: usize = 3;
 
 pub(super) struct Table<'a> {
@@ -37,7 +37,7 @@ impl<'a> Table<'a> {
         Self { out, look, names: Vec::new(), is_number: Vec::new(), rows: Vec::new(), is_cut: false }
     }
 
-    /// The columns that are shown, and how wide at most; in their order, `None` in place of those left out.
+    /// The shown columns in order, with their maximum widths; `None` for each one left out.
     fn fit(&self) -> Vec<Option<(usize, usize)>> {
         let width_of = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].width());
@@ -52,7 +52,7 @@ impl<'a> Table<'a> {
             let cells = shown.iter().map(|column| column.map_or(1, |column| widths[column].min(cap)));
             cells.sum::<usize>() + BORDER_WIDTH * shown.len() + 1
         };
-        // What identifies a row stands first, and what sums it up last: the middle goes.
+        // The first columns identify a row and the last ones sum it up, so the middle ones are left out.
         while total(&shown, CELL_WIDTH_MIN) > screen && shown.iter().flatten().count() > 1 {
             let middle = shown.iter().position(Option::is_none).unwrap_or(shown.len().div_ceil(2));
             let (before, after) = (middle, shown[middle..].iter().flatten().count());
@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// At most `width` wide; what was cut ends in an ellipsis.
+/// Cuts text to `width`; a cut text ends with an ellipsis.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -97,7 +97,7 @@ impl Sink for Table<'_> {
             for column in batch.columns() {
                 let text = cell::text(column, row).map_err(unprintable(Format::Table))?.unwrap_or_default();
                 let text = printable(&text);
-                // What is wider than any cell of a terminal is not kept whole.
+                // Cut cells early, to save memory.
                 cells.push(if self.look.terminal_width.is_some() { cut(&text, CELL_WIDTH_MAX) } else { text });
             }
             self.rows.push(cells);
@@ -126,10 +126,10 @@ impl Sink for Table<'_> {
         writeln!(self.out, "{table}")?;
         let left_out = self.names.len() - shown.iter().flatten().count();
         if left_out > 0 {
-            writeln!(self.out, "{left_out} columns do not fit; name fewer, or another --format gives all")?;
+            writeln!(self.out, "{left_out} columns do not fit: select fewer columns, or use another --format")?;
         }
         if self.is_cut {
-            writeln!(self.out, "the first {TABLE_ROWS_MAX} rows; another --format gives all")?;
+            writeln!(self.out, "only the first {TABLE_ROWS_MAX} rows: use another --format for all rows")?;
         }
         Ok(self.out.flush()?)
     }

@@ -96,7 +96,7 @@ fn a_table_shows_no_control_characters_and_cuts_only_on_a_terminal() {
 #[test]
 fn a_long_table_says_that_it_is_cut() {
     let printed = plain("SELECT * FROM range(20000)", Format::Table);
-    assert!(printed.ends_with("the first 10000 rows; another --format gives all\n"));
+    assert!(printed.ends_with("only the first 10000 rows: use another --format for all rows\n"));
     assert_eq!(plain("SELECT * FROM range(20000)", Format::Csv).lines().count(), 20_001);
 }
 
@@ -137,7 +137,7 @@ fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
     assert!(wide.contains('…') && wide.lines().count() == 5, "{wide}");
 }
 
-/// How the values of a type are printed as text; in the JSON formats, in quotes unless they are a number.
+/// The text form of each type's values; in the JSON formats, in quotes unless it is a number.
 const PRINTED: [(&str, &str); 22] = [
     ("TIME '24:00'", "24:00:00"),
     ("TIME_NS '24:00:00'", "24:00:00"),
@@ -182,7 +182,7 @@ fn every_value_of_the_engine_is_printed_in_every_format() {
     }
 }
 
-/// Why a query is not answered.
+/// The error of a refused query.
 fn refusal(sql: &str, format: Format) -> Option<String> {
     let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
     let mut out = Vec::new();

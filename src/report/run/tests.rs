@@ -1,4 +1,4 @@
-//! What a run needs from the engine: files left out by bound values, order kept, nothing read but the archive.
+//! The engine features that a run needs: files skipped by bound values, row order kept, nothing read but the archive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn asked(report: &Report) -> Asked {
     Asked { period, team: None, zone, as_of: period.end, now, values }
 }
 
-/// One event a month from 2020 to 2026, a file each, in a directory whose name is a pattern to the engine.
+/// One event a month from 2020 to 2026, one file each, in a directory whose name looks like a pattern to the engine.
 fn seven_years(directory: &Path) -> ViewData {
     let writer = Engine::open(ViewData::default(), SMALL).unwrap();
     let mut data = ViewData::default();

@@ -27,12 +27,15 @@ fn a_team_is_meant_by_its_id_or_by_a_name_that_it_alone_has() {
         assert_eq!(names.resolve(asked).unwrap().as_str(), expected, "{asked}");
     }
     let shared = names.resolve("lab").unwrap_err().to_string();
-    assert_eq!(shared, "\"lab\" is the name of 2 teams: give the id of one: t2, t3");
+    assert_eq!(shared, "2 teams have the name \"lab\": give the id of one: t2, t3");
     let near = names.resolve("Lighthose VFX").unwrap_err().to_string();
-    assert_eq!(near, "no team \"Lighthose VFX\" is known; did you mean Lighthouse VFX?");
+    assert_eq!(near, "unknown team \"Lighthose VFX\"; did you mean Lighthouse VFX?");
     let far = names.resolve("zzzz\u{1b}").unwrap_err().to_string();
-    assert!(far.starts_with("no team \"zzzz\" is known: there is Lighthouse VFX (t1), Lab (t2)"), "{far}");
-    assert_eq!(TeamNames::default().resolve("x").unwrap_err().to_string(), "no team \"x\" is known: there is none yet");
+    assert!(far.starts_with("unknown team \"zzzz\": the known teams are Lighthouse VFX (t1), Lab (t2)"), "{far}");
+    assert_eq!(
+        TeamNames::default().resolve("x").unwrap_err().to_string(),
+        "unknown team \"x\": the archive has no team yet"
+    );
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn an_invalid_request_is_explained_beside_the_form() {
         ("/quarantine?stream=x", "stream"),
         ("/reports/r02?run=1&param.burst_count=many", "burst_count"),
         ("/reports/r18?run=1&param.percentile=1.5", "outside its range: from 0 to 1"),
-        ("/reports/r21?run=1", "subject must be given"),
+        ("/reports/r21?run=1", "subject is missing"),
         ("/day?day=tomorrow", "2026-11-20"),
         ("/day?by=colour", "expected computer or user"),
         ("/day?usr=ada", "unknown parameter"),

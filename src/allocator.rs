@@ -1,16 +1,11 @@
-//! The memory of the program, and of the benchmarks that measure it.
-//!
-//! Pages and rows are made on one thread and let go on another, and a commit's blocks are of every size. Glibc, held to 200 MB by
-//! two arenas and by giving large blocks back at once, spent a third of a backfill's processor time on giving memory back and
-//! asking for it again: ten million events took 83 s and 176 MiB. With jemalloc they took 63 s and 180 MiB
-//! (`cargo bench --bench backfill -- --full`).
+//! The memory allocator of the program, and of the benchmarks that measure it. Threads allocate and free each other's blocks of
+//! every size, and jemalloc does that with less processor time than glibc. `docs/decisions/0015-allocator.md` has the figures.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// One arena, as what one thread lets go is what another asks for next; no thread keeps blocks of over 4 KiB to itself; what
-/// nobody asked for again is given back within a second. Ten million events took 74 s and 175 MiB where it was given back within
-/// 100 ms, 64 s and 181 MiB with these. With the allocator's own settings two million peaked at 340 MiB.
+/// One arena: a block that one thread frees is reused by another. No thread caches blocks larger than 4 KiB. Unused
+/// memory returns to the system within a second.
 ///
 /// The allocator reads a pointer to a text that ends with a zero byte (jemalloc(3), `malloc_conf`).
 #[expect(unsafe_code, reason = "the name under which the allocator looks for its settings")]

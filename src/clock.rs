@@ -1,4 +1,4 @@
-//! Now, sleep and randomness: the only place where they come from.
+//! The only source of the current time, sleep and randomness.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::model::Instant;
 
-/// The edge to time and chance. Contract: `now` may jump (it is the machine's wall clock), `monotonic` never goes back,
-/// `sleep` lasts at least what was asked, `random` is uniform over 64 bits.
+/// The edge to time and randomness. Contract: `now` can jump (it is the machine's wall clock), `monotonic` never goes back,
+/// `sleep` lasts at least the given time, `random` is uniform over 64 bits.
 pub trait Clock: Send + Sync {
-    /// The machine's wall clock. Ages of events are not taken from it but from the service's `Date`.
+    /// The machine's wall clock. The service's `Date` header, not this clock, tells the ages of events.
     fn now(&self) -> Instant;
-    /// Time since some fixed moment of this process.
+    /// Time since a fixed moment of this process.
     fn monotonic(&self) -> Duration;
     fn sleep(&self, span: Duration) -> BoxFuture<'_, ()>;
     fn random(&self) -> u64;
@@ -45,7 +45,7 @@ pub fn wall_clock() -> Instant {
     Instant::from_nanos(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// 64 random bits that nobody can guess, also who has seen those before.
+/// 64 random bits that nobody can guess, even after seeing earlier ones.
 pub fn system_random() -> u64 {
     let mut bytes = [0; 8];
     SystemRandom::new().fill(&mut bytes).expect("BUG: a system without random numbers");

@@ -1,4 +1,4 @@
-//! File, environment and flags make one [`Config`], checked once. Flags stand over environment over file.
+//! Joins file, environment and flags to one [`Config`] and checks it. Flags override the environment, which overrides the file.
 
 mod cache;
 mod cron;
@@ -28,9 +28,9 @@ pub use token::{open_to_others, readable_by_others};
 pub use cache::CacheSettings;
 use file::File;
 
-/// The file that is read when none is named, if it is there.
+/// The file that is read if none is named and this one exists.
 pub const DEFAULT_FILE: &str = "annals.toml";
-/// Where the archive lies when nothing says otherwise.
+/// The default archive.
 pub const DEFAULT_ARCHIVE: &str = "archive";
 const CONCURRENCY_MAX: usize = 64;
 const REQUESTS_PER_SECOND_MIN: f64 = 0.01;
@@ -46,7 +46,7 @@ const DAY_SECONDS: u64 = 86_400;
 const WINDOW_DAYS_MAX: u64 = 28;
 const LAG_MAX: Duration = Duration::from_secs(7 * DAY_SECONDS);
 
-/// Why the configuration cannot be used.
+/// Why the configuration is invalid.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("cannot read {path}")]
@@ -55,9 +55,9 @@ pub enum ConfigError {
     Malformed { path: PathBuf, line: usize, message: String },
     #[error("{place}: {message}")]
     Invalid { place: String, message: String },
-    #[error("no address of the service is known: give --base-url or ANNALS_BASE_URL, or api.base_url in annals.toml")]
+    #[error("the service's address is missing: give --base-url or ANNALS_BASE_URL, or set api.base_url in annals.toml")]
     NoBaseUrl,
-    #[error("no token is known: set ANNALS_TOKEN or ANNALS_TOKEN_FILE, or api.token_file in annals.toml")]
+    #[error("the token is missing: set ANNALS_TOKEN or ANNALS_TOKEN_FILE, or api.token_file in annals.toml")]
     NoToken,
 }
 
@@ -67,13 +67,13 @@ impl ConfigError {
     }
 }
 
-/// What flags and environment say; `None` where they are silent.
+/// Values from flags and environment; `None` if not given.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     pub config: Option<PathBuf>,
     pub archive: Option<PathBuf>,
     pub base_url: Option<String>,
-    /// 0: no limit.
+    /// 0 for no limit.
     pub requests_per_second: Option<f64>,
     /// `ANNALS_TOKEN` or `ANNALS_TOKEN_FILE`.
     pub token: Option<TokenSource>,
@@ -81,45 +81,45 @@ pub struct Overrides {
     pub shard: Option<Shard>,
 }
 
-/// How events are divided and re-read.
+/// How time is divided into windows, and when they are read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
     /// Divides a day, or is a whole number of days.
     pub length: Duration,
     pub lag: Duration,
-    /// Ages at which a settled window is read again, growing; sealed after the last.
+    /// Ages at which a settled window is re-scanned, ascending; the window is sealed after the last.
     pub rescan: Vec<Duration>,
     pub partition: Partition,
 }
 
-/// Everything that can be set, checked.
+/// All checked settings.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The file that was read, if one was.
+    /// The file that was read, if any.
     pub file: Option<PathBuf>,
     pub archive: Location,
-    /// Whether the group may read what is written.
+    /// Whether the group can read new files.
     pub group_readable: bool,
-    /// How long a file stays after no ledger line names it any more, where the file says so; see [`Config::grace_at`].
+    /// How long files remain after no ledger line names them, if the file sets it; see [`Config::grace_at`].
     pub grace: Option<Duration>,
-    /// The shortest time between two commits of a team, where the file says so; see [`Config::commit_every_at`].
+    /// The minimum time between two commits of a team, if the file sets it; see [`Config::commit_every_at`].
     pub commit_every: Option<Duration>,
-    /// Where files of a bucket are kept for the SQL engine.
+    /// The cache of files from buckets, for the SQL engine.
     pub cache: CacheSettings,
-    /// A folder of the user's own reports.
+    /// The folder of the user's own reports.
     pub queries: Option<PathBuf>,
     base_url: Option<Url>,
     token: Option<TokenSource>,
     /// Empty: all teams that the token sees.
     pub teams: Vec<TeamId>,
-    /// Only its teams are read.
+    /// Only this shard's teams are read.
     pub shard: Shard,
-    /// `None`: no limit.
+    /// `None` for no limit.
     pub requests_per_second: Option<f64>,
     pub concurrency: NonZeroUsize,
-    /// The total time of one request, its body included.
+    /// The time limit of one request with its body.
     pub deadline: Duration,
-    /// How long `sync` and `plan` try a request again that may succeed later; zero: never.
+    /// How long `sync` and `plan` retry a request that can succeed later; zero: never.
     pub retry_for: Duration,
     pub windows: Windows,
     pub inventory: Inventory,
@@ -128,15 +128,15 @@ pub struct Config {
     pub http: Http,
     pub alerts: Alerts,
     pub signing: Signing,
-    /// What is allowed but unwise, one sentence each.
+    /// Warnings about unwise settings, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// Reads the file named by `overrides`, or [`DEFAULT_FILE`] in the working directory if it is there, and checks all.
+    /// Reads and checks the file that `overrides` names, or [`DEFAULT_FILE`] in the working directory if it exists.
     ///
     /// # Errors
-    /// When a file is not readable or not TOML, a key is unknown, or a value does not make sense.
+    /// When a file cannot be read or is not TOML, a key is unknown, or a value is invalid.
     pub fn load(overrides: Overrides) -> Result<Self, ConfigError> {
         let (path, file) = match &overrides.config {
             Some(path) => (Some(path.clone()), File::read(path)?),
@@ -148,7 +148,7 @@ impl Config {
         Self::merge(path, file, overrides)
     }
 
-    /// The text of a file that would stand at `path`, checked.
+    /// Checks the text of a file at `path`.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -161,7 +161,7 @@ impl Config {
             Some(path) => format!("{}: {key}", path.display()),
             None => key.to_owned(),
         };
-        // Paths in the file are relative to the file, so that it means the same from every directory.
+        // The file's paths are relative to the file, so that they mean the same in every working directory.
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let mut warnings = Vec::new();
         let archive = match overrides.archive {
@@ -225,15 +225,15 @@ impl Config {
     /// The service's address; its path ends without a slash.
     ///
     /// # Errors
-    /// When none was given.
+    /// When no address is configured.
     pub fn base_url(&self) -> Result<&Url, ConfigError> {
         self.base_url.as_ref().ok_or(ConfigError::NoBaseUrl)
     }
 
-    /// Where the token is to be read from: at the moment of use, so that a rotated file is seen.
+    /// The source of the token, which is read at each use, so that a rotated file takes effect.
     ///
     /// # Errors
-    /// When none was given.
+    /// When no token is configured.
     pub fn token_source(&self) -> Result<&TokenSource, ConfigError> {
         self.token.as_ref().ok_or(ConfigError::NoToken)
     }
@@ -246,7 +246,7 @@ fn check_archive(place: &str, archive: &Path) -> Result<Location, ConfigError> {
     Location::of_path(archive).map_err(|error| ConfigError::invalid(place, error.to_string()))
 }
 
-/// A key beside the data would vouch for nothing: whoever can write the one can write the other.
+/// A key inside the archive would prove nothing: who can write the data can write the key.
 fn check_signing(
     signing: Signing,
     directory: &Path,
@@ -255,7 +255,7 @@ fn check_signing(
 ) -> Result<Signing, ConfigError> {
     let key_file = |key: &str, path: Option<PathBuf>| match path.map(|path| directory.join(path)) {
         Some(path) if is_inside_archive(&path, archive) => {
-            let message = format!("{} lies inside the archive: keep the key elsewhere", path.display());
+            let message = format!("{} is inside the archive: move the key to another place", path.display());
             Err(ConfigError::invalid(place(key), message))
         }
         other => Ok(other),
@@ -267,12 +267,12 @@ fn check_signing(
     })
 }
 
-/// Whether `path` lies inside an archive on this machine.
+/// Whether `path` is inside an archive on this machine.
 pub fn is_inside_archive(path: &Path, archive: &Location) -> bool {
     archive.directory().is_some_and(|directory| is_inside(path, directory))
 }
 
-/// Whether `path` lies under `directory`, as far as their names tell and, where they are there, their true places.
+/// Whether `path` is under `directory`, judged by their names and, if they exist, by their real paths.
 fn is_inside(path: &Path, directory: &Path) -> bool {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let true_place = |path: &Path| {
@@ -291,10 +291,10 @@ fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result
         return Err(ConfigError::invalid(place, "the address must begin with https:// or http:// and a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(ConfigError::invalid(place, "the address must not hold a user or a password: use a token"));
+        return Err(ConfigError::invalid(place, "the address must not contain a user or a password: use a token"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(ConfigError::invalid(place, "the address must not hold a query or a fragment"));
+        return Err(ConfigError::invalid(place, "the address must not contain a query or a fragment"));
     }
     let local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -303,7 +303,7 @@ fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result
         None => false,
     };
     if url.scheme() == "http" && !local {
-        warnings.push(format!("{place}: over http:// the token can be read on the way: use https://"));
+        warnings.push(format!("{place}: with http://, others on the network can read the token: use https://"));
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&path);
@@ -327,21 +327,21 @@ fn check_shard(over: Option<Shard>, text: Option<&str>, place: &impl Fn(&str) ->
     }
 }
 
-/// 0 is no limit.
+/// 0 means no limit.
 fn check_rate(place: &str, rate: f64) -> Result<Option<f64>, ConfigError> {
     if rate == 0.0 {
         return Ok(None);
     }
     if !(REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&rate) {
         let range = format!("{REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX}");
-        return Err(ConfigError::invalid(place, format!("{rate} is neither 0, for no limit, nor in {range}")));
+        return Err(ConfigError::invalid(place, format!("{rate} is neither 0 (no limit) nor in the range {range}")));
     }
     Ok(Some(rate))
 }
 
 fn check_concurrency(value: usize, place: &impl Fn(&str) -> String) -> Result<NonZeroUsize, ConfigError> {
     NonZeroUsize::new(value).filter(|value| value.get() <= CONCURRENCY_MAX).ok_or_else(|| {
-        ConfigError::invalid(place("api.concurrency"), format!("{value} is not in 1 to {CONCURRENCY_MAX}"))
+        ConfigError::invalid(place("api.concurrency"), format!("{value} is not in the range 1 to {CONCURRENCY_MAX}"))
     })
 }
 
@@ -349,7 +349,7 @@ fn check_span(place: &str, text: &str, min: Duration, max: Duration) -> Result<D
     let span = parse_duration(text).map_err(|message| ConfigError::invalid(place, message))?;
     match (min..=max).contains(&span) {
         true => Ok(span),
-        false => Err(ConfigError::invalid(place, format!("{text} is not in {min:?} to {max:?}"))),
+        false => Err(ConfigError::invalid(place, format!("{text} is not in the range {min:?} to {max:?}"))),
     }
 }
 
@@ -362,7 +362,7 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
     if !fits || seconds > WINDOW_DAYS_MAX * DAY_SECONDS {
         return Err(ConfigError::invalid(
             place("windows.length"),
-            format!("{} neither divides a day nor is 1 to {WINDOW_DAYS_MAX} whole days", section.length),
+            format!("{} must divide a day, or be 1 to {WINDOW_DAYS_MAX} whole days", section.length),
         ));
     }
     let lag = span("windows.lag", &section.lag)?;
@@ -373,12 +373,12 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
     if rescan.len() > RESCANS_MAX || !rescan.is_sorted_by(|earlier, later| earlier < later) {
         return Err(ConfigError::invalid(
             place("windows.rescan"),
-            format!("{:?} is not at most {RESCANS_MAX} growing ages", section.rescan),
+            format!("{:?} must be a list of at most {RESCANS_MAX} ascending ages", section.rescan),
         ));
     }
     if section.partition == Partition::Day && seconds > DAY_SECONDS {
         let message = format!(
-            "\"day\" seals days, and windows of {} are longer: say \"month\", or a windows.length of at most 1d",
+            "\"day\" seals days, but windows of {} are longer: set \"month\", or a windows.length of at most 1d",
             section.length
         );
         return Err(ConfigError::invalid(place("windows.partition"), message));

@@ -1,4 +1,4 @@
-//! The error families, and the exit codes that they become: the one place where that is decided.
+//! The error families, and their exit codes.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::config::ConfigError;
 use crate::report::{CatalogError, PackError, ReportError};
 use crate::sandbox::SandboxError;
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Done.
@@ -30,14 +30,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Who has to do something about an error.
+/// Who must act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// The world failed: the same may work later.
+    /// The system failed: a retry can succeed.
     World,
-    /// The state refuses: going on would break a promise.
+    /// The state refuses: continuing would break a promise.
     State,
-    /// What was asked for is wrong.
+    /// The input is wrong.
     Input,
 }
 
@@ -46,7 +46,7 @@ pub enum Family {
 pub enum Error {
     #[error("{0}")]
     Usage(String),
-    /// Going on would stand in another's way.
+    /// Another process or a setting is in the way.
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub enum Error {
     Api(#[from] ApiError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// As [`Error::Archive`]; `source` names places inside the archive alone.
+    /// Like [`Error::Archive`], for an error whose `source` names only paths inside the archive.
     #[error("the archive at {location}: {source}")]
     ArchiveAt { location: String, source: ArchiveError },
     #[error(transparent)]
@@ -70,7 +70,7 @@ pub enum Error {
     Sandbox(SandboxError),
     #[error("{what}")]
     Io { what: String, source: std::io::Error },
-    /// Who read standard output has gone: nothing to say, and nobody to say it to.
+    /// The reader of standard output is gone: print nothing.
     #[error("standard output was closed")]
     OutputClosed,
 }
@@ -98,7 +98,7 @@ impl Error {
         Error::Io { what: what.into(), source }
     }
 
-    /// An error while writing to standard output: a closed pipe is not a fault of ours.
+    /// An error while writing to standard output: a closed pipe is no fault.
     pub fn output(source: std::io::Error) -> Self {
         match source.kind() {
             std::io::ErrorKind::BrokenPipe => Error::OutputClosed,
@@ -128,11 +128,11 @@ impl Error {
         }
     }
 
-    /// The message for a person: one or two lines; with `verbose`, every cause beneath.
+    /// The message for a person: one or two lines; with `verbose`, every cause.
     pub fn render(&self, verbose: bool) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();
-        // Without the first cause, "cannot read x" would not say why.
+        // Include the first cause: "cannot read x" alone does not say why.
         let mut depth = 0;
         while let Some(error) = cause {
             if verbose {

@@ -1,4 +1,4 @@
-//! Files of this machine: what is opened is a plain file, and what is made is for its owner alone.
+//! Local files: opens only plain files, and creates files for their owner alone.
 
 use std::fs::{File, FileType, Metadata, OpenOptions, symlink_metadata};
 use std::io::{self, Read};
@@ -8,20 +8,20 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use thiserror::Error;
 
-/// What new files and directories never grant: others nothing, the group nothing either.
+/// Rights that new files and directories never grant: none for the group and others.
 const OWNER_ALONE: Mode = Mode::RWXG.union(Mode::RWXO);
-/// The group may read.
+/// The group can read.
 const GROUP_READS: Mode = Mode::WGRP.union(Mode::RWXO);
 
-/// Whether a symbolic link in place of a file is followed to a plain file.
+/// Whether a symbolic link to a plain file is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// For files that an administrator places, which Kubernetes and configuration tools place as links.
+    /// For files of an administrator: Kubernetes and configuration tools place them as links.
     Follow,
     Refuse,
 }
 
-/// What stands in place of a file.
+/// The kind of something that is no plain file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0}, not a plain file")]
 pub struct Irregular(&'static str);
@@ -40,7 +40,7 @@ impl Irregular {
         Some(Self(what))
     }
 
-    /// What `error` says was found in place of a file, if it says so.
+    /// The kind that `error` carries, if any.
     pub fn in_error(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
@@ -52,15 +52,15 @@ impl From<Irregular> for io::Error {
     }
 }
 
-/// Opens a plain file for reading. A pipe, a socket or a device is refused, and nothing is waited for.
+/// Opens a plain file for reading. Refuses a pipe, a socket or a device without blocking.
 ///
 /// # Errors
-/// [`Irregular`] within an [`io::Error`], or what the system answers.
+/// [`Irregular`] within an [`io::Error`], or errors of the system.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path, links)
 }
 
-/// As [`open`], for what `options` say.
+/// Like [`open`], with `options`.
 ///
 /// # Errors
 /// As [`open`].
@@ -72,7 +72,7 @@ pub fn open_with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Re
             None => Ok(file),
             Some(irregular) => Err(irregular.into()),
         },
-        // The system's own words for a link or a socket name neither.
+        // The system's message for a link or a socket does not name it.
         Err(error) => {
             Err(look(path, links).ok().and_then(|meta| Irregular::of(meta.file_type())).map_or(error, Into::into))
         }
@@ -99,23 +99,23 @@ pub fn read(path: &Path, links: Links, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// As [`read`], as text.
+/// Like [`read`], as text.
 ///
 /// # Errors
-/// As [`read`], and when it is not UTF-8.
+/// As [`read`], and when the content is not UTF-8.
 pub fn read_text(path: &Path, links: Links, bytes_max: u64) -> io::Result<String> {
-    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not text in UTF-8");
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "the content is not UTF-8 text");
     String::from_utf8(read(path, links, bytes_max)?).map_err(not_text)
 }
 
-/// From now on every file and directory that this process makes, and those of the libraries it uses, is for its owner
-/// alone (0600 and 0700); its group may read them too (0640 and 0750) where `group_readable` says so. What must stay
-/// secret also from the group is made with a mode of its own.
+/// Makes all later files and directories of this process and its libraries private to the owner (0600 and 0700). With
+/// `group_readable`, the group can read them, too (0640 and 0750). Files that must stay secret from the group get their own
+/// mode.
 pub fn make_private(group_readable: bool) {
     rustix::process::umask(umask(group_readable));
 }
 
-/// The bits that a file or directory of this process never has.
+/// The mode bits that this process never grants.
 pub fn umask(group_readable: bool) -> Mode {
     if group_readable { GROUP_READS } else { OWNER_ALONE }
 }
@@ -151,7 +151,7 @@ mod tests {
         }
         assert_eq!(refusal(Path::new("/dev/zero"), Links::Follow), "a device, not a plain file");
         assert_eq!(open(&at("to-nothing"), Links::Follow).unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A writer is not left waiting for a reader either.
+        // Opening a pipe for writing does not block, either.
         let error = open_with(OpenOptions::new().write(true), &at("pipe"), Links::Refuse).unwrap_err();
         assert!(Irregular::in_error(&error).is_some(), "{error}");
     }

@@ -1,4 +1,4 @@
-//! `annals`: arguments, then tracing, then the verb, then the exit code.
+//! `annals`: parses arguments, starts logging, runs the verb, and returns the exit code.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! Bugs planted on purpose, to show that the checkers catch them. No build but the library's own tests has any.
+//! Bugs that tests plant, to show that the checkers catch them. Only the library's own tests contain them.
 
-/// A bug that some checker must catch. The first seven are the exhaustive checker's of `collect`, the others the
-/// simulation's.
+/// A bug that a checker must catch: the exhaustive checker of `collect` catches the first seven, the simulation the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     NoPad,
@@ -9,59 +9,59 @@ pub enum Bug {
     TrustHasMore,
     SetDedupe,
     SingleWalk,
-    /// A page of an open window that is not full ends the look at it.
+    /// A page that is not full ends the walk over an open window.
     ShortPageEnds,
-    /// A look at an open window leaves a place to go on from without an anchor.
+    /// A walk over an open window leaves a resume point without an anchor.
     PointUnanchored,
-    /// A window is settled the moment that it ends.
+    /// A window settles at the moment it ends.
     NoLag,
     NoRescans,
-    /// What a re-scan brings is not kept.
+    /// Events of a re-scan are not kept.
     RescanUnread,
-    /// What is dated into the future is not looked for.
+    /// Future events are not read.
     FutureUnread,
     NoRemovalGap,
-    /// A removal is believed only of computers that a list shows.
+    /// A removal counts only for computers that a list shows.
     StrangersForgotten,
-    /// A removal before the first reading is not recorded.
+    /// A removal before the first read is not recorded.
     RemovedBeforeForgotten,
-    /// A removal's gap begins with the last reading, though events may appear late.
+    /// A removal's gap begins with the last read, although late events can appear.
     NoLateness,
-    /// A removal during the first reading leaves no gap.
+    /// A removal during the first read leaves no gap.
     FirstReadingForgotten,
-    /// A removal's gap reaches back to the archive's beginning.
+    /// A removal's gap goes back to the archive's beginning.
     GapFromBeginning,
     NoSpanGap,
-    /// A gap of the plan's span is forgotten where the round that finds it breaks off.
+    /// A gap of the plan's span is forgotten if the round that finds it fails.
     BehindForgotten,
     NoBillingGap,
     RetryAfterIgnored,
-    /// What fails is tried again at once.
+    /// A failed request is repeated at once.
     HotLoop,
-    /// Another body of the same id is taken for the same event.
+    /// Another body with the same id counts as the same event.
     RevisionsDropped,
     SecretsKept,
-    /// What cannot be a row is dropped.
+    /// An event that does not fit the schema is dropped.
     RejectsDropped,
-    /// What is in quarantine is put there again.
+    /// A quarantined event is quarantined again.
     RejectsForgotten,
     /// New events do not change a session.
     SessionsForgotten,
-    /// What was written is not read back.
+    /// Written files are not read back.
     NoReadBack,
-    /// An unfinished line stays at the ledger's end.
+    /// A torn line remains at the ledger's end.
     TornLineKept,
-    /// A commit removes at once what it replaces.
+    /// A commit deletes the files that it replaces at once.
     RemovesAtOnce,
-    /// `vacuum` removes what is younger than the grace.
+    /// `vacuum` removes files younger than the grace.
     VacuumWithoutGrace,
     /// `vacuum` reads the ledger before it lists the files.
     VacuumReadsFirst,
-    /// What a hold covers expires, or is erased.
+    /// A held event expires or is erased.
     HoldsForgotten,
-    /// A reader takes a snapshot for the end of a ledger that does not reach as far.
+    /// A reader uses a snapshot that is ahead of the ledger's end.
     SnapshotAhead,
-    /// A reader takes a snapshot as it stands, without its digest.
+    /// A reader uses a snapshot without checking its digest.
     SnapshotUnchecked,
 }
 

@@ -1,4 +1,4 @@
-//! Where warnings go: an address that takes JSON, or a program that reads it.
+//! Alert targets: a webhook that receives JSON, or a program that reads it.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use crate::config::Alerts;
 
 use super::occurrence::Occurrence;
 
-/// One delivery may take so long.
+/// The time limit of one delivery.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Why a warning did not arrive. Never holds the address.
+/// Why an alert did not arrive. Never contains the address.
 #[derive(Debug, Error)]
 pub enum DeliveryError {
-    #[error("no HTTP client can be made for alerts.webhook")]
+    #[error("the HTTP client for alerts.webhook cannot start")]
     Client,
-    #[error("the webhook cannot be reached: {0}")]
+    #[error("cannot reach the webhook: {0}")]
     Unreachable(&'static str),
     #[error("the webhook answered with status {0}")]
     Status(u16),
-    #[error("the program {program:?} cannot be started: {source}")]
+    #[error("cannot start the program {program:?}: {source}")]
     Start { program: String, source: std::io::Error },
     #[error("the program {program:?} ended with {how}")]
     Ended { program: String, how: String },
-    #[error("it took longer than {} s", DEADLINE.as_secs())]
+    #[error("the delivery took longer than {} s", DEADLINE.as_secs())]
     Late,
 }
 
-/// Where warnings go.
+/// A target of alerts.
 pub enum Target {
-    /// The log of the daemon: always.
+    /// The daemon's log, always.
     Log,
     Webhook {
         client: Client,
@@ -50,11 +50,11 @@ pub enum Target {
 /// The configured targets, without the log.
 ///
 /// # Errors
-/// When no HTTP client can be made.
+/// When the HTTP client cannot start.
 pub fn targets(config: &Alerts) -> Result<Vec<Target>, DeliveryError> {
     let mut targets = Vec::new();
     if let Some(address) = &config.webhook {
-        // A second installation finds the first and changes nothing.
+        // If a provider is installed already, this call changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).referer(false);
         if address.expose_secret().starts_with("http://") {
@@ -78,10 +78,10 @@ impl Target {
         }
     }
 
-    /// Delivers one warning.
+    /// Delivers one alert.
     ///
     /// # Errors
-    /// When the target does not say that it took it.
+    /// When the target does not confirm the alert.
     pub async fn deliver(&self, occurrence: &Occurrence, clock: &dyn Clock) -> Result<(), DeliveryError> {
         let body = body(occurrence);
         let sent = match self {
@@ -100,7 +100,7 @@ impl Target {
     }
 }
 
-/// The warning as one JSON object. `text` is what chat programs show.
+/// The alert as one JSON object. Chat programs show `text`.
 fn body(occurrence: &Occurrence) -> Vec<u8> {
     let mut value = json!(occurrence);
     value["text"] = json!(format!("annals: {}", occurrence.message));
@@ -123,7 +123,7 @@ async fn post(client: &Client, address: &SecretString, body: Vec<u8>) -> Result<
     }
 }
 
-/// The program gets nothing of ours but the warning: no token stands in its environment.
+/// The program receives only the alert: its environment holds no token.
 async fn execute(words: &[String], body: Vec<u8>) -> Result<(), DeliveryError> {
     let [program, arguments @ ..] = words else { return Ok(()) };
     let start = |source| DeliveryError::Start { program: program.clone(), source };
@@ -138,7 +138,7 @@ async fn execute(words: &[String], body: Vec<u8>) -> Result<(), DeliveryError> {
         .spawn()
         .map_err(start)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input may be content all the same: its exit code says.
+        // A program can succeed without reading its input: its exit code decides.
         let _ = stdin.write_all(&body).await;
     }
     let status = child.wait().await.map_err(start)?;

@@ -1,5 +1,5 @@
-//! What has been told to whom: once per occurrence, also after a restart. It says nothing of the archive: an occurrence is
-//! known by the ledger line that recorded it, or by the condition that still holds.
+//! The record of sent alerts: each target receives each occurrence once, also after a restart. An occurrence is identified by its
+//! ledger line, or by the condition that still holds. The record is not part of the archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -12,28 +12,28 @@ use crate::model::{LedgerSeq, TeamId};
 
 use super::occurrence::{Occurrence, Standing};
 
-/// Of the file: more is none of ours.
+/// The maximum size of the file.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// What every target has been told.
+/// The alerts that each target has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     targets: BTreeMap<String, Told>,
 }
 
-/// What one target has been told.
+/// The alerts that one target has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// All that ledgers record up to these lines.
+    /// Everything that ledgers record up to these lines.
     lines: BTreeMap<TeamId, LedgerSeq>,
-    /// Keys of what was told beyond them.
+    /// Keys of later occurrences that the target has received.
     beyond: BTreeSet<String>,
-    /// Keys of conditions that hold and were told.
+    /// Keys of conditions that still hold and were sent.
     holding: BTreeSet<String>,
 }
 
 impl Memory {
-    /// # Errors
+    /// When the file exists and cannot be read.
     /// When there is a file and it cannot be read.
     pub fn read(path: &Path) -> std::io::Result<Self> {
         match files::read(path, Links::Refuse, MEMORY_BYTES_MAX) {
@@ -43,10 +43,10 @@ impl Memory {
         }
     }
 
-    /// Replaces the file as a whole.
+    /// Replaces the whole file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -62,34 +62,34 @@ impl Memory {
 }
 
 impl Told {
-    /// Takes note of what no longer holds, and of teams met for the first time: what their ledgers record already when this
-    /// process opens them is history. Whether anything changed.
+    /// Forgets conditions that no longer hold. For a new team, everything that its ledger records at the start of this process
+    /// counts as sent. Returns whether anything changed.
     pub fn settle(&mut self, standing: &Standing) -> bool {
         let before = (self.lines.len(), self.holding.len());
         for (team, seq) in &standing.opened_at {
             self.lines.entry(team.clone()).or_insert(*seq);
         }
         self.holding.retain(|key| match key.split_once(':') {
-            // Of a report that could not be run it is not known what still holds.
+            // If a report failed, nobody knows which of its conditions still hold.
             Some((report, _)) => standing.detected.get(report).is_none_or(|detected| detected.contains(key)),
             None => !standing.well.contains(key),
         });
         before != (self.lines.len(), self.holding.len())
     }
 
-    /// What is still to be told.
+    /// The occurrences that are not sent yet.
     pub fn untold(&self, standing: &Standing) -> Vec<Occurrence> {
         let recorded = standing.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
         let firing = standing.firing.iter().filter_map(|occurrence| occurrence.beyond(&self.holding));
         recorded.map(|(_, _, occurrence)| occurrence.clone()).chain(firing).collect()
     }
 
-    /// A team whose first line in memory is not known yet is not opened: nothing of it is new.
+    /// A team whose ledger this process has not opened has no new occurrences.
     fn is_new(&self, team: &TeamId, seq: LedgerSeq, occurrence: &Occurrence) -> bool {
         self.lines.get(team).is_some_and(|told| *told < seq) && !self.beyond.contains(&occurrence.key)
     }
 
-    /// It arrived.
+    /// Records that an occurrence arrived.
     pub fn note(&mut self, told: &Occurrence, standing: &Standing) {
         if standing.firing.iter().any(|firing| firing.key == told.key) {
             self.holding.extend(told.keys());
@@ -150,7 +150,7 @@ mod tests {
         let told = after_restart.of("webhook");
         standing = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
         told.settle(&standing);
-        assert_eq!(keys(told, &standing), ["b", "c"], "what did not arrive before the restart is sent after it");
+        assert_eq!(keys(told, &standing), ["b", "c"], "alerts that failed before the restart are sent after it");
         told.note(&named("b"), &standing);
         told.note(&named("c"), &standing);
         assert!(keys(told, &standing).is_empty() && told.beyond.is_empty());
@@ -164,9 +164,9 @@ mod tests {
         told.note(&named("stale"), &firing);
         let unknown = Standing::default();
         told.settle(&unknown);
-        assert!(keys(&told, &firing).is_empty(), "a restart does not know yet, and so does not repeat it");
+        assert!(keys(&told, &firing).is_empty(), "after a restart the state is unknown, so nothing is repeated");
         let well = Standing { well: BTreeSet::from(["stale".to_owned()]), ..Standing::default() };
         assert!(told.settle(&well));
-        assert_eq!(keys(&told, &firing), ["stale"], "it ended, and holds again");
+        assert_eq!(keys(&told, &firing), ["stale"], "the condition ended and began again");
     }
 }

@@ -1,7 +1,7 @@
-//! Warnings: what is worth one, whom it goes to, and that it goes there once.
+//! Alerts: what deserves one, who receives it, and that it is sent once.
 //!
-//! [`occurrences`] decides what there is to warn of, from what the daemon shows. [`Memory`] knows what has been told. A
-//! target that does not take a warning is tried again until it does.
+//! [`occurrences`] finds everything to alert about in the daemon's state. [`Memory`] records what was sent. A failed delivery is
+//! repeated until it succeeds.
 
 mod deliver;
 mod memory;
@@ -19,15 +19,15 @@ pub use deliver::{DeliveryError, Target, targets};
 pub use memory::Memory;
 pub use occurrence::{Occurrence, Since, Standing, occurrences, rehearsal};
 
-/// The state is looked at so often.
+/// The interval at which the state is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// After a failed delivery a target is left alone for so long, and longer with each failure.
+/// The pause after a failed delivery; it grows with each failure.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(600);
-/// Warnings that one look sends to one target at most: the others wait for the next.
+/// Maximum number of alerts to one target in one check: the others wait for the next check.
 const AT_ONCE_MAX: usize = 20;
 
-/// Watches the daemon and warns, as long as the process lives.
+/// Watches the daemon and sends alerts until the process ends.
 pub struct Watch {
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
@@ -45,21 +45,21 @@ struct Waiting {
 }
 
 impl Watch {
-    /// `path`: where it is remembered what was told. A memory that cannot be read is begun anew, and said so.
+    /// `path` is the file of sent alerts. An unreadable file is replaced, with a log message.
     ///
     /// # Errors
-    /// When a target cannot be made of what is configured.
+    /// When the configuration of a target is invalid.
     pub fn new(live: Arc<Live>, clock: Arc<dyn Clock>, config: Alerts, path: PathBuf) -> Result<Self, DeliveryError> {
         let targets = [Target::Log].into_iter().chain(targets(&config)?);
         let targets = targets.map(|target| Waiting { target, failures: 0, not_before: Duration::ZERO });
         let memory = Memory::read(&path).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what was warned of before cannot be read: standing gaps count as known");
+            tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
             Memory::default()
         });
         Ok(Self { live, clock, config, targets: targets.collect(), memory, path })
     }
 
-    /// Looks and warns for ever.
+    /// Checks and alerts forever.
     pub async fn run(mut self) {
         let started = self.clock.now();
         loop {
@@ -87,7 +87,7 @@ impl Watch {
                         self.live.count_alert(name, "delivered");
                         if !matches!(waiting.target, Target::Log) {
                             let (rule, key) = (occurrence.rule.as_str(), &occurrence.key);
-                            tracing::info!(to = name, rule, key, "a warning was delivered");
+                            tracing::info!(to = name, rule, key, "delivered an alert");
                         }
                         (waiting.failures, has_changed) = (0, true);
                         self.memory.of(name).note(occurrence, standing);
@@ -97,14 +97,14 @@ impl Watch {
                         waiting.failures += 1;
                         let wait = RETRY_FIRST.saturating_mul(1 << waiting.failures.min(10)).min(RETRY_MAX);
                         waiting.not_before = self.clock.monotonic() + wait;
-                        tracing::warn!(to = name, %error, seconds = wait.as_secs(), "a warning did not arrive: it is sent again");
+                        tracing::warn!(to = name, %error, seconds = wait.as_secs(), "an alert did not arrive: the daemon sends it again");
                         break;
                     }
                 }
             }
         }
         if has_changed && let Err(error) = self.memory.write(&self.path) {
-            tracing::warn!(%error, "what was warned of cannot be remembered: after a restart it is sent again");
+            tracing::warn!(%error, "cannot write the record of sent alerts: after a restart the daemon sends them again");
         }
     }
 }

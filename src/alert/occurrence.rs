@@ -1,4 +1,4 @@
-//! What there is to warn of. Pure.
+//! Finds everything that deserves an alert. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::config::{Alerts, Rule};
 use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
 use crate::pipeline::{Detected, Late, Snapshot, TeamLive};
 
-/// One thing to warn of. It names teams, streams, computers' ids and times; nothing of persons.
+/// One reason for an alert. It names teams, streams, computers' ids and times, but no person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Occurrence {
-    /// The same for the same occurrence, also after a restart.
+    /// Equal for the same occurrence, also after a restart.
     pub key: String,
     #[serde(serialize_with = "rule_name")]
     pub rule: Rule,
@@ -25,19 +25,19 @@ pub struct Occurrence {
     pub from: Option<Instant>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Instant>,
-    /// The ledger line that recorded it, where one did.
+    /// The ledger line that records it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_seq: Option<u64>,
-    /// The report that detected it, how grave the gravest is, and how many.
+    /// The report that detected it, its highest severity, and the number of detections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<u64>,
-    /// When it was noticed.
+    /// The time of its discovery.
     pub at: Instant,
-    /// Several of a kind, each told once, and told together.
+    /// Several detections of one report: each is sent once, and they are sent together.
     #[serde(skip)]
     pub detected: Option<Arc<Detected>>,
 }
@@ -46,29 +46,29 @@ fn rule_name<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error
     to.serialize_str(rule.as_str())
 }
 
-/// Everything that stands at one moment.
+/// All occurrences at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Recorded once and for all, by team and ledger line.
+    /// Permanent occurrences, by team and ledger line.
     pub recorded: Vec<(TeamId, LedgerSeq, Occurrence)>,
-    /// True as long as they are in this list.
+    /// Conditions that hold now.
     pub firing: Vec<Occurrence>,
-    /// Keys of conditions that are known not to hold.
+    /// Keys of conditions that certainly do not hold.
     pub well: BTreeSet<String>,
-    /// Of each report that was run: the keys of all that it detects now.
+    /// The keys of everything that each report detects now, for reports that succeeded.
     pub detected: BTreeMap<String, BTreeSet<String>>,
-    /// The ledger line that a team stood at when this process opened it.
+    /// The last ledger line of each team when this process opened it.
     pub opened_at: BTreeMap<TeamId, LedgerSeq>,
 }
 
-/// When the process began, and now.
+/// The start of the process, and the current time.
 #[derive(Debug, Clone, Copy)]
 pub struct Since {
     pub started: Instant,
     pub now: Instant,
 }
 
-/// What there is to warn of at a moment. `late` is `None` while it is not known which teams there are.
+/// All occurrences at one moment. `late` is `None` while the list of teams is unknown.
 pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> Standing {
     let mut standing = Standing::default();
     for (team, live) in &shown.teams {
@@ -92,8 +92,7 @@ pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, sin
         let what = verified.first.clone().unwrap_or_default();
         let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
         let faults = if verified.faults == 1 { "fault" } else { "faults" };
-        fault.message =
-            format!("the archive does not check against its ledger: {} {faults}, first {what}", verified.faults);
+        fault.message = format!("the archive differs from its ledger: {} {faults}, the first: {what}", verified.faults);
         standing.condition(fault, verified.faults > 0);
     }
     if config.rules.contains(&Rule::Report) {
@@ -102,10 +101,10 @@ pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, sin
     standing
 }
 
-/// A warning that says it is none, to see whether it arrives.
+/// A test alert that says so.
 pub fn rehearsal(now: Instant) -> Occurrence {
     let mut test = occurrence(Rule::Verify, None, None, "test", now);
-    test.message = "this is a test of annals' warnings: nothing is wrong".to_owned();
+    test.message = "this is a test alert of annals: nothing is wrong".to_owned();
     test
 }
 
@@ -142,7 +141,7 @@ fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, stan
         let mut short = occurrence(Rule::TimeLeft, Some(team), Some(stream.stream.as_str()), "", now);
         let seconds = left.unwrap_or_default().as_secs();
         short.message = format!(
-            "{} of team {team}: {} h {} min left until unread events may be lost",
+            "{} of team {team}: {} h {} min left until unread events can be lost",
             stream.stream,
             seconds / 3_600,
             seconds / 60 % 60
@@ -160,7 +159,7 @@ fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: 
             None if shown.done_at.is_some() => standing.condition(unread, false),
             Some(late) if since.now.since(late.done_at.unwrap_or(since.started)) >= config.stale => {
                 let last = late.done_at.map_or_else(|| "since the start".to_owned(), |at| format!("since {at}"));
-                let why = late.error.as_deref().unwrap_or("no visit has ended");
+                let why = late.error.as_deref().unwrap_or("no round has ended");
                 unread.message = format!("{} of team {team} was not read {last}: {why}", task.as_str());
                 unread.from = late.done_at;
                 standing.condition(unread, true);
@@ -173,7 +172,7 @@ fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: 
 fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, standing: &mut Standing) {
     let mut unlisted = occurrence(Rule::Stale, None, None, "teams", since.now);
     let error = shown.listing_error.as_deref().unwrap_or("the service has not answered");
-    unlisted.message = format!("it is not known which teams there are to read: {error}");
+    unlisted.message = format!("the daemon does not know the teams: {error}");
     if is_known {
         standing.condition(unlisted, false);
     } else if since.now.since(since.started) >= config.stale {
@@ -192,13 +191,13 @@ fn reports(shown: &Snapshot, severity: Severity, now: Instant, standing: &mut St
 }
 
 impl Occurrence {
-    /// The warning of what a report detected; `None` where that is nothing.
+    /// The alert for a report's detections; `None` without any.
     fn of(mut self, detected: &Detected) -> Option<Self> {
         let severity = *detected.subjects.values().max()?;
         let (count, Detected { report, name, title, period, .. }) = (detected.subjects.len(), detected);
         let (from, to) = (period.start, period.end);
         self.message = format!(
-            "report {report} ({title}) detects {count} {} not told before, the gravest {severity}: see `annals report run {name} --from {from} --to {to}`",
+            "report {report} ({title}) detects {count} new {}, the highest severity is {severity}: see `annals report run {name} --from {from} --to {to}`",
             if count == 1 { "row" } else { "rows" }
         );
         (self.from, self.to) = (Some(from), Some(to));
@@ -207,7 +206,7 @@ impl Occurrence {
         Some(self)
     }
 
-    /// What of it is new to somebody who knows `keys`; `None` where nothing is.
+    /// The part that is new to a target that has received `keys`; `None` if nothing is new.
     pub(super) fn beyond(&self, keys: &BTreeSet<String>) -> Option<Self> {
         let Some(detected) = &self.detected else {
             return (!keys.contains(&self.key)).then(|| self.clone());
@@ -217,7 +216,7 @@ impl Occurrence {
         self.clone().of(&Detected { subjects, ..Detected::clone(detected) })
     }
 
-    /// The keys of all that it tells.
+    /// The keys of everything in this alert.
     pub(super) fn keys(&self) -> Vec<String> {
         match &self.detected {
             Some(detected) => detected.subjects.keys().cloned().collect(),

@@ -1,10 +1,10 @@
-//! Where files of a bucket are kept on this machine.
+//! The settings of the cache of files from buckets.
 
 use std::path::{Path, PathBuf};
 
 use super::{ConfigError, file};
 
-/// Where files of a bucket are kept for the SQL engine, and how many bytes of them.
+/// The directory of the cache, and its maximum size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
     pub directory: PathBuf,
@@ -12,7 +12,7 @@ pub struct CacheSettings {
 }
 
 impl CacheSettings {
-    /// `directory` is that of the file: a path in it is relative to it. Without one it is the user's directory of caches.
+    /// `directory` is the configuration file's; paths in the file are relative to it. Default: the user's cache directory.
     pub(super) fn of_file(
         section: &file::CacheSection,
         directory: &Path,
@@ -28,7 +28,7 @@ impl CacheSettings {
     }
 }
 
-/// Parses an amount such as `10 GB` or `512 MiB`, as bytes.
+/// Parses an amount such as `10 GB` or `512 MiB` to bytes.
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let unit: u64 = match text[digits..].trim_start().to_ascii_lowercase().as_str() {

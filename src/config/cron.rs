@@ -1,4 +1,4 @@
-//! When something is due: cron expressions, read in UTC alone.
+//! Cron expressions, in UTC only.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use chrono::{DateTime, Utc};
 
 use crate::model::Instant;
 
-/// A cron expression of 5 fields (minute, hour, day of the month, month, weekday), or of 6 with seconds before them. Days
-/// of the month and weekdays must both fit where both are given. Times are UTC: in a zone with summer time a daily job
-/// would be skipped in spring and doubled in autumn.
+/// A cron expression of 5 fields (minute, hour, day of the month, month, weekday), or of 6 with seconds first. If days of the month and
+/// weekdays are both given, both must match. Times are UTC: in a zone with summer time, a daily job would be skipped
+/// in spring and doubled in autumn.
 #[derive(Clone)]
 pub struct Cron {
     text: String,
@@ -18,7 +18,7 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// The first moment after `after`; `None` when there is none before the end of time as we know it.
+    /// The first moment after `after`; `None` if there is none in the supported years.
     pub fn next_after(&self, after: Instant) -> Option<Instant> {
         let after = DateTime::<Utc>::from_timestamp(after.seconds(), 0)?;
         let next = self.schedule.after(&after).next()?;
@@ -41,7 +41,7 @@ impl FromStr for Cron {
     type Err = String;
 
     /// # Errors
-    /// A sentence that says what is wrong with the expression.
+    /// A sentence that explains the mistake.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let whole = match fields.len() {
@@ -49,16 +49,16 @@ impl FromStr for Cron {
             6 => fields.join(" "),
             count => return Err(format!("{text:?} has {count} fields, not 5 or 6")),
         };
-        // Programs disagree on which day is number 1.
+        // Programs disagree on which weekday has the number 1.
         if fields.last().is_some_and(|weekdays| weekdays.bytes().any(|byte| byte.is_ascii_digit())) {
-            return Err(format!("{text:?}: say weekdays by name (MON, TUE-FRI), not by number"));
+            return Err(format!("{text:?}: write weekdays by name (MON, TUE-FRI), not by number"));
         }
         let schedule = cron::Schedule::from_str(&whole)
             .map_err(|_| format!("{text:?} is not a cron expression such as \"*/5 * * * *\""))?;
         let cron = Self { text: text.to_owned(), schedule: Box::new(schedule) };
         match cron.next_after(Instant::from_seconds(1_767_225_600)) {
             Some(_) => Ok(cron),
-            None => Err(format!("{text:?} never comes")),
+            None => Err(format!("{text:?} never matches a date")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon alone needs to know: its schedules, its port, whom it warns.
+//! The settings of the daemon: its schedules, its port, its alerts.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use crate::model::Severity;
 use super::cron::Cron;
 use super::{ConfigError, file, parse_duration};
 
-/// Teams up to which each has series of its own in the metrics, where nothing else is set.
+/// By default, each team has its own metric series up to this number of teams.
 const TEAMS_IN_METRICS_MAX: usize = 100;
-/// A query of the page's visitor may take so long.
+/// Limits of the time for a visitor's query.
 const SQL_TIME_MIN: Duration = Duration::from_secs(1);
 const SQL_TIME_MAX: Duration = Duration::from_secs(600);
-/// How far reports may look back for warnings.
+/// Limits of the period that reports cover for alerts.
 const PERIOD_MIN: Duration = Duration::from_secs(3_600);
 const PERIOD_MAX: Duration = Duration::from_secs(92 * 86_400);
 
-/// When the daemon polls. All in UTC.
+/// The daemon's schedules, in UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub connections: Cron,
     pub activity: Cron,
     pub billing: Cron,
     pub inventory: Cron,
-    /// The whole archive against its ledger.
+    /// The check of the whole archive against its ledger.
     pub verify: Cron,
-    /// The reports that detect something, for the warnings.
+    /// The detecting reports, for alerts.
     pub reports: Cron,
 }
 
-/// Whether each team has series of its own in the metrics.
+/// Whether each team has its own metric series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TeamMetrics {
     /// Up to a hundred teams.
@@ -63,7 +63,7 @@ impl FromStr for TeamMetrics {
             "auto" => Ok(TeamMetrics::Auto),
             "true" => Ok(TeamMetrics::Always),
             "false" => Ok(TeamMetrics::Never),
-            _ => Err(format!("{text} is none of \"auto\", true and false")),
+            _ => Err(format!("{text} must be \"auto\", true or false")),
         }
     }
 }
@@ -72,34 +72,34 @@ impl FromStr for TeamMetrics {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     pub listen: SocketAddr,
-    /// Holds the bearer token that the port demands.
+    /// The file with the bearer token of the port.
     pub token_file: Option<PathBuf>,
-    /// Whether the page answers SQL.
+    /// Whether visitors can use SQL.
     pub sql: bool,
-    /// How long it may take to.
+    /// The time limit of a visitor's query.
     pub sql_time: Duration,
     pub team_metrics: TeamMetrics,
 }
 
-/// Whom to warn, and of what.
+/// The targets of alerts, and their rules.
 #[derive(Debug, Clone)]
 pub struct Alerts {
-    /// An address is often a secret in itself.
+    /// The address often contains a secret.
     pub webhook: Option<SecretString>,
-    /// A program and its arguments; it gets one JSON object on its standard input.
+    /// A program with arguments; it receives one JSON object on its standard input.
     pub command: Vec<String>,
     pub rules: Vec<Rule>,
-    /// Warn when less than this is left until unread events are lost, and less than half of what there was.
+    /// Alert when less time than this is left until a loss, and less than half of the service's span.
     pub time_left: Duration,
-    /// Warn when a stream has not been read for so long.
+    /// Alert when a stream has not been read for this time.
     pub stale: Duration,
-    /// Warn of what reports detect from this severity up,
+    /// Alert about detections of this severity or higher.
     pub severity: Severity,
-    /// looking back so far.
+    /// The period that the reports cover.
     pub period: Duration,
 }
 
-/// What is worth a warning.
+/// The rules of alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     Gap,
@@ -139,7 +139,7 @@ pub(super) fn check_schedule(
     })
 }
 
-/// `directory` is what relative paths start from.
+/// Relative paths are relative to `directory`.
 pub(super) fn check_http(
     section: &file::Http,
     directory: &Path,
@@ -150,7 +150,7 @@ pub(super) fn check_http(
     let invalid = |message: String| ConfigError::invalid(place("http.sql_time"), message);
     let sql_time = parse_duration(&section.sql_time).map_err(invalid)?;
     if sql_time < SQL_TIME_MIN || sql_time > SQL_TIME_MAX {
-        return Err(invalid(format!("{} is not between 1s and 10m", section.sql_time)));
+        return Err(invalid(format!("{} is not in the range 1s to 10m", section.sql_time)));
     }
     let token_file = section.token_file.as_ref().map(|path| directory.join(path));
     let team_metrics = match &section.team_metrics {
@@ -173,7 +173,7 @@ pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> Stri
     let rule = |name: &String| {
         let known = Rule::ALL.map(Rule::as_str).join(", ");
         let found = Rule::ALL.into_iter().find(|rule| rule.as_str() == name);
-        found.ok_or_else(|| invalid("alerts.rules", format!("{name:?} is none of {known}")))
+        found.ok_or_else(|| invalid("alerts.rules", format!("{name:?} is unknown: expected one of {known}")))
     };
     let rules = match &section.rules {
         None => Rule::ALL.to_vec(),
@@ -184,13 +184,13 @@ pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> Stri
     let severity = section.severity.parse().map_err(|message| invalid("alerts.severity", message))?;
     let period = parse_duration(&section.period).map_err(|message| invalid("alerts.period", message))?;
     if period < PERIOD_MIN || period > PERIOD_MAX {
-        return Err(invalid("alerts.period", format!("{} is not between 1h and 92d", section.period)));
+        return Err(invalid("alerts.period", format!("{} is not in the range 1h to 92d", section.period)));
     }
     let command = section.command.clone();
     Ok(Alerts { webhook, command, rules, time_left, stale, severity, period })
 }
 
-/// The address is never repeated: it is often a secret in itself.
+/// No message repeats the address: it often contains a secret.
 fn check_webhook(text: &str) -> Result<SecretString, String> {
     let url = Url::parse(text).map_err(|error| format!("not a URL: {error}"))?;
     match matches!(url.scheme(), "http" | "https") && url.host().is_some() {

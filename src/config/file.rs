@@ -1,4 +1,4 @@
-//! `annals.toml` as it stands: every key, its default, and nothing else.
+//! The keys of `annals.toml` and their defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::files::{self, Links};
 
 use super::ConfigError;
 
-/// Bytes of an `annals.toml`.
+/// The maximum size of an `annals.toml`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How sealed rows are divided into files.
@@ -25,7 +25,7 @@ pub enum Partition {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct File {
     pub archive: Option<String>,
-    /// A folder of the user's own `.sql` reports.
+    /// The folder of the user's own `.sql` reports.
     pub queries: Option<PathBuf>,
     pub api: Api,
     pub windows: Windows,
@@ -40,7 +40,7 @@ pub(super) struct File {
     pub cache: CacheSection,
 }
 
-/// Where files of a bucket are kept for the SQL engine.
+/// The cache of files from buckets, for the SQL engine.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct CacheSection {
@@ -54,14 +54,14 @@ impl Default for CacheSection {
     }
 }
 
-/// How teams are divided between several daemons.
+/// How several daemons share the teams.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Fleet {
     pub shard: Option<String>,
 }
 
-/// Who may read the archive's files, how long a file stays after no ledger line names it any more, and how often a team commits.
+/// The modes of the archive's files, the grace of `vacuum`, and the minimum time between two commits of a team.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
@@ -70,15 +70,15 @@ pub(super) struct Store {
     pub commit_every: Option<String>,
 }
 
-/// Who vouches for the archive: keys that do not stand in it.
+/// The keys that sign the archive; they are never inside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signing {
     /// The private key that signs each commit's head.
     pub key_file: Option<PathBuf>,
-    /// The one before, which hands over to it.
+    /// The previous key, which hands over to `key_file`.
     pub previous_key_file: Option<PathBuf>,
-    /// The public key by which `verify` expects heads to be signed: the key itself, or its file.
+    /// The public key that `verify` expects to have signed the heads: the key itself, or its file.
     pub public_key: Option<String>,
 }
 
@@ -128,12 +128,12 @@ impl Default for Windows {
     }
 }
 
-/// Whether people and computers are looked at, and each user asked about.
+/// Whether people and computers are read, and each user's sign-in methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Inventory {
     pub enabled: bool,
-    /// How each user may sign in, and with which tokens: a request a user and day.
+    /// Each user's sign-in methods and tokens: one request for each user and day.
     pub user_info: bool,
 }
 
@@ -231,7 +231,7 @@ impl File {
         Self::parse(path, &text)
     }
 
-    /// `None` when there is no such file; any other failure to read it is an error.
+    /// `None` if the file does not exist; other failures are errors.
     pub fn read_if_there(path: &Path) -> Result<Option<Self>, ConfigError> {
         match files::read_text(path, Links::Follow, FILE_BYTES_MAX) {
             Ok(text) => Self::parse(path, &text).map(Some),
@@ -240,8 +240,8 @@ impl File {
         }
     }
 
-    /// The parser's own rendering quotes the line, which may hold a token put there by mistake: only its message and the
-    /// line's number are passed on.
+    /// The parser's own message quotes the line, which can contain a misplaced token. So only its short message and the line number
+    /// are used.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| {
             let before = e.span().map_or("", |span| &text[..span.start.min(text.len())]);

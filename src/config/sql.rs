@@ -1,10 +1,10 @@
-//! What the SQL engine may use.
+//! The limits of the SQL engine.
 
 use std::path::{Path, PathBuf};
 
 use super::{ConfigError, file};
 
-/// The engine's limits as they are set; `None` where nothing is said.
+/// The configured limits; `None` if not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SqlLimits {
     pub memory_mib: Option<u32>,
@@ -13,14 +13,14 @@ pub struct SqlLimits {
     pub temp_directory: Option<PathBuf>,
 }
 
-/// With less, the engine cannot answer simple questions.
+/// With less memory, the engine cannot answer even simple queries.
 const MEMORY_MIB_MIN: u32 = 64;
-/// More is taken for a mistake: 16 TiB.
+/// A larger value is probably a mistake: 16 TiB.
 const MEMORY_MIB_MAX: u32 = 1 << 24;
 const THREADS_MAX: u32 = 256;
 
 impl SqlLimits {
-    /// `directory` is that of the file: a path in it is relative to it.
+    /// `directory` is the configuration file's; paths in the file are relative to it.
     pub(super) fn of_file(
         section: &file::Sql,
         directory: &Path,
@@ -38,10 +38,10 @@ impl SqlLimits {
     }
 }
 
-/// Parses an amount of memory in whole MiB or GiB (a MB and a GB are taken for the same), as MiB.
+/// Parses an amount of memory in whole MiB or GiB to MiB (MB and GB mean the same).
 ///
 /// # Errors
-/// A sentence that names the text, when it is anything else, or less than the engine needs.
+/// A sentence that names the text if it is invalid or too small.
 pub fn parse_memory(text: &str) -> Result<u32, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let unit: u32 = match text[digits..].trim_start().to_ascii_lowercase().as_str() {
@@ -52,16 +52,16 @@ pub fn parse_memory(text: &str) -> Result<u32, String> {
     let amount = text[..digits].parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
     amount
         .filter(|mib| (MEMORY_MIB_MIN..=MEMORY_MIB_MAX).contains(mib))
-        .ok_or_else(|| format!("{text:?} is not between {MEMORY_MIB_MIN}MiB and {}GiB", MEMORY_MIB_MAX / 1_024))
+        .ok_or_else(|| format!("{text:?} is not in the range {MEMORY_MIB_MIN}MiB to {}GiB", MEMORY_MIB_MAX / 1_024))
 }
 
 /// # Errors
-/// A sentence that names the number, when it makes no sense.
+/// A sentence that names the number if it is invalid.
 pub fn check_threads(threads: u32) -> Result<u32, String> {
     if (1..=THREADS_MAX).contains(&threads) {
         Ok(threads)
     } else {
-        Err(format!("{threads} is not in 1 to {THREADS_MAX}"))
+        Err(format!("{threads} is not in the range 1 to {THREADS_MAX}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What of the configuration depends on where the archive is.
+//! Settings whose defaults depend on the place of the archive.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const COMMIT_EVERY_LOCAL: Duration = Duration::from_secs(1);
 const COMMIT_EVERY_BUCKET: Duration = Duration::from_secs(60);
 
 impl Config {
-    /// How long a file of the archive at `location` stays after no ledger line names it any more.
+    /// How long files of the archive at `location` remain after no ledger line names them.
     pub fn grace_at(&self, location: &Location) -> Duration {
         self.grace.unwrap_or(match location {
             Location::Local(_) => GRACE_LOCAL,
@@ -18,7 +18,7 @@ impl Config {
         })
     }
 
-    /// The shortest time between two commits of a team of the archive at `location`. A bucket's requests cost money.
+    /// The minimum time between two commits of a team at `location`. Requests to a bucket cost money.
     pub fn commit_every_at(&self, location: &Location) -> Duration {
         self.commit_every.unwrap_or(match location {
             Location::Local(_) => COMMIT_EVERY_LOCAL,

@@ -121,8 +121,8 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
         ("[http]\nlisten = \"nine\"", "http.listen", "nine"),
         ("[http]\nsql_time = \"1h\"", "http.sql_time", "10m"),
-        ("[http]\nteam_metrics = \"some\"", "http.team_metrics", "none of \"auto\", true and false"),
-        ("[http]\nteam_metrics = 7", "http.team_metrics", "7 is none of"),
+        ("[http]\nteam_metrics = \"some\"", "http.team_metrics", "must be \"auto\", true or false"),
+        ("[http]\nteam_metrics = 7", "http.team_metrics", "7 must be"),
         ("[fleet]\nshard = \"9/8\"", "fleet.shard", "\"9/8\" is not a shard: expected K/N"),
         ("[fleet]\nshard = \"1/1025\"", "fleet.shard", "N is 1 to 1024 and K is 1 to N"),
         ("[fleet]\nshard = 2", "line 2", "invalid type"),
@@ -157,7 +157,7 @@ fn a_named_file_that_is_not_there_is_an_error() {
     assert!(matches!(Config::load(overrides), Err(ConfigError::Unreadable { .. })));
 }
 
-/// The keys that a table may have, as the parser tells them; the path is empty for the top.
+/// The keys that a table accepts, from the parser's message; the path is empty for the top.
 fn known_keys(table: &str) -> Vec<String> {
     let header = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
     let told = File::parse(Path::new("annals.toml"), &format!("{header}unheard_of = 1")).unwrap_err().to_string();
@@ -167,7 +167,7 @@ fn known_keys(table: &str) -> Vec<String> {
 
 const EXAMPLE: &str = include_str!("../../deploy/annals.toml");
 
-/// The example with every key that it shows behind a `#` in force.
+/// The example, with every key uncommented.
 fn whole_example() -> String {
     let is_key = |line: &str| {
         let name = line.strip_prefix('#').and_then(|rest| rest.split_once(" = ")).map_or("", |(name, _)| name);

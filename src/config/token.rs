@@ -1,25 +1,25 @@
-//! What the configuration knows of the token: the file that others could read.
+//! Warns of secret files that other users can read.
 
 use std::path::Path;
 
 use crate::api::TokenSource;
 
-/// A sentence of warning when every user of this machine can read the token's file.
+/// A warning if every user of this machine can read the token's file.
 pub fn open_to_others(source: &TokenSource) -> Option<String> {
     let TokenSource::File(path) = source else { return None };
     readable_by_others(path, "the token")
 }
 
-/// A sentence of warning when every user of this machine can read the file of `what`.
+/// A warning if every user of this machine can read the file of `what`.
 #[cfg(unix)]
 pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path).ok()?.permissions().mode();
     let open = mode & 0o004 != 0;
-    open.then(|| format!("{}: every user of this machine can read {what}: chmod 600 it", path.display()))
+    open.then(|| format!("{}: every user of this machine can read {what}: run chmod 600 on it", path.display()))
 }
 
-/// Permissions are not looked at here.
+/// Permissions are not checked on this system.
 #[cfg(not(unix))]
 pub fn readable_by_others(_: &Path, _: &str) -> Option<String> {
     None

@@ -1,13 +1,13 @@
-//! Events to sessions: what the events of one connection say together. Pure.
+//! Sessions: joins the events of one connection. Pure.
 //!
-//! A session is a function of the set of its events, whatever their order: later events, and those that come years late,
-//! make it anew. Of an event that changed upstream, the latest revision counts, once.
+//! A session is a function of the set of its events, in any order. A later event, even years later, changes the session. If an
+//! event changed in the service, only its latest revision counts.
 
 mod session;
 
 pub use session::{connection_of, is_at_rest, is_connection, session_from, session_of};
 
-/// The version of the rules. An archive whose sessions were made by others has them made anew.
+/// The version of the rules. If an archive's sessions have another version, they are made again.
 pub const SESSION_RULES: u32 = 1;
 
 #[cfg(test)]

@@ -11,15 +11,15 @@ const AUTHENTICATED: &str = "authSucceededEvent";
 const AUTH_FAILED: &str = "authFailedEvent";
 const CLOSED: &str = "connectionClosedEvent";
 
-/// An established connection that is not closed may still be in use; beyond this, its close is not waited for.
+/// An established connection without a close can still be in use; after this time, its close is not expected any more.
 const OPEN_REST: Duration = Duration::from_secs(30 * 86_400);
-/// A request that was not answered, or only refused, within this has come to nothing.
+/// A request that was not answered, or only refused, is over after this time.
 const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
 
-/// So many events of a session are compared one by one.
+/// Up to this number of events, a session's events are compared one by one.
 const FEW_EVENTS: usize = 16;
 
-/// The connection that an event belongs to. One without an id, or with an empty one, belongs to none.
+/// The connection of an event. An event with no id or an empty one has none.
 pub fn connection_of(row: &EventRow) -> Option<&str> {
     match &row.detail {
         Detail::Connections(texts) => texts.connection_id().filter(|id| is_connection(id)),
@@ -32,13 +32,13 @@ pub fn is_connection(id: &str) -> bool {
     !id.is_empty()
 }
 
-/// The session that all events of one connection make, in any order; `raw` is not looked at. None where there is no
-/// event of a connection.
+/// The session of all events of one connection, in any order; does not read `raw`. `None` without an event of a
+/// connection.
 pub fn session_of(events: &[&EventRow]) -> Option<SessionRow> {
     session_from(events.iter().map(|row| ConnectionEvent::from(*row)).collect())
 }
 
-/// As [`session_of`].
+/// Like [`session_of`].
 pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
     let events = latest(events);
     let (first, last) = (events.first()?, events.last()?);
@@ -74,8 +74,8 @@ pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
     })
 }
 
-/// Whether no more events of a session are waited for at `newest`, the latest known moment of event time. Whatever is
-/// waited for, an event that comes makes the session anew: this decides where the session is kept, not what it says.
+/// Whether a session expects no more events at `newest`, the latest known event time. A later event still changes the
+/// session: this decides only where the session is stored.
 pub fn is_at_rest(session: &SessionRow, newest: Instant) -> bool {
     let wait = match session.outcome {
         _ if session.closed_at.is_some() => return true,
@@ -85,15 +85,15 @@ pub fn is_at_rest(session: &SessionRow, newest: Instant) -> bool {
     session.last_event_at.plus(wait) <= newest
 }
 
-/// The latest revision of each event, by time and event id.
+/// The latest revision of each event, sorted by time and event id.
 fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
-    // Where revisions tie (the same id with another time stands in another window), what was seen later counts; what
-    // follows that only makes the choice the same in every order. Files keep microseconds of `first_seen_at`.
+    // On a tie (the same id with another time is in another window), the event seen later counts. The further keys only make the
+    // choice independent of the order. Files keep microseconds of `first_seen_at`.
     fn rank<'e>(event: &ConnectionEvent<'e>) -> impl Ord + use<'e> {
         let ConnectionEvent { revision, first_seen_at, time, event_type, details, failure_reason, .. } = *event;
         (revision, first_seen_at.micros(), time, event_type, details, failure_reason)
     }
-    // Hardly any session has an event twice, and most have few.
+    // Almost no session has an event twice, and most have few events.
     let stands_before = |at: usize| latest[..at].iter().any(|other| other.event_id == latest[at].event_id);
     if latest.len() > FEW_EVENTS || (1..latest.len()).any(stands_before) {
         latest.sort_unstable_by(|a, b| a.event_id.cmp(b.event_id).then_with(|| rank(b).cmp(&rank(a))));
@@ -110,7 +110,7 @@ fn details(events: &[ConnectionEvent<'_>]) -> (SessionTexts, Option<String>) {
         for (place, value) in event.details.into_iter().enumerate() {
             match (found[place], value) {
                 (None, Some(_)) => found[place] = value,
-                // Often both are the one value of a column's dictionary.
+                // Often both are the same value of a column's dictionary.
                 (Some(first), Some(other)) if !std::ptr::eq(first, other) && first != other => {
                     conflicts.entry(SESSION_DETAILS[place]).or_default().extend([first, other]);
                 }

@@ -1,4 +1,4 @@
-//! Each rule of a session, and that order does not count.
+//! Each rule of a session, and that the order of events does not matter.
 
 use std::time::Duration;
 
@@ -108,10 +108,10 @@ fn details_are_those_of_the_earliest_event_that_has_them_and_conflicts_are_named
     assert_eq!(session.details.get(4), Some("zoë@x"));
     assert_eq!(session.details.get(5), None);
     assert_eq!(session.conflicts.as_deref(), Some(r#"{"peer_email":["bob@x","eve@x","zoë@x"]}"#));
-    // Where all that have one agree, there is none.
+    // No conflict if all events with a value agree.
     let agreed = session_of(&[&rows[1], &rows[2], &rows[4]]).unwrap();
     assert_eq!((agreed.details.get(4), agreed.conflicts), (Some("bob@x"), None));
-    // At the same time, the lower event id comes first.
+    // At the same time, the event with the lower id comes first.
     let twins = [peer(event('f', 2), "later@x"), peer(event('e', 2), "earlier@x")];
     assert_eq!(session_of(&[&twins[0], &twins[1]]).unwrap().details.get(4), Some("earlier@x"));
 }
@@ -197,7 +197,7 @@ proptest! {
     #[test]
     fn order_does_not_count((rows, shuffled) in vec(any_event(), 1..10).prop_flat_map(|rows| (Just(rows.clone()), Just(rows).prop_shuffle()))) {
         prop_assert_eq!(session(&rows), session(&shuffled));
-        // Nor does what is told twice.
+        // Repeated events do not matter, either.
         let twice = [rows.clone(), shuffled].concat();
         prop_assert_eq!(session(&rows), session(&twice));
     }

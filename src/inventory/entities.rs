@@ -1,4 +1,4 @@
-//! Answers about people and computers, read for what is kept of them.
+//! Parses answers about people and computers, and takes the fields of the allow-list.
 
 use std::collections::BTreeMap;
 
@@ -51,13 +51,13 @@ const TOKEN: [&str; 5] = ["title", "scopes", "lastUsed", "lastUsedIPAddress", "e
 /// The annotation that the dashboard shows as a computer's tags.
 const TAG: &str = "tag";
 const UNTITLED: &str = "(untitled)";
-/// Tokens of one user that are kept.
+/// Maximum number of kept tokens of one user.
 const TOKENS_MAX: usize = 1_000;
 
-/// What an answer tells: the parts that it shows, each whole, and the fields that nobody expected.
+/// The content of an answer: each part that it shows completely, and its unexpected fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// A part that is not here was not shown, and nothing is known of it.
+    /// The answer does not show a missing part, so nothing is known about it.
     pub parts: BTreeMap<InventoryPart, Things>,
     pub unknown: Unknown,
 }
@@ -67,7 +67,7 @@ impl Snapshot {
         self.parts.entry(part).or_default().insert(key, values);
     }
 
-    /// Both looks together.
+    /// Joins two answers.
     #[must_use]
     pub fn with(mut self, other: Snapshot) -> Snapshot {
         self.parts.extend(other.parts);
@@ -80,8 +80,8 @@ fn malformed(what: &str) -> Malformed {
     Malformed(what.to_owned())
 }
 
-/// The team, and its groups with their members where the view shows them. A view without any of the maps is the limited
-/// one of callers who are no admins; in a whole one a map without entries may be left out, as any field without a value.
+/// The team, and its groups with their members if the view shows them. Callers who are no admins get a limited view without any of
+/// the maps. In a full view, an empty map can be missing, like any field without a value.
 ///
 /// # Errors
 /// When the text is not a team as documented.
@@ -161,7 +161,7 @@ pub fn users(text: &str) -> Result<Snapshot, Malformed> {
 /// A list of SSO users.
 ///
 /// # Errors
-/// When the text is not one as documented.
+/// When the text is not a list of SSO users as documented.
 pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
     let mut snapshot = Snapshot::default();
     snapshot.parts.insert(InventoryPart::SsoUsers, Things::new());
@@ -178,8 +178,8 @@ pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
     Ok(snapshot)
 }
 
-/// `{devices: [Computer]}`: the computers, and who has direct access to each. `is_whole`: the caller sees all that there is;
-/// else computers on which nobody has access show nothing about access.
+/// `{devices: [Computer]}`: the computers, and who has direct access to each. `is_whole`: the caller sees everything. Otherwise, a
+/// computer that nobody has access to tells nothing about access.
 ///
 /// # Errors
 /// When the text is not a list of computers as documented.
@@ -205,14 +205,14 @@ pub fn computers(text: &str, is_whole: bool) -> Result<Snapshot, Malformed> {
     Ok(snapshot)
 }
 
-/// Host name, platform and version of a computer's system, from fields that are not documented.
+/// Host name, platform and version of a computer's system, from undocumented fields.
 fn system_of(computer: &mut Fields<'_, '_>) -> [InventoryValue; 3] {
     let mut client = computer.undocumented("clientInfo", "devices.clientInfo");
     let mut system = client.undocumented("osInfo", "devices.clientInfo.osInfo");
     ["hostname", "platform", "version"].map(|name| system.text(name))
 }
 
-/// How one user may sign in, and the user's tokens.
+/// One user's sign-in methods and tokens.
 ///
 /// # Errors
 /// When the text is not authentication info as documented.
@@ -250,8 +250,8 @@ fn token(object: Object<'_>, unknown: &mut Unknown) -> Vec<InventoryValue> {
     ]
 }
 
-/// Tokens have no id: one is named by its title and its number among those of the title, by expiry and then by scopes, so
-/// that neither the order served nor a later use of one changes its name.
+/// Tokens have no id. A token's key is its title and its number among tokens of that title, sorted by expiry and scopes. So
+/// neither the served order nor a later use changes the key.
 fn keyed(user: &str, mut tokens: Vec<Vec<InventoryValue>>) -> Things {
     tokens.sort_by(|a, b| (&a[0], &a[4], &a[1], &a[2]).cmp(&(&b[0], &b[4], &b[1], &b[2])));
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
@@ -267,7 +267,7 @@ fn keyed(user: &str, mut tokens: Vec<Vec<InventoryValue>>) -> Things {
     tokens.into_iter().map(key).collect()
 }
 
-/// The objects of a list by their ids. `under`: the field that holds the list.
+/// The objects of a list by their ids. `under` is the field that contains the list.
 fn things<'a>(text: &'a str, under: Option<&str>) -> Result<Vec<(String, Object<'a>)>, Malformed> {
     let listed = match under {
         Some(name) => Object::parse(text).and_then(|object| object.get(name)),

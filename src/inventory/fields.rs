@@ -1,4 +1,4 @@
-//! Fields taken from an object by an allow-list; what is not on it is counted, never kept.
+//! Reads fields of an object by an allow-list; counts other fields without keeping them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,25 @@ use crate::model::InventoryValue;
 
 use super::time;
 
-/// A longer text is cut: the longest that the document allows is an annotation's value of 2,048 characters.
+/// A longer text is cut: the longest documented text is an annotation's value of 2,048 characters.
 const TEXT_CHARS_MAX: usize = 4_096;
-/// Entries of a list or of an object within one thing.
+/// Maximum number of entries in a list or object of one thing.
 const ENTRIES_MAX: usize = 1_000;
-/// Fields counted apart; what a service invents beyond is counted together.
+/// Maximum number of separately counted fields; further ones are counted together.
 const UNKNOWN_MAX: usize = 200;
 const NAME_BYTES_MAX: usize = 64;
 
-/// The answer is not what the interface describes. The text holds nothing of it.
+/// The answer differs from the documented interface. The text contains none of its data.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the answer is not what the interface describes: {0}")]
 pub struct Malformed(pub(super) String);
 
-/// Fields that are not documented, or of another kind than documented: how often each was met, by path and kind.
+/// Undocumented fields, or fields of another type than documented: their number by path and type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unknown(BTreeMap<(String, &'static str), u64>);
 
 impl Unknown {
-    /// Path, kind of the value, and how often.
+    /// Path, type of the value, and number.
     pub fn counts(&self) -> impl Iterator<Item = (&str, &'static str, u64)> {
         self.0.iter().map(|((path, kind), count)| (path.as_str(), *kind, *count))
     }
@@ -51,7 +51,7 @@ impl Unknown {
     }
 }
 
-/// A name such as a field has. Anything else may be a key that a stranger chose, or a secret.
+/// Whether a name looks like a field name. Other names can be keys that strangers chose, or secrets.
 pub fn is_plain(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
@@ -70,7 +70,7 @@ fn kind(text: &str) -> &'static str {
     }
 }
 
-/// One object that is being read.
+/// An object that is being read.
 pub struct Fields<'a, 'u> {
     object: Object<'a>,
     place: &'static str,
@@ -86,7 +86,7 @@ impl<'a, 'u> Fields<'a, 'u> {
         Self { object, place, unknown }
     }
 
-    /// The object under `name`. Its fields are not documented: one that nobody reads is not counted.
+    /// The object under `name`. Its fields are undocumented, so unread ones are not counted.
     pub fn undocumented(&mut self, name: &str, place: &'static str) -> Fields<'a, '_> {
         let object = self.object.object(name);
         if object.is_none() {
@@ -103,7 +103,7 @@ impl<'a, 'u> Fields<'a, 'u> {
         self.object.get(name)
     }
 
-    /// A value that `read` does not take is of another kind than documented.
+    /// A value that `read` refuses has another type than documented.
     fn read(&mut self, name: &str, read: impl FnOnce(&'a str) -> Option<InventoryValue>) -> InventoryValue {
         let Some(text) = self.object.get(name) else { return InventoryValue::Unknown };
         read(text).unwrap_or_else(|| {
@@ -124,12 +124,12 @@ impl<'a, 'u> Fields<'a, 'u> {
         self.read(name, |text| Some(time::read(text)).filter(|time| *time != InventoryValue::Unknown))
     }
 
-    /// Whether the field is there: true, or false where it is not.
+    /// True if the field exists, else false.
     pub fn presence(&self, name: &str) -> InventoryValue {
         InventoryValue::Flag(self.has(name))
     }
 
-    /// A list of strings as JSON, sorted; of objects in it, the string under `inner`.
+    /// A list of strings as sorted JSON; for a list of objects, their strings under `inner`.
     pub fn list(&mut self, name: &str, inner: Option<&str>) -> InventoryValue {
         self.read(name, |text| {
             let mut found = BTreeSet::new();
@@ -141,10 +141,10 @@ impl<'a, 'u> Fields<'a, 'u> {
         })
     }
 
-    /// The ids in a list; none where it is not there.
+    /// The ids in a list; empty if the field is missing.
     ///
     /// # Errors
-    /// When it is no list, or holds what is no id.
+    /// When the field is no list, or contains something else than ids.
     pub fn ids(&self, name: &str) -> Result<BTreeSet<String>, Malformed> {
         let Some(text) = self.object.get(name) else { return Ok(BTreeSet::new()) };
         let wrong = || Malformed(format!("`{}.{name}` is not a list of ids", self.place));
@@ -174,7 +174,7 @@ impl<'a, 'u> Fields<'a, 'u> {
         InventoryValue::Text(Value::from_iter(tags).to_string())
     }
 
-    /// The numbers and truth values of an object, as a JSON object; the others are counted.
+    /// The numbers and booleans of an object, as a JSON object; other values are counted.
     pub fn scalars(&mut self, name: &str, place: &'static str) -> InventoryValue {
         let Some(object) = self.object.object(name) else { return self.read(name, |_| None) };
         let mut kept = serde_json::Map::new();
@@ -190,13 +190,13 @@ impl<'a, 'u> Fields<'a, 'u> {
     }
 }
 
-/// The texts of a list's items; `None` where it is no list.
+/// The texts of a list's items; `None` if it is no list.
 pub fn list(text: &str) -> Option<Vec<&str>> {
     let items: Vec<&serde_json::value::RawValue> = serde_json::from_str(text).ok()?;
     Some(items.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
-/// Annotations as documented: a list of objects with `key` and `value`. Of equal keys the last counts.
+/// Annotations as documented: a list of objects with `key` and `value`. For equal keys, the last one counts.
 fn pairs(text: &str) -> Option<BTreeMap<String, String>> {
     let mut pairs = BTreeMap::new();
     for item in list(text)?.into_iter().take(ENTRIES_MAX) {

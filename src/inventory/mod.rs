@@ -1,11 +1,11 @@
-//! A team's people, computers and groups: what is kept of them, and what changed since they were last seen. Pure.
+//! A team's people, computers and groups: what Annals keeps, and what changed since the last read. Pure.
 //!
-//! [`team`], [`users`], [`sso_users`], [`computers`] and [`user_info`] take from an answer's JSON what the allow-list names
-//! ([`InventoryPart::columns`](crate::model::InventoryPart::columns)) and nothing else: secrets of invites and installers,
-//! download links, avatars and whatever the document does not tell stay behind. A field that the document does not name, or
-//! whose value is of another kind, is counted by its path and kind ([`Unknown`]), without its value.
+//! [`team`], [`users`], [`sso_users`], [`computers`] and [`user_info`] take only the fields of the allow-list
+//! ([`InventoryPart::columns`](crate::model::InventoryPart::columns)) from an answer's JSON. They drop secrets of invites and
+//! installers, download links, avatars and undocumented fields. An undocumented field, or a value of another type, is counted by
+//! its path and type ([`Unknown`]), without its value.
 //!
-//! [`Standing`] is what the archive's rows say is there; [`Standing::changes`] compares it with a look.
+//! [`Standing`] is the current state from the archive's rows; [`Standing::changes`] compares it with a new read.
 
 mod entities;
 mod fields;

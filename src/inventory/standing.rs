@@ -1,4 +1,4 @@
-//! What is there as far as the archive knows, and how a look differs from it.
+//! The archived state of people and computers, and how a new read differs from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 /// Things by key, with the values of their columns.
 pub type Things = BTreeMap<Vec<String>, Vec<InventoryValue>>;
 
-/// What a look was about.
+/// The scope of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// All things of the part: what is held and was not seen is gone.
+    /// All things of the part: an archived thing that the read does not show is gone.
     Whole,
-    /// Those of one user: of others the look says nothing.
+    /// The things of one user: the read says nothing about others.
     User(&'a str),
 }
 
@@ -25,30 +25,30 @@ impl Scope<'_> {
     }
 }
 
-/// What is there of one part.
+/// The archived state of one part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     things: BTreeMap<Vec<String>, Held>,
-    /// The newest row.
+    /// The time of the newest row.
     seen_to: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     values: Vec<InventoryValue>,
-    /// The last row that told of it, microseconds since the epoch.
+    /// The time of the thing's last row, in microseconds since the epoch.
     seen_at: i64,
 }
 
 impl Standing {
-    /// The standing after rows, oldest first.
+    /// The state after these rows, oldest first.
     pub fn of(rows: impl IntoIterator<Item = InventoryRow>) -> Self {
         let mut standing = Self::default();
         standing.follow(rows);
         standing
     }
 
-    /// Takes over later rows.
+    /// Applies later rows.
     pub fn follow(&mut self, rows: impl IntoIterator<Item = InventoryRow>) {
         for row in rows {
             self.seen_to = self.seen_to.max(Some(row.seen_at));
@@ -60,7 +60,7 @@ impl Standing {
         }
     }
 
-    /// The newest row's time, microseconds since the epoch.
+    /// The newest row's time, in microseconds since the epoch.
     pub fn seen_to(&self) -> Option<i64> {
         self.seen_to
     }
@@ -77,7 +77,7 @@ impl Standing {
         self.things.keys().map(Vec::as_slice)
     }
 
-    /// When a row last told of a thing, microseconds since the epoch.
+    /// The time of a thing's last row, in microseconds since the epoch.
     pub fn told_at(&self, key: &[String]) -> Option<i64> {
         self.things.get(key).map(|held| held.seen_at)
     }
@@ -87,8 +87,8 @@ impl Standing {
         self.things.iter().map(|(key, held)| (key.clone(), held.values.clone())).collect()
     }
 
-    /// The rows that a look makes: what is new, changed or gone, and what is told again because its last row lies in an
-    /// earlier month, or because each look at it is to be on record. `seen_at` is later than every row held.
+    /// The rows of a read: new, changed and gone things, and repeated ones whose last row is in an earlier month or whose every read must
+    /// be recorded. `seen_at` is later than every archived row.
     pub fn changes(&self, part: InventoryPart, scope: Scope<'_>, seen: &Things, seen_at: i64) -> Vec<InventoryRow> {
         let row = |key: &Vec<String>, values: &[InventoryValue], present, repeats| InventoryRow {
             key: key.clone(),
@@ -113,7 +113,7 @@ impl Standing {
         rows
     }
 
-    /// Of `users`, those of whom no row since `since` tells, in the order in which to ask: never asked, then oldest first.
+    /// The users without a row since `since`, in the order of reading: never read ones first, then the oldest.
     pub fn unasked(&self, users: &BTreeSet<String>, since: Instant) -> Vec<String> {
         let mut waiting: Vec<(Option<i64>, &String)> =
             users.iter().map(|user| (self.told_at(std::slice::from_ref(user)), user)).collect();

@@ -1,4 +1,4 @@
-//! Looks as tables, and what comes of one look after another.
+//! Reads as tables, and the rows of successive reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 
 use super::*;
 
-/// The things of a part as `key | value | value`, with `-` for what is not known.
+/// The things of a part as `key | value | value`, with `-` for unknown values.
 fn shown(snapshot: &Snapshot, part: InventoryPart) -> Vec<String> {
     let show = |value: &InventoryValue| match value {
         InventoryValue::Unknown => "-".to_owned(),
@@ -241,7 +241,7 @@ fn users_are_asked_never_asked_ones_first_then_the_oldest() {
     let users: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
     let since = Instant::from_nanos(seen_at(9) * 1_000);
     assert_eq!(standing.unasked(&users, since), ["d", "a", "b"]);
-    // A look that finds nothing new is on record all the same.
+    // A read without changes is recorded, too.
     let seen = BTreeMap::from([(vec!["a".to_owned()], vec![InventoryValue::Unknown])]);
     let rows = standing.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
     assert!(rows[0].repeats && rows[0].present);
@@ -268,14 +268,14 @@ proptest! {
         for (seen, gap) in looks {
             day += gap + 1;
             let new = standing.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day));
-            // A second look at the same says nothing.
+            // A second read of the same makes no rows.
             let mut after = standing.clone();
             after.follow(new.clone());
             prop_assert_eq!(after.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day) + 1), vec![]);
             prop_assert_eq!(after.things(), seen);
             rows.extend(new.clone());
             standing = after;
-            // The month's own rows tell the same as all of them.
+            // The rows of one month give the same state as all rows.
             let month = |row: &&InventoryRow| Instant::from_nanos(row.seen_at * 1_000).month();
             let newest = rows.iter().map(|row| month(&row)).max();
             let recent = rows.iter().filter(|row| Some(month(row)) == newest).cloned();

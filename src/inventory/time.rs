@@ -1,10 +1,10 @@
-//! Times whose unit the document does not tell.
+//! Parses times whose unit the document does not name.
 
 use crate::api::json::{self, Object};
 use crate::model::{Instant, InventoryValue, TimeUnit};
 
-/// The time that a JSON text holds: an integer, told by its size, a text of one or of RFC 3339, or an object with exactly one
-/// of these in it. Whatever is not a time of 2000 to 2100 is unknown.
+/// The time in a JSON text: an integer whose size tells its unit, a text of such an integer or in RFC 3339, or an object with exactly one
+/// of these. Times outside 2000 to 2100 are unknown.
 pub fn read(text: &str) -> InventoryValue {
     let object = Object::parse(text).filter(|_| text.starts_with('{'));
     let found = match object {
@@ -14,7 +14,7 @@ pub fn read(text: &str) -> InventoryValue {
     found.map_or(InventoryValue::Unknown, |at| InventoryValue::Time(at.micros()))
 }
 
-/// `seconds` tells the time where `nanos` stands beside it.
+/// `seconds` gives the time if `nanos` is beside it.
 fn of_object(object: &Object<'_>) -> Option<Instant> {
     if let Some(at) = object.get("seconds").and_then(scalar) {
         return Some(at);
@@ -36,7 +36,7 @@ fn scalar(text: &str) -> Option<Instant> {
     }
 }
 
-/// The years 2000 to 2100 in seconds, in milli-, micro- and nanoseconds are four ranges without a number in common.
+/// The years 2000 to 2100 in seconds, milliseconds, microseconds and nanoseconds are four disjoint ranges.
 fn of_number(number: i64) -> Option<Instant> {
     let micros = || number.checked_mul(1_000).and_then(|nanos| Instant::from_unit(nanos, TimeUnit::Nanos).ok());
     let unit = |unit| Instant::from_unit(number, unit).ok();

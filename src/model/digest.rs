@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// 32 bytes of SHA-256, written as 64 lower-case hexadecimal digits.
+/// A SHA-256, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -17,7 +17,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of `parts` after one another, with a prefix that keeps the hashes of different uses apart.
+    /// The digest of the concatenated `parts`, with a prefix that separates hashes of different uses.
     pub fn with_domain(domain: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(domain.as_bytes());
@@ -32,7 +32,7 @@ impl Digest {
         hex::encode(&self.0[..8])
     }
 
-    /// Hands its digits on: a ledger is full of them.
+    /// Passes the digits to `take` without allocating: a ledger contains many digests.
     fn with_digits<T>(&self, take: impl FnOnce(&str) -> T) -> T {
         let mut digits = [0; 64];
         hex::encode_to_slice(self.0, &mut digits).expect("BUG: two digits a byte");
@@ -40,10 +40,10 @@ impl Digest {
     }
 }
 
-/// A hash map whose keys are digests: hashing them again would only take time.
+/// A hash map with digests as keys, which need no further hashing.
 pub type DigestMap<V> = HashMap<Digest, V, BuildHasherDefault<DigestHasher>>;
 
-/// Takes the one number that a [`Digest`] hashes as for the hash itself.
+/// Uses the one number that a [`Digest`] passes as the hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DigestHasher(u64);
 
@@ -66,7 +66,7 @@ impl Hasher for DigestHasher {
 }
 
 impl std::hash::Hash for Digest {
-    /// A digest is uniform already: eight of its bytes are hash enough.
+    /// A digest is uniform already: eight of its bytes make a good hash.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(u64::from_le_bytes(self.0[..8].try_into().expect("BUG: a digest has 32 bytes")));
     }

@@ -1,13 +1,13 @@
-//! Spans of time as people write them: `15m`, `1d`, `1h30m`.
+//! Durations as people write them: `15m`, `1d`, `1h30m`.
 
 use std::time::Duration;
 
-/// Parses whole numbers with a unit each (`s`, `m`, `h`, `d`, `w`), largest first or not, added up.
+/// Parses and adds whole numbers with units (`s`, `m`, `h`, `d`, `w`), in any order.
 ///
 /// # Errors
-/// A sentence that names the text, when it is anything else or longer than a century.
+/// A sentence that names the text if it is invalid or longer than a century.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let refused = || format!("{text:?} is not a span of time such as 15m, 1h30m or 1d");
+    let refused = || format!("{text:?} is not a duration such as 15m, 1h30m or 1d");
     let mut total: u64 = 0;
     let mut rest = text.trim();
     if rest.is_empty() {

@@ -1,10 +1,10 @@
-//! One event as the service served it, before anything is made of it.
+//! One event as the service sent it, before normalization.
 
 use bytes::Bytes;
 
 use super::{DeviceId, Digest, EventId, Instant};
 
-/// The event time as it stood on the wire.
+/// The event time in the served text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServedTime {
     At(Instant),
@@ -12,25 +12,25 @@ pub enum ServedTime {
     Unusable(String),
 }
 
-/// An event's own bytes, and the little that reading a window must know of it.
+/// An event's own bytes, and the few facts that reading a window needs.
 #[derive(Debug, Clone)]
 pub struct RawEvent {
-    /// The JSON text exactly as served, but for redacted secrets. Not always UTF-8: such an event is quarantined.
+    /// The JSON text exactly as served, except for redacted secrets. An event that is not UTF-8 goes to quarantine.
     pub text: Bytes,
     /// A string under a key named `secret`, or the credential, was replaced.
     pub redacted: bool,
-    /// The service's own id, where the stream has one.
+    /// The service's own id, if the stream has ids.
     pub id: Option<EventId>,
     pub time: ServedTime,
     /// The digest of `text`.
     pub digest: Digest,
-    /// The text is known to be JSON: it was read so, as it stands.
+    /// The text is already known to be valid JSON.
     pub is_json: bool,
-    /// The computer that was asked for, in the deprecated per-computer history: its events do not name one.
+    /// The requested computer, for the deprecated per-computer history: its events name no computer.
     pub device: Option<DeviceId>,
 }
 
-/// What makes two served events the same event: id and content where there is an id, else the content alone.
+/// The identity of served events: id and content if there is an id, else the content alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventIdentity {
     pub id: Option<EventId>,
@@ -47,7 +47,7 @@ impl RawEvent {
         EventIdentity { id: self.id.clone(), digest: self.digest }
     }
 
-    /// The event time, where it is usable.
+    /// The event time, if it is usable.
     pub fn at(&self) -> Option<Instant> {
         match self.time {
             ServedTime::At(at) => Some(at),

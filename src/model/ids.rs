@@ -1,4 +1,4 @@
-//! Identifiers. The service's are opaque strings; ours are counted.
+//! Identifiers. The service's ids are opaque strings; our own ids are numbers.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -25,7 +25,7 @@ macro_rules! opaque_id {
             }
         }
 
-        /// Equal and hashed as its text.
+        /// Compares and hashes like its text.
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0
@@ -63,7 +63,7 @@ opaque_id!(
     EventId(Text)
 );
 
-/// The number of a ledger line, counted from 1 within a team.
+/// The number of a ledger line, counted from 1 in each team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(transparent)]
 pub struct LedgerSeq(pub u64);

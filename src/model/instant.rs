@@ -1,4 +1,4 @@
-//! One time for three units: nanoseconds since the Unix epoch, in 64 bits.
+//! One time type for three units: nanoseconds since the Unix epoch, in 64 bits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 pub const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The units in which the service writes event times.
+/// The units of event times in the service's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
     Seconds,
@@ -31,18 +31,18 @@ impl TimeUnit {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TimeError {
-    #[error("time {value} in {unit:?} lies outside 2000 to 2100: a wrong unit, or not a time")]
+    #[error("time {value} in {unit:?} is outside 2000 to 2100: a wrong unit, or not a time")]
     OutOfRange { value: i64, unit: TimeUnit },
 }
 
-/// A moment, to the nanosecond, UTC.
+/// A moment in UTC, to the nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instant(i64);
 
 impl Instant {
-    /// 2000-01-01T00:00:00Z: event times before it are not believed.
+    /// 2000-01-01T00:00:00Z: earlier event times are invalid.
     pub const EARLIEST: Instant = Instant(946_684_800 * NANOS_PER_SECOND);
-    /// 2100-01-01T00:00:00Z: event times from it on are not believed.
+    /// 2100-01-01T00:00:00Z: event times from here on are invalid.
     pub const LATEST: Instant = Instant(4_102_444_800 * NANOS_PER_SECOND);
 
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -53,10 +53,10 @@ impl Instant {
         Self(seconds.saturating_mul(NANOS_PER_SECOND))
     }
 
-    /// Checked conversion of an event time from the wire.
+    /// Checked conversion of a served event time.
     ///
     /// # Errors
-    /// When the value does not lie in 2000 to 2100 in that unit.
+    /// When the value is outside 2000 to 2100 in that unit.
     pub fn from_unit(value: i64, unit: TimeUnit) -> Result<Self, TimeError> {
         let out = TimeError::OutOfRange { value, unit };
         let nanos = value.checked_mul(unit.nanos()).ok_or(out.clone())?;
@@ -68,7 +68,7 @@ impl Instant {
         self.0
     }
 
-    /// Microseconds since the epoch, rounded down: the files' `event_time`.
+    /// Microseconds since the epoch, rounded down: `event_time` in files.
     pub const fn micros(self) -> i64 {
         self.0.div_euclid(1_000)
     }
@@ -78,12 +78,12 @@ impl Instant {
         self.0.div_euclid(NANOS_PER_SECOND)
     }
 
-    /// The whole second that holds this moment.
+    /// The start of this moment's second.
     pub const fn floor_second(self) -> Self {
         Self::from_seconds(self.seconds())
     }
 
-    /// The start of the grid cell of `length` that holds this moment; the grid starts at the epoch.
+    /// The start of the grid cell of `length` that contains this moment; the grid starts at the epoch.
     pub fn floor_to(self, length: Duration) -> Self {
         let cell = i64::try_from(length.as_nanos()).expect("BUG: a window is shorter than 292 years");
         Self(self.0.div_euclid(cell) * cell)
@@ -97,7 +97,7 @@ impl Instant {
         Self(self.0.saturating_sub(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// The time from `earlier` to this moment; zero when it is not earlier.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -107,13 +107,13 @@ impl Instant {
         self.timestamp().strftime("%Y-%m-%d").to_string()
     }
 
-    /// The start of the UTC month that holds this moment.
+    /// The start of this moment's UTC month.
     pub fn first_of_month(self) -> Self {
         let days = i64::from(Offset::UTC.to_datetime(self.timestamp()).day()) - 1;
         Self::from_seconds((self.seconds().div_euclid(86_400) - days) * 86_400)
     }
 
-    /// The start of the UTC year that holds this moment.
+    /// The start of this moment's UTC year.
     pub fn first_of_year(self) -> Self {
         let days = i64::from(Offset::UTC.to_datetime(self.timestamp()).day_of_year()) - 1;
         Self::from_seconds((self.seconds().div_euclid(86_400) - days) * 86_400)

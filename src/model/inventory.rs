@@ -1,4 +1,4 @@
-//! A team's people, computers and groups as rows: what `inventory` makes and `archive` keeps.
+//! A team's people, computers and groups as rows: `inventory` makes them, `archive` keeps them.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub enum InventoryPart {
     Groups,
     Memberships,
     Grants,
-    /// How each user may sign in.
+    /// Each user's sign-in methods.
     SignIn,
-    /// The sign-in tokens of each user, by title; never the tokens themselves.
+    /// Each user's tokens, by title; never the tokens themselves.
     Tokens,
 }
 
-/// What a column of the inventory holds.
+/// The type of an inventory column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InventoryKind {
     Text,
@@ -31,7 +31,7 @@ pub enum InventoryKind {
     Time,
 }
 
-/// One column of a part. Key columns are texts and never null; the others may be.
+/// One column of a part. Key columns are texts and never null; the others can be null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InventoryColumn {
     pub name: &'static str,
@@ -42,7 +42,7 @@ pub struct InventoryColumn {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum InventoryValue {
-    /// Not served, or not usable.
+    /// Missing in the answer, or not usable.
     Unknown,
     Text(String),
     Int(i64),
@@ -51,17 +51,17 @@ pub enum InventoryValue {
     Time(i64),
 }
 
-/// One thing of a part, as it was seen, or seen no more.
+/// One thing of a part, as a read showed it, or as gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InventoryRow {
     /// The values of the part's key columns.
     pub key: Vec<String>,
-    /// The service's clock at the look, microseconds since the epoch; of one key no two rows have the same.
+    /// The service's time at the read, in microseconds since the epoch; no two rows of one key have the same.
     pub seen_at: i64,
-    /// False: it was there before and is not there any more; the values are those it had last.
+    /// False if the thing is gone; the values are its last ones.
     pub present: bool,
-    /// It says again what the row of the key before it says: so that a month can be read without those before it, and
-    /// that a look at one user is on record. The views leave such rows out.
+    /// True if the row repeats the key's previous row: so one month can be read without earlier ones, and each read of a user
+    /// is recorded. The views leave out such rows.
     pub repeats: bool,
     /// The values of the part's other columns.
     pub values: Vec<InventoryValue>,
@@ -125,7 +125,7 @@ impl InventoryPart {
         }
     }
 
-    /// The columns that, with the team's id, name one thing of the part.
+    /// The columns that identify one thing of the part, together with the team's id.
     pub const fn keys(self) -> &'static [&'static str] {
         match self {
             InventoryPart::Team => &[],
@@ -138,8 +138,8 @@ impl InventoryPart {
         }
     }
 
-    /// What is kept of one thing: the allow-list. JSON columns are texts: `auth_providers`, `scopes` and `tags` a sorted
-    /// list of strings, `annotations` and `plan_features` an object.
+    /// The kept columns of one thing: the allow-list. JSON columns are texts: `auth_providers`, `scopes` and `tags` are sorted
+    /// lists of strings, `annotations` and `plan_features` are objects.
     pub const fn columns(self) -> &'static [InventoryColumn] {
         const TEAM: [InventoryColumn; 5] = [
             text("name"),

@@ -1,4 +1,4 @@
-//! Where an archive is: a directory of this machine, or a place in a bucket. Spelled and parsed here alone.
+//! The location of an archive: a local directory, or a place in a bucket. Only this module spells and parses it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The kinds of stores that have buckets.
+/// The kinds of object stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     S3,
@@ -17,7 +17,7 @@ pub enum Scheme {
 impl Scheme {
     pub const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
 
-    /// As it stands before `://`.
+    /// The text before `://`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::S3 => "s3",
@@ -26,7 +26,7 @@ impl Scheme {
         }
     }
 
-    /// What the names of its environment variables begin with.
+    /// The prefix of the store's environment variables.
     pub const fn variables(self) -> &'static str {
         match self {
             Self::S3 => "AWS_",
@@ -36,12 +36,12 @@ impl Scheme {
     }
 }
 
-/// A place in a bucket, as `s3://bucket/some/prefix`.
+/// A place in a bucket, such as `s3://bucket/some/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketLocation {
     scheme: Scheme,
     bucket: String,
-    /// Without slashes around it; empty for the whole bucket.
+    /// Without surrounding slashes; empty for the whole bucket.
     prefix: String,
 }
 
@@ -66,36 +66,38 @@ impl fmt::Display for BucketLocation {
     }
 }
 
-/// Where an archive is.
+/// The location of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     Local(PathBuf),
     Bucket(BucketLocation),
 }
 
-/// Why a text names no place. It does not repeat what may hold a credential.
+/// Why a text is no location. Never repeats text that can contain a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LocationError {
-    #[error("{scheme}:// is no place for an archive: s3://bucket/prefix, gs://, az:// and paths of this machine are")]
+    #[error("{scheme}:// is not supported: use s3://bucket/prefix, gs://, az:// or a local path")]
     Scheme { scheme: String },
-    #[error("{text}: looks like an address of a bucket: {scheme}://bucket/prefix is one, and ./{text} is a path")]
+    #[error(
+        "{text}: looks like an address of a bucket: write {scheme}://bucket/prefix for a bucket, or ./{text} for a path"
+    )]
     Slashes { scheme: &'static str, text: String },
-    #[error("an address of a bucket holds no credentials: they are given by the environment, {variables}…")]
+    #[error("a bucket's address must not contain credentials: set them in the environment, {variables}…")]
     Credentials { variables: &'static str },
     #[error("{text}: {what}")]
     Form { text: String, what: &'static str },
 }
 
 impl Location {
-    /// The place that a path names; what is no text is a path of this machine.
+    /// The location that a path names; a path that is not UTF-8 is a local path.
     ///
     /// # Errors
-    /// As parsing a text.
+    /// The errors of parsing a text.
     pub fn of_path(path: &Path) -> Result<Self, LocationError> {
         path.to_str().map_or_else(|| Ok(Location::Local(path.to_owned())), str::parse)
     }
 
-    /// The directory, where it is one of this machine.
+    /// The local directory, if it is one.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Location::Local(path) => Some(path),
@@ -141,16 +143,16 @@ fn bucket(scheme: Scheme, text: &str, rest: &str) -> Result<BucketLocation, Loca
     let is_plain =
         |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'='));
     if bucket.is_empty() {
-        return form("names no bucket");
+        return form("the name of the bucket is missing");
     }
     if !is_plain(bucket) {
-        return form("the name of a bucket holds letters, digits, dots, dashes and underscores alone");
+        return form("the name of a bucket can contain only letters, digits, dots, dashes and underscores");
     }
     if !prefix.is_empty() && prefix.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return form("a prefix has no empty part, no . and no ..");
+        return form("a prefix cannot contain an empty part, . or ..");
     }
     if !prefix.split('/').all(is_plain) {
-        return form("a prefix holds letters, digits, dots, dashes, underscores and = alone");
+        return form("a prefix can contain only letters, digits, dots, dashes, underscores and =");
     }
     Ok(BucketLocation { scheme, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
 }
@@ -186,18 +188,18 @@ mod tests {
         for (text, said) in [
             ("s3:/x", "looks like an address of a bucket"),
             ("gs:bucket/x", "looks like an address of a bucket"),
-            ("ftp://host/x", "ftp:// is no place"),
-            ("https://bucket.s3.amazonaws.com/x", "https:// is no place"),
-            ("S3://bucket/x", "S3:// is no place"),
-            ("file:///x", "file:// is no place"),
-            ("s3://", "names no bucket"),
-            ("s3:///x", "names no bucket"),
-            ("s3://b//x", "no empty part"),
-            ("s3://b/../x", "no empty part"),
+            ("ftp://host/x", "ftp:// is not supported"),
+            ("https://bucket.s3.amazonaws.com/x", "https:// is not supported"),
+            ("S3://bucket/x", "S3:// is not supported"),
+            ("file:///x", "file:// is not supported"),
+            ("s3://", "name of the bucket is missing"),
+            ("s3:///x", "name of the bucket is missing"),
+            ("s3://b//x", "an empty part"),
+            ("s3://b/../x", "an empty part"),
             ("s3://b/a b", "alone"),
             ("s3://b:9000/x", "alone"),
-            ("s3://key:secret@bucket/x", "holds no credentials"),
-            ("az://c/x?sig=secret", "holds no credentials"),
+            ("s3://key:secret@bucket/x", "must not contain credentials"),
+            ("az://c/x?sig=secret", "must not contain credentials"),
         ] {
             let error = text.parse::<Location>().unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains("secret") && !error.contains('\n'), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! The vocabulary: what every room speaks. Pure, and knows no other room.
+//! The vocabulary of all rooms. Pure, and independent of the other rooms.
 
 mod digest;
 mod duration;

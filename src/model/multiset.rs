@@ -1,11 +1,11 @@
-//! How often each thing occurs: the algebra in which readings of a window are joined.
+//! Multisets, in which the reads of a window are joined.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash};
 
 use super::DigestHasher;
 
-/// A multiset of digests, or of what holds one: it is hashed as if it were uniform. Equality compares multiplicities.
+/// A multiset of digests, or of keys that contain one; the hash is assumed to be uniform. Equality compares multiplicities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Multiset<K: Eq + Hash> {
     counts: HashMap<K, u32, BuildHasherDefault<DigestHasher>>,
@@ -18,7 +18,7 @@ impl<K: Eq + Hash> Default for Multiset<K> {
 }
 
 impl<K: Eq + Hash> Multiset<K> {
-    /// An empty one that takes so many keys without being moved.
+    /// An empty multiset with room for this many keys.
     pub fn with_room_for(keys: usize) -> Self {
         Self { counts: HashMap::with_capacity_and_hasher(keys, BuildHasherDefault::default()) }
     }
@@ -40,7 +40,7 @@ impl<K: Eq + Hash> Multiset<K> {
         self.counts.get(key).copied().unwrap_or(0)
     }
 
-    /// The pointwise maximum: what both readings together prove to exist.
+    /// The pointwise maximum: the events that both reads together prove to exist.
     pub fn join(&mut self, other: Self) {
         for (key, count) in other.counts {
             self.raise(key, count);

@@ -1,4 +1,4 @@
-//! Typed rows: what `normalize` makes and `archive` keeps. The columns of the datasets stand in `archive::schema`.
+//! Typed rows: `normalize` makes them, `archive` keeps them. `archive::schema` defines the columns of the datasets.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub struct EventRow {
     pub team_id: TeamId,
     pub event_id: EventId,
     pub time: Instant,
-    /// The event field's own name, as served.
+    /// The name of the event field, as served.
     pub event_type: Text,
     /// 1 for the first content seen under an id, 2 for the next, and so on.
     pub revision: u32,
@@ -22,7 +22,7 @@ pub struct EventRow {
     pub detail: Detail,
 }
 
-/// The values of an [`EventRow`], borrowed from wherever they stand.
+/// The borrowed values of an [`EventRow`].
 #[derive(Debug, Clone, Copy)]
 pub struct RowRef<'a> {
     pub team_id: &'a str,
@@ -33,14 +33,14 @@ pub struct RowRef<'a> {
     pub first_seen_at: Instant,
     pub redacted: bool,
     pub raw: &'a [u8],
-    /// The digest of `raw`, where it is known.
+    /// The digest of `raw`, if it is known.
     pub raw_digest: Option<Digest>,
-    /// The columns that the stream adds, in order.
+    /// The stream's own columns, in order.
     pub texts: &'a [Option<&'a str>],
 }
 
 impl EventRow {
-    /// Looks at the row's values.
+    /// Passes the row's values to `look`.
     pub fn with_ref<T>(&self, look: impl FnOnce(RowRef<'_>) -> T) -> T {
         self.detail.with_texts(|texts| {
             look(RowRef {
@@ -59,7 +59,7 @@ impl EventRow {
     }
 }
 
-/// The columns that a stream adds.
+/// The stream's own columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     Activity { token_info: Option<String>, payload: Option<String> },
@@ -68,7 +68,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// The texts of a stream's own columns, in order; `None` when they are not as many as it has.
+    /// The texts of a stream's own columns, in order; `None` if their number is wrong.
     pub fn new(stream: Stream, texts: &[Option<&str>]) -> Option<Self> {
         let owned = |text: &Option<&str>| text.map(str::to_owned);
         match (stream, texts) {
@@ -90,15 +90,15 @@ impl Detail {
     }
 }
 
-/// The details of a connection as a row keeps them, in the order of the archive's columns.
+/// The details of a connection in a row, in the order of the archive's columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionTexts(Texts<10>);
 
 impl ConnectionTexts {
-    /// How many columns they are.
+    /// The number of columns.
     pub const COUNT: usize = 10;
 
-    /// The connection, the details of a session in the order of [`SESSION_DETAILS`](super::SESSION_DETAILS), and why it failed.
+    /// The connection, the details of a session in the order of [`SESSION_DETAILS`](super::SESSION_DETAILS), and the failure reason.
     pub fn new(texts: [Option<&str>; Self::COUNT]) -> Self {
         Self(Texts::new(texts))
     }
@@ -120,7 +120,7 @@ impl ConnectionTexts {
         self.get(1)
     }
 
-    /// By their names.
+    /// The details by name.
     pub fn detail(&self) -> ConnectionDetail {
         let [connection_id, device_id, others @ ..] = self.all();
         let [
@@ -165,7 +165,7 @@ impl From<ConnectionDetail> for ConnectionTexts {
     }
 }
 
-/// The details of a connection by their names.
+/// The details of a connection by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionDetail {
     pub connection_id: Option<ConnectionId>,
@@ -180,16 +180,16 @@ pub struct ConnectionDetail {
     pub failure_reason: Option<Text>,
 }
 
-/// One event that could not be made a row: kept, counted, and read again by a later version.
+/// One event that does not fit the schema: kept, counted, and read again by a later version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectRow {
     pub team_id: TeamId,
     pub stream: Stream,
-    /// The service's id, where there is one; else a content hash and occurrence number.
+    /// The service's id if there is one; else a content hash and occurrence number.
     pub event_id: EventId,
-    /// Known when the time was not what was wrong.
+    /// The time, unless it was the problem.
     pub time: Option<Instant>,
-    /// A word for machines, for example `time_out_of_range`.
+    /// A code for programs, for example `time_out_of_range`.
     pub reason: String,
     /// A sentence for people.
     pub detail: String,

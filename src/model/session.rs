@@ -1,9 +1,9 @@
-//! One connection as a whole: what `correlate` makes of its events and `archive` keeps.
+//! One whole connection: `correlate` makes it from its events, `archive` keeps it.
 
 use super::texts::Texts;
 use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, row::Detail};
 
-/// How a connection stands, as far as its events tell.
+/// The outcome of a connection, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
     /// An authentication failed, and none succeeded.
@@ -63,38 +63,38 @@ impl SessionTexts {
     }
 }
 
-/// One session: all that the archived events of one `connectionID` say together.
+/// One session: the summary of all archived events of one `connectionID`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     pub team_id: TeamId,
     pub connection_id: ConnectionId,
-    /// The first of its kind, as the next two.
+    /// The first event of its kind, as for the next two.
     pub requested_at: Option<Instant>,
     pub established_at: Option<Instant>,
     pub authenticated_at: Option<Instant>,
-    /// The last of its kind.
+    /// The last event of its kind.
     pub closed_at: Option<Instant>,
     pub first_event_at: Instant,
     pub last_event_at: Instant,
-    /// Milliseconds from established (else from authenticated) to closed; none where unknown or negative.
+    /// Milliseconds from established (else from authenticated) to closed; `None` if unknown or negative.
     pub duration_ms: Option<i64>,
     pub outcome: Outcome,
     pub failed_attempts: i64,
     /// JSON: the distinct reasons, sorted.
     pub failure_reasons: Option<String>,
-    /// Of each, the value of the earliest event that has one.
+    /// For each detail, the value of the earliest event that has one.
     pub details: SessionTexts,
     pub event_count: i64,
-    /// JSON: of each detail with several values, all of them, sorted.
+    /// JSON: for each detail with several values, all of them, sorted.
     pub conflicts: Option<String>,
 }
 
 impl SessionRow {
-    /// Whether `kept`, which comes from a file and so has its times in microseconds, says the same.
+    /// Whether `kept` is equal. It comes from a file, so its times have microseconds.
     pub fn is_as_kept(&self, kept: &SessionRow) -> bool {
         let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
         let maybe = |at: Option<Instant>| at.map(micros);
-        // The names of all members: a new one is not forgotten here.
+        // List all members, so that a new one is not forgotten here.
         let Self {
             team_id,
             connection_id,
@@ -126,7 +126,7 @@ impl SessionRow {
     }
 }
 
-/// One connection event as sessions are made of it: its text does not count.
+/// The parts of a connection event that sessions need; its text does not matter.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionEvent<'a> {
     pub team_id: &'a TeamId,
@@ -142,7 +142,7 @@ pub struct ConnectionEvent<'a> {
 }
 
 impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
-    /// Of an event of another stream there are no details.
+    /// An event of another stream has no details.
     fn from(row: &'a EventRow) -> Self {
         let texts = match &row.detail {
             Detail::Connections(texts) => texts.all(),
@@ -163,7 +163,7 @@ impl<'a> From<&'a EventRow> for ConnectionEvent<'a> {
     }
 }
 
-/// A [`ConnectionEvent`] to keep: it takes little more memory than its texts do.
+/// An owned [`ConnectionEvent`], which takes little more memory than its texts.
 #[derive(Debug, Clone)]
 pub struct KeptConnectionEvent {
     team_id: TeamId,

@@ -1,7 +1,7 @@
-//! Which of several daemons reads which team.
+//! Shards: several daemons share the teams.
 //!
-//! Teams are dealt by rendezvous hashing: each shard has a weight for a team, and the shard with the greatest weight owns the
-//! team. A further shard takes from each of the others what it now has the greatest weight for; no other team moves.
+//! Rendezvous hashing assigns the teams: each shard has a weight for a team, and the shard with the largest weight owns it. An
+//! additional shard takes over only the teams for which it has the largest weight; no other team moves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use serde::{Serialize, Serializer};
 
 use super::{Digest, TeamId};
 
-/// Parts that a fleet is divided into, at most.
+/// The maximum number of shards.
 pub const SHARDS_MAX: u16 = 1_024;
-/// The domain separates these hashes from hashes for other uses. With another domain nearly every team gets another owner.
+/// This prefix separates these hashes from other hashes. A change would give nearly every team another owner.
 const DOMAIN: &str = "annals shard\n";
 
-/// One part of a fleet: `2/8` is the second of eight.
+/// One shard of a fleet: `2/8` is the second of eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
     number: u16,
@@ -23,10 +23,10 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The only shard of an undivided fleet: it owns every team.
+    /// The only shard of a fleet without shards: it owns every team.
     pub const WHOLE: Shard = Shard { number: 1, shards: 1 };
 
-    /// Shard `number` of `shards`; numbers begin at 1. `None` where there is no such shard.
+    /// Shard `number` of `shards`; numbers begin at 1. `None` if there is no such shard.
     pub fn new(number: u16, shards: u16) -> Option<Self> {
         ((1..=shards).contains(&number) && shards <= SHARDS_MAX).then_some(Self { number, shards })
     }
@@ -36,12 +36,12 @@ impl Shard {
         self.number
     }
 
-    /// How many shards the fleet has.
+    /// The number of shards in the fleet.
     pub const fn shards(self) -> u16 {
         self.shards
     }
 
-    /// Whether the fleet is undivided.
+    /// Whether the fleet has only this shard.
     pub const fn is_whole(self) -> bool {
         self.shards == 1
     }
@@ -57,7 +57,7 @@ impl Shard {
         self.all().max_by_key(|shard| shard.weight(team)).unwrap_or(Shard::WHOLE)
     }
 
-    /// The owner of the team where that is another shard.
+    /// The owner of the team if it is another shard.
     pub fn other_owner(self, team: &TeamId) -> Option<Shard> {
         Some(self.owner(team)).filter(|owner| *owner != self)
     }
@@ -66,7 +66,7 @@ impl Shard {
         (1..=self.shards).map(move |number| Shard { number, ..self })
     }
 
-    /// The number makes two weights differ, whatever the hash.
+    /// The shard number makes two weights differ even if the hashes are equal.
     fn weight(self, team: &TeamId) -> (Digest, u16) {
         let number = self.number.to_be_bytes();
         (Digest::with_domain(DOMAIN, &[&number, team.as_str().as_bytes()]), self.number)
@@ -179,7 +179,7 @@ mod tests {
         assert!(sizes.values().all(|size| (1_125..1_375).contains(size)), "{sizes:?}");
     }
 
-    /// Another program version that dealt teams otherwise would move them between running daemons.
+    /// Another assignment in a new program version would move teams between running daemons.
     #[test]
     fn the_owner_of_a_team_stays_the_same_from_version_to_version() {
         let dealt = ["", "t1", "team-00000", "Lighthouse VFX", "équipe"].map(|team| shard("1/8").owner(&team.into()));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TimeUnit;
 
-/// What is polled. The order is the order in which a team is read.
+/// The streams that Annals polls, in the order of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -18,7 +18,7 @@ pub enum Stream {
 
 impl Stream {
     pub const ALL: [Stream; 3] = [Stream::Activity, Stream::Connections, Stream::Billing];
-    /// The streams that are read window by window; billing shows only its ten newest entries.
+    /// The streams that are read by windows; billing shows only its ten newest entries.
     pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];
 
     pub const fn as_str(self) -> &'static str {
@@ -29,7 +29,7 @@ impl Stream {
         }
     }
 
-    /// The unit of the event time on the wire.
+    /// The unit of the event time in the service's answers.
     pub const fn time_unit(self) -> TimeUnit {
         match self {
             Stream::Activity => TimeUnit::Nanos,

@@ -1,4 +1,4 @@
-//! Short texts, of which rows are full.
+//! Short texts, for rows.
 
-/// A text of up to 23 bytes takes no memory of its own; a longer one is shared by its copies.
+/// A text of up to 23 bytes needs no heap memory; copies of a longer one share its memory.
 pub type Text = smol_str::SmolStr;

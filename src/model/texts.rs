@@ -1,19 +1,19 @@
-//! Texts that belong together, in one block of memory: a row of the archive has a dozen, most of them short.
+//! The texts of one row in one block of memory: a row has a dozen, most of them short.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// `N` texts, each of which may be missing.
+/// `N` texts, each of which can be missing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Texts<const N: usize> {
     block: Box<str>,
-    /// One more than where each text ends in the block.
+    /// The end of each text in the block, plus one.
     ends: [Option<NonZeroU32>; N],
 }
 
 impl<const N: usize> Texts<N> {
     /// # Panics
-    /// Should they be longer than 4 GiB together: no answer of a service is.
+    /// If the texts are longer than 4 GiB together, which no answer of the service is.
     pub fn new(texts: [Option<&str>; N]) -> Self {
         let mut block = String::with_capacity(texts.iter().flatten().map(|text| text.len()).sum());
         let ends = texts.map(|text| {

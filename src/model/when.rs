@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::{Instant, parse_duration};
 
-/// A moment as a person gives it: RFC 3339, a day (`2026-11-20`: its first moment), or an age (`-30d`).
+/// A moment as a person types it: RFC 3339, a day (`2026-11-20`, meaning its first moment), or an age (`-30d`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     At(Instant),
@@ -17,13 +17,13 @@ pub enum When {
 }
 
 impl When {
-    /// The moment, where days are those of UTC.
+    /// The moment, with days in UTC.
     pub fn resolve(self, now: Instant) -> Instant {
         self.resolve_in(now, &TimeZone::UTC)
     }
 
-    /// The moment, where days are those of `zone`. A day begins at its first moment, also where summer time leaves
-    /// midnight out or has it twice.
+    /// The moment, with days in `zone`. A day begins at its first moment, even if summer time skips or repeats
+    /// midnight.
     pub fn resolve_in(self, now: Instant, zone: &TimeZone) -> Instant {
         match self {
             When::At(at) => at,
@@ -47,7 +47,7 @@ impl FromStr for When {
         if let Some(age) = text.strip_prefix('-') {
             return parse_duration(age).map(When::Ago).map_err(|_| refused());
         }
-        let outside = || format!("{text:?} lies outside the years 2000 to 2099");
+        let outside = || format!("{text:?} is outside the years 2000 to 2099");
         if text.len() == "2026-11-20".len() {
             let day: Date = text.parse().map_err(|_| refused())?;
             return if (2000..2100).contains(&day.year()) { Ok(When::Day(day)) } else { Err(outside()) };

@@ -1,4 +1,4 @@
-//! Half-open intervals of event time, and the grid that windows are aligned on.
+//! Half-open intervals of event time, and the grid of the windows.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Instant;
 
-/// A half-open interval `[start, end)` of event time, on whole seconds.
+/// A half-open interval `[start, end)` of event time, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Range {
     pub start: Instant,
@@ -36,7 +36,7 @@ impl Range {
         self.start < other.end && other.start < self.end
     }
 
-    /// Two halves cut on a whole second, or `None` when one second is all there is.
+    /// The two halves, cut at a whole second; `None` if the range is one second long.
     pub fn halves(&self) -> Option<(Range, Range)> {
         let seconds = self.end.seconds() - self.start.seconds();
         if seconds <= 1 {
@@ -60,7 +60,7 @@ pub struct WindowGrid {
 }
 
 impl WindowGrid {
-    /// A grid of cells of `length`, which divides a day or is a whole number of days: config checks it.
+    /// A grid of cells of `length`, which divides a day or is a whole number of days; the configuration checks this.
     pub fn new(length: Duration) -> Self {
         debug_assert!(length >= Duration::from_secs(1));
         Self { length }
@@ -70,13 +70,13 @@ impl WindowGrid {
         self.length
     }
 
-    /// The window that holds `at`.
+    /// The window that contains `at`.
     pub fn window_of(&self, at: Instant) -> Range {
         let start = at.floor_to(self.length);
         Range::new(start, start.plus(self.length))
     }
 
-    /// The window that starts at `start`, which need not lie on the grid: it ends on the grid.
+    /// The window that starts at `start`, on the grid or not; it ends on the grid.
     pub fn window_from(&self, start: Instant) -> Range {
         Range::new(start, self.window_of(start).end)
     }

@@ -1,4 +1,4 @@
-//! Activity: who changed what. Which types there are is not documented, so a type is told by its place.
+//! Activity: who changed what. The document does not list the types, so the position of a field shows the type.
 
 use crate::api::outline::Inside;
 
@@ -13,7 +13,7 @@ pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>) -> Result<(&'e str, [Option<&'
     Ok((event_type, [token_info, event.get(event_type)]))
 }
 
-/// A field named `…Event`; where there is none, the one other object.
+/// The field named `…Event`; without one, the only other object.
 fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
     let others = || event.fields().into_iter().filter(|(key, _)| !NOT_TYPES.contains(key));
     let named: Vec<&str> = others().filter(|(key, _)| key.ends_with("Event")).map(|(key, _)| key).collect();

@@ -1,4 +1,4 @@
-//! Billing: the ledger entry's `event` is an object whose one field names the type.
+//! Billing: the entry's `event` is an object with one field, whose name is the type.
 
 use crate::api::outline::Inside;
 

@@ -1,4 +1,4 @@
-//! Connections: five documented event fields, and the details of the connection wherever the event carries them.
+//! Connections: five documented event fields, and the details of the connection, which can be in several places.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,14 @@ const KNOWN_TYPES: [&str; 5] = [
     "connectionClosedEvent",
 ];
 const ASSOCIATED: &str = "associatedIncomingConnectionEvent";
-/// Fields that never name a type.
+/// Fields that are never a type.
 const NOT_TYPES: [&str; 7] =
     ["id", "timestamp", "deviceID", "computerHostName", ASSOCIATED, "peerInfo", "directConnectionInfo"];
 
 /// The details of a connection, in the order of [`ConnectionTexts`].
 type Texts<'a> = [Option<Cow<'a, str>>; ConnectionTexts::COUNT];
 
-/// The event's type, and its columns. `asked` is the computer that was asked for.
+/// The event's type, and its columns. `asked` is the requested computer.
 pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -> Result<(&'e str, Texts<'a>), Reject> {
     let event_type = event_type(event)?;
     let Found { texts, objects } = Found::in_places(event, event_type);
@@ -44,11 +44,11 @@ pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -
     Ok((event_type, texts))
 }
 
-/// The documented field; where there is none, the one unknown object, those named like an event first.
+/// The documented field; without one, the only unknown object, with event-like names first.
 fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
     let mut seen = [false; KNOWN_TYPES.len()];
     let mut last = None;
-    // Empty for every event that is as documented: it takes no memory.
+    // Empty for every documented event, so it needs no memory.
     let mut before: Vec<&str> = Vec::new();
     for value in event.backwards() {
         let key = value.key();
@@ -77,8 +77,8 @@ fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
     exactly_one(if named.is_empty() { &unknown } else { &named })
 }
 
-/// What may stand in any of the places. The nearest object of each name counts: details of one peer are not mixed with
-/// those of another.
+/// The objects with details. The nearest object of each name counts, so that details of one peer are not mixed with those of
+/// another.
 #[derive(Default)]
 struct Found<'o, 'a> {
     texts: [Option<Cow<'a, str>>; 4],
@@ -117,8 +117,8 @@ impl<'o, 'a> Found<'o, 'a> {
     }
 }
 
-/// Where details may stand, the nearest first: in the event field, in the connection event associated with it (which may
-/// be a whole event with its own event field), at the top.
+/// The places of details, nearest first: the event field, the associated connection event (which can be a whole event with its own
+/// event field), the top.
 fn places<'o, 'a>(event: Inside<'o, 'a>, event_type: &str) -> [Option<Inside<'o, 'a>>; 4] {
     let field = event.object(event_type);
     let associated = field.and_then(|field| field.object(ASSOCIATED)).or_else(|| event.object(ASSOCIATED));

@@ -1,5 +1,5 @@
-//! Wire to rows: one event becomes a typed row, or a reject with its reason. Pure. What an event does not say stays
-//! empty; what it says twice or wrongly never panics. Unknown types and fields are normal.
+//! Converts served events to rows: one event becomes a typed row, or a reject with its reason. Pure. Missing values stay empty;
+//! repeated or wrong ones never cause a panic. Unknown types and fields are normal.
 
 mod activity;
 mod billing;
@@ -12,10 +12,10 @@ use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, RowR
 
 use reject::Reject;
 
-/// Digits of the content hash in the id of an event that has none of its own.
+/// Number of digits of the content hash in the id of an event without an id.
 const CONTENT_ID_DIGITS: usize = 32;
 
-/// The id under which an event is kept: the service's own, else `<32 digits of the content hash>-<occurrence>`.
+/// The archived id of an event: the service's own, else `<32 digits of the content hash>-<occurrence>`.
 /// `occurrence` counts equal events of one window from 1.
 pub fn event_id(event: &RawEvent, occurrence: u32) -> EventId {
     match &event.id {
@@ -24,12 +24,12 @@ pub fn event_id(event: &RawEvent, occurrence: u32) -> EventId {
     }
 }
 
-/// The row of an event, or the reject that is kept in its place.
+/// The row of an event, or the reject that is kept instead.
 ///
-/// `revision` is 1 for the first content seen under an id; `first_seen_at` is the moment of the answer that brought it.
+/// `revision` is 1 for the first content seen under an id. `first_seen_at` is the time of the answer with the event.
 ///
 /// # Errors
-/// When the event is not UTF-8, not an object, has no usable time, or not exactly one event field.
+/// When the event is not UTF-8, is not an object, has no usable time, or has not exactly one event field.
 pub fn normalize(
     team: &TeamId,
     stream: Stream,
@@ -65,7 +65,7 @@ pub fn normalize(
     })
 }
 
-/// What `look` makes of the row of an event that is the first of its id and content; `None` where it is a reject.
+/// Passes the row of an event that is the first with its id and content to `look`; `None` if the event is a reject.
 pub fn with_first_row<T>(
     team: &TeamId,
     stream: Stream,
@@ -98,7 +98,7 @@ pub fn with_first_row<T>(
     read(stream, event, borrowed).ok()
 }
 
-/// What `make` makes of an event's time, its type and the texts of its stream's own columns.
+/// Passes an event's time, its type and the texts of its stream's own columns to `make`.
 fn read<T>(
     stream: Stream,
     event: &RawEvent,

@@ -1,10 +1,10 @@
-//! Why an event is not made a row: a word for machines, a sentence for people. Neither repeats the event's values.
+//! The reasons of rejects: a code for programs, a sentence for people. Neither repeats the event's values.
 
 use std::str::Utf8Error;
 
-/// Names in a sentence, at most; the event itself is kept.
+/// Maximum number of names in a sentence; the event itself is kept.
 const NAMES_SHOWN_MAX: usize = 5;
-/// Characters of a name in a sentence, at most.
+/// Maximum number of characters of a name in a sentence.
 const NAME_CHARS_MAX: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) fn not_json() -> Reject {
     )
 }
 
-/// `why` as the wire left it: a word, a colon, a sentence.
+/// `why` comes from the wire parser: a code, a colon, a sentence.
 pub(super) fn unusable_time(why: &str) -> Reject {
     let (reason, detail) = why.split_once(": ").unwrap_or(("time_unusable", why));
     reject(reason, detail.to_owned())
@@ -46,7 +46,7 @@ pub(super) fn two_event_fields(names: &[&str]) -> Reject {
     reject("two_event_fields", format!("{count} fields name the event's type: {}{more}", shown.join(", ")))
 }
 
-/// The one name of `names`.
+/// The only name of `names`.
 pub(super) fn exactly_one<'a>(names: &[&'a str]) -> Result<&'a str, Reject> {
     match names {
         [] => Err(no_event_field()),

@@ -170,9 +170,7 @@ fn faults_of_verify_are_red_and_set_the_exit_code() {
     let held = files(&place.path().join("out"));
     let index = String::from_utf8(held["index.html"].clone()).unwrap();
     assert!(
-        index.contains("verdict bad")
-            && index.contains("differs from its ledger")
-            && index.contains("ORPHAN_FILE")
+        index.contains("verdict bad") && index.contains("differs from its ledger") && index.contains("ORPHAN_FILE")
     );
     assert_eq!(json(&held, "manifest.json")["faults"], 1);
 }

@@ -124,7 +124,7 @@ fn dates_zones_names_and_formats_are_checked() {
         (&["r23", "--from", "30d"], "is not a date"),
         (&["r23", "--to", "yesterday"], "is not a date"),
         (&["r23", "--from", ""], "is not a date"),
-        (&["r23", "--to", "1999-12-31"], "lies outside the years 2000 to 2099"),
+        (&["r23", "--to", "1999-12-31"], "is outside the years 2000 to 2099"),
         (&["r23", "--as-of", "soon"], "is not a date"),
         (
             &["r23", "--from", "2026-10-02", "--to", "2026-10-02"],

@@ -152,10 +152,7 @@ fn sync_prints_team_names_and_accepts_them() {
     assert_eq!(teams.len(), 1, "{teams:?}");
     let planned = program.run(&["plan", since, day, "--team", "team team-ONE"]).ended(0);
     assert!(planned.stdout.contains("│ Team team-one ┆") && !planned.stdout.contains("team-two"), "{}", planned.stdout);
-    program
-        .sync(&["--team", "Team team-three"])
-        .ended(2)
-        .says(&["unknown team \"Team team-three\"", "did you mean"]);
+    program.sync(&["--team", "Team team-three"]).ended(2).says(&["unknown team \"Team team-three\"", "did you mean"]);
     service.world().add_team("team-three");
     service.world().team("team-three").name = "Team team-one".to_owned();
     program.sync(&["--team", "Team team-one"]).ended(2).says(&["give the id of one: team-one, team-three"]);

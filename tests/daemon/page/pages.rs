@@ -109,7 +109,7 @@ fn an_invalid_request_is_explained_beside_the_form() {
     for (path, named) in [
         ("/sessions?from=2026-10-02&to=2026-10-01", "the period is empty"),
         ("/sessions?outcome=good", "outcome"),
-        ("/sessions?from=1800-01-01", "lies outside the years 2000 to 2099"),
+        ("/sessions?from=1800-01-01", "is outside the years 2000 to 2099"),
         ("/sessions?usr=ada", "unknown parameter"),
         ("/sessions?after=x", "leave the parameter out to start"),
         ("/findings?stream=x", "stream"),

@@ -95,7 +95,7 @@ fn a_fault_of_the_archive_causes_one_warning() {
     bytes[40] ^= 1;
     std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
     let warning = wait_for("the warning", || warnings(&scene, "verify").first().cloned());
-    assert!(warning["message"].as_str().unwrap().contains("does not check"), "{warning}");
+    assert!(warning["message"].as_str().unwrap().contains("differs from its ledger"), "{warning}");
     pause(Duration::from_secs(6));
     assert_eq!(warnings(&scene, "verify").len(), 1, "once");
     assert!(daemon.metric("annals_verify_faults") >= Some(1.0));

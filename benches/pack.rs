@@ -10,7 +10,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for};
+use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for};
 use support::{Began, Failure, World, median, number, print_ratio};
 
 const EVENTS: u32 = 1_000_000;
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Failure> {
     for round in 0..ROUNDS {
         let began = Began::now(&world.clock);
         let mut nowhere = std::io::sink();
-        let mut rows = sink_for(Format::Csv, &mut nowhere, Look::default());
+        let mut rows = sink_for(Format::Csv, &mut nowhere, Medium::default());
         engine.query("SELECT * EXCLUDE (raw) FROM connections", rows.as_mut())?;
         plain.push(began.took());
         let began = Began::now(&world.clock);

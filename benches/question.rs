@@ -14,7 +14,7 @@ use std::time::Duration;
 use annals::archive::{Archive, Dataset, LocalStore, month_of};
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Detail, Instant};
-use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for};
+use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for};
 
 use months::{EVENTS_A_MONTH, FIRST_MONTH, event, make_archive, team};
 
@@ -88,7 +88,7 @@ fn measure<const N: usize>(engines: &[&Engine; N], sql: &str) -> Result<[Duratio
         for (at, engine) in engines.iter().enumerate() {
             answers[at].clear();
             let begun = clock.monotonic();
-            engine.query(sql, sink_for(Format::Csv, &mut answers[at], Look::default()).as_mut())?;
+            engine.query(sql, sink_for(Format::Csv, &mut answers[at], Medium::default()).as_mut())?;
             times[at].push(clock.monotonic() - begun);
         }
     }

@@ -34,7 +34,7 @@ use annals::model::{
     ConnectionDetail, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
 };
 use annals::pipeline::{Chunk, correlate};
-use annals::report::{Engine, Format, Limits, Look, ViewData, sink_for, views_sql};
+use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for, views_sql};
 use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
 
@@ -375,7 +375,7 @@ fn measure(engine: &Engine, asked: &[(String, String)]) -> Result<Vec<Duration>,
         for ((how, sql), times) in asked.iter().zip(&mut times) {
             let mut answer = Vec::new();
             let begun = clock.monotonic();
-            engine.query(sql, sink_for(Format::Csv, &mut answer, Look::default()).as_mut())?;
+            engine.query(sql, sink_for(Format::Csv, &mut answer, Medium::default()).as_mut())?;
             times.push(clock.monotonic() - begun);
             if *expected.get_or_insert_with(|| answer.clone()) != answer {
                 return Err(format!("{how} answers otherwise").into());

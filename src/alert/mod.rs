@@ -1,10 +1,10 @@
 //! Alerts: what deserves one, who receives it, and that it is sent once.
 //!
-//! [`occurrences`] finds everything to alert about in the daemon's state. [`Memory`] records what was sent. A failed delivery is
+//! [`occurrences`] finds everything to alert about in the daemon's state. [`SentLog`] records what was sent. A failed delivery is
 //! repeated until it succeeds.
 
 mod deliver;
-mod memory;
+mod sent_log;
 mod occurrence;
 
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::config::Alerts;
 use crate::pipeline::Live;
 
 pub use deliver::{DeliveryError, Target, targets};
-pub use memory::Memory;
-pub use occurrence::{Occurrence, Since, Standing, occurrences, rehearsal};
+pub use occurrence::{Occurrence, Since, Standing, occurrences, test_alert};
+pub use sent_log::SentLog;
 
 /// The interval at which the state is checked.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 /// The pause after a failed delivery; it grows with each failure.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(600);
@@ -33,7 +33,7 @@ pub struct Watch {
     clock: Arc<dyn Clock>,
     config: Alerts,
     targets: Vec<Waiting>,
-    memory: Memory,
+    memory: SentLog,
     path: PathBuf,
 }
 
@@ -52,9 +52,9 @@ impl Watch {
     pub fn new(live: Arc<Live>, clock: Arc<dyn Clock>, config: Alerts, path: PathBuf) -> Result<Self, DeliveryError> {
         let targets = [Target::Log].into_iter().chain(targets(&config)?);
         let targets = targets.map(|target| Waiting { target, failures: 0, not_before: Duration::ZERO });
-        let memory = Memory::read(&path).unwrap_or_else(|error| {
+        let memory = SentLog::read(&path).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
-            Memory::default()
+            SentLog::default()
         });
         Ok(Self { live, clock, config, targets: targets.collect(), memory, path })
     }
@@ -63,7 +63,7 @@ impl Watch {
     pub async fn run(mut self) {
         let started = self.clock.now();
         loop {
-            self.clock.sleep(LOOK_EVERY).await;
+            self.clock.sleep(CHECK_EVERY).await;
             let now = self.clock.now();
             let (shown, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
@@ -80,7 +80,7 @@ impl Watch {
             if self.clock.monotonic() < waiting.not_before {
                 continue;
             }
-            let due: Vec<Occurrence> = self.memory.of(name).untold(standing).into_iter().take(AT_ONCE_MAX).collect();
+            let due: Vec<Occurrence> = self.memory.of(name).unsent(standing).into_iter().take(AT_ONCE_MAX).collect();
             for occurrence in &due {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {

@@ -102,7 +102,7 @@ pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, sin
 }
 
 /// A test alert that says so.
-pub fn rehearsal(now: Instant) -> Occurrence {
+pub fn test_alert(now: Instant) -> Occurrence {
     let mut test = occurrence(Rule::Verify, None, None, "test", now);
     test.message = "this is a test alert of annals: nothing is wrong".to_owned();
     test

@@ -66,12 +66,12 @@ pub struct CacheExtent {
 
 /// Files that stay readable until this is dropped.
 #[derive(Debug)]
-pub struct Loan {
+pub struct PinnedFiles {
     directory: TempDir,
     _lock: File,
 }
 
-impl Loan {
+impl PinnedFiles {
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -120,46 +120,46 @@ impl Cache {
     /// # Errors
     /// [`CacheError::TooSmall`] before the first fetch; when the store fails, a file differs from the ledger, or this machine's
     /// disk fails.
-    pub fn lend(&self, store: &dyn Store, files: &[FileEntry]) -> Result<Loan, CacheError> {
+    pub fn pin(&self, store: &dyn Store, files: &[FileEntry]) -> Result<PinnedFiles, CacheError> {
         let wanted: BTreeMap<Digest, &FileEntry> = files.iter().map(|file| (file.sha256, file)).collect();
         let needed = wanted.values().map(|file| file.bytes).sum();
         if needed > self.bytes_max {
             return Err(CacheError::TooSmall { needed, limit: self.bytes_max });
         }
-        let loan = self.begin_loan().map_err(self.failed())?;
+        let pinned = self.begin_pin().map_err(self.failed())?;
         let waiting = Mutex::new(wanted.into_values().collect::<VecDeque<_>>());
         let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let lend_some = || {
+        let pin_some = || {
             while let Some(file) = next() {
-                self.lend_one(store, file, &loan, needed).inspect_err(|_| while next().is_some() {})?;
+                self.pin_one(store, file, &pinned, needed).inspect_err(|_| while next().is_some() {})?;
             }
             Ok::<(), CacheError>(())
         };
         let all: Result<Vec<()>, CacheError> = scope(|scope| {
-            let threads: Vec<_> = (0..FETCHES_AT_ONCE.min(files.len())).map(|_| scope.spawn(lend_some)).collect();
+            let threads: Vec<_> = (0..FETCHES_AT_ONCE.min(files.len())).map(|_| scope.spawn(pin_some)).collect();
             threads.into_iter().map(|thread| thread.join().expect("BUG: pinning does not panic")).collect()
         });
         all?;
         self.make_room(self.bytes_max).map_err(self.failed())?;
-        Ok(loan)
+        Ok(pinned)
     }
 
-    fn begin_loan(&self) -> io::Result<Loan> {
+    fn begin_pin(&self) -> io::Result<PinnedFiles> {
         let loans = self.directory.join(LOANS);
         fs::create_dir_all(self.directory.join(FILES))?;
         fs::create_dir_all(&loans)?;
-        self.end_abandoned_loans()?;
+        self.remove_stale_pins()?;
         let directory = tempfile::Builder::new().prefix("loan-").tempdir_in(&loans)?;
         // The lock file gets its name only while this process holds it. So a free lock belongs to a dead process.
         let begun = directory.path().join("begun");
         let lock = File::create(&begun)?;
         lock.try_lock()?;
         fs::rename(begun, directory.path().join(LOCK))?;
-        Ok(Loan { directory, _lock: lock })
+        Ok(PinnedFiles { directory, _lock: lock })
     }
 
     /// A killed process leaves its links, but holds no lock on them.
-    fn end_abandoned_loans(&self) -> io::Result<()> {
+    fn remove_stale_pins(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.directory.join(LOANS))? {
             let path = entry?.path();
             let is_abandoned = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
@@ -170,15 +170,21 @@ impl Cache {
         Ok(())
     }
 
-    fn lend_one(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, needed: u64) -> Result<(), CacheError> {
+    fn pin_one(
+        &self,
+        store: &dyn Store,
+        file: &FileEntry,
+        pinned: &PinnedFiles,
+        needed: u64,
+    ) -> Result<(), CacheError> {
         let held = self.directory.join(FILES).join(name_of(&file.sha256));
-        let lent = loan.path_of(file);
-        match fs::hard_link(&held, &lent) {
-            Ok(()) => return touch(&lent).map_err(self.failed()),
+        let link = pinned.path_of(file);
+        match fs::hard_link(&held, &link) {
+            Ok(()) => return touch(&link).map_err(self.failed()),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(self.failed()(e)),
         }
-        self.fetch(store, file, loan, &held)?;
+        self.fetch(store, file, pinned, &held)?;
         if let Some(progress) = &self.progress {
             progress(file.bytes, needed);
         }
@@ -187,10 +193,10 @@ impl Cache {
 
     /// Fetches a file into the pinned directory, and adds it to the cache if it agrees with the ledger. The pinned link survives an
     /// eviction by another process.
-    fn fetch(&self, store: &dyn Store, file: &FileEntry, loan: &Loan, place: &Path) -> Result<(), CacheError> {
-        let mut kept = NamedTempFile::new_in(loan.directory()).map_err(self.failed())?;
+    fn fetch(&self, store: &dyn Store, file: &FileEntry, pinned: &PinnedFiles, place: &Path) -> Result<(), CacheError> {
+        let mut kept = NamedTempFile::new_in(pinned.directory()).map_err(self.failed())?;
         copy_checked(store, file, &mut kept, self.failed())?;
-        fs::hard_link(kept.path(), loan.path_of(file)).map_err(self.failed())?;
+        fs::hard_link(kept.path(), pinned.path_of(file)).map_err(self.failed())?;
         kept.persist(place).map_err(|e| self.failed()(e.error))?;
         Ok(())
     }

@@ -25,7 +25,7 @@ use super::reader::{self, StoredEvent, StoredReject};
 use super::recover::{Recovery, recover};
 use super::replay::{LedgerEnd, Replay, replay_for_writing};
 use super::salts::Salts;
-use super::sessions::{LentSessions, Lookup, SessionsReader};
+use super::sessions::{DetachedSessions, Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
@@ -180,12 +180,17 @@ impl TeamWriter {
     }
 
     /// Like [`TeamWriter::sessions`], for use on another thread during commits; it does not see these commits.
-    pub fn lend_sessions(&mut self) -> LentSessions {
-        LentSessions::new(self.store.clone(), self.state.clone(), std::mem::take(&mut self.lookup), self.salts.clone())
+    pub fn detach_sessions(&mut self) -> DetachedSessions {
+        DetachedSessions::new(
+            self.store.clone(),
+            self.state.clone(),
+            std::mem::take(&mut self.lookup),
+            self.salts.clone(),
+        )
     }
 
     /// Takes back what the reader has cached about files.
-    pub fn take_back(&mut self, lent: LentSessions) {
+    pub fn reattach_sessions(&mut self, lent: DetachedSessions) {
         self.lookup = lent.into_lookup();
     }
 
@@ -345,7 +350,7 @@ impl TeamWriter {
             return Err(self.poison(ArchiveError::Reopen { team: line.team_id, seq: line.seq, source }));
         }
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
-        self.salts.are_named(&line.body.salts);
+        self.salts.mark_named(&line.body.salts);
         let (seq, files) = (line.seq, line.body.adds.len());
         let sum = |get: fn(&FileEntry) -> u64| line.body.adds.iter().map(get).sum::<u64>();
         let committed = Committed::Committed { seq, files, rows: sum(|f| f.rows), bytes: sum(|f| f.bytes) };

@@ -40,7 +40,7 @@ impl WindowRows {
     }
 
     /// Converts columns to rows, for code that needs each row.
-    pub fn spread(&mut self) {
+    pub fn expand_columns(&mut self) {
         self.encoded = None;
         for columns in std::mem::take(&mut self.columns) {
             self.rows.extend(columns.to_rows());

@@ -118,9 +118,9 @@ mod dataset;
 mod draft;
 mod draft_digest;
 mod error;
+mod draft_rows;
 mod expired;
 mod expiry;
-mod gathered;
 mod grace;
 mod heads;
 mod hold;
@@ -153,7 +153,7 @@ mod text_lines;
 mod vacuum;
 mod verify;
 
-pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, Loan};
+pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
@@ -183,7 +183,7 @@ pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
 pub use seals::SealUnit;
-pub use sessions::{HeldSession, LentSessions, SessionColumns, SessionsReader};
+pub use sessions::{DetachedSessions, HeldSession, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
@@ -192,11 +192,11 @@ pub use store::{
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_key::TeamKey;
 pub use team_name::team_name;
-pub use vacuum::{Leftover, Leftovers};
+pub use vacuum::{ObsoleteFile, ObsoleteFiles};
 
 pub use verify::{
-    Anchored, Asked, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
-    VerifyReport, verify,
+    Anchored, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifiedPart, VerifyFault,
+    VerifyOptions, VerifyReport, verify,
 };
 
 #[cfg(test)]

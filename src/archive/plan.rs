@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
-use super::gathered::{Gathered, gather, sorted};
+use super::draft_rows::{DraftRows, merge_windows, sorted};
 use super::path::{DataPath, day_start, is_sealed, month_of};
 use super::salts::Salts;
 use super::seals::{SealUnit, Sealing, sealed_place};
@@ -151,7 +151,7 @@ pub fn plan(
     digests: &[RowsDigest],
     salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
-    let windows = gather(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
+    let windows = merge_windows(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
     let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
     let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
@@ -160,7 +160,7 @@ pub fn plan(
     for ((stream, start), mut gathered) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            gathered.new.spread();
+            gathered.new.expand_columns();
             into.rows.append(&mut gathered.new.rows);
             into.digest = into.digest.plus(gathered.digest);
             continue;
@@ -196,8 +196,8 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], gone_sessions:
     gone_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
-fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Option<Output> {
-    let Gathered { mut new, digest } = gathered;
+fn window_output(state: &TeamState, stream: Stream, gathered: DraftRows) -> Option<Output> {
+    let DraftRows { mut new, digest } = gathered;
     let start = new.window.start;
     let inputs: Vec<FileEntry> = match new.compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
@@ -208,7 +208,7 @@ fn window_output(state: &TeamState, stream: Stream, gathered: Gathered) -> Optio
         return None;
     }
     if !inputs.is_empty() {
-        new.spread();
+        new.expand_columns();
     }
     let role = if new.compact { FileRole::Window } else { FileRole::Part };
     let count = new.count() as u64;

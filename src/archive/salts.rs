@@ -191,7 +191,7 @@ impl Salts {
     ///
     /// # Errors
     /// As [`Salts::of`].
-    pub fn gave(&self, used: &BTreeMap<Instant, Salt>) -> Result<bool, LostSalt> {
+    pub fn are_current(&self, used: &BTreeMap<Instant, Salt>) -> Result<bool, LostSalt> {
         used.iter().try_fold(true, |all, (month, salt)| Ok(all && self.of(*month)?.1 == *salt))
     }
 
@@ -232,7 +232,7 @@ impl Salts {
     }
 
     /// Marks these salts as named by a line.
-    pub fn are_named(&self, records: &[SaltRecord]) {
+    pub fn mark_named(&self, records: &[SaltRecord]) {
         let mut months = self.months();
         for record in records {
             if let Some(held) = months.get_mut(&record.month)

@@ -89,7 +89,10 @@ impl Stage<'_> {
         let (written, meant) = match output.content {
             Content::Encoded { table, .. } | Content::Sessions(SessionsChange { encoded: Some(table), .. }) => {
                 table.write(self.store, &name(table.written().sha256))?;
-                (table.written(), Meant { digest: table.digest(), encoded: Some(table), ..Meant::default() })
+                (
+                    table.written(),
+                    ExpectedRows { digest: table.digest(), encoded: Some(table), ..ExpectedRows::default() },
+                )
             }
             content => {
                 let mut table = TableWriter::create(self.store, dataset, tier, rows, nonce)?;
@@ -118,7 +121,7 @@ impl Stage<'_> {
 
 /// The intended content of a file.
 #[derive(Default)]
-struct Meant {
+struct ExpectedRows {
     /// The digest of all rows: from the new rows and from the ledger's entries of the input files, not from the written
     /// data.
     digest: RowsDigest,
@@ -130,9 +133,14 @@ struct Meant {
 }
 
 /// Writes the rows.
-fn fill(store: &dyn Store, salts: &Salts, table: &mut TableWriter, content: Content) -> Result<Meant, ArchiveError> {
+fn fill(
+    store: &dyn Store,
+    salts: &Salts,
+    table: &mut TableWriter,
+    content: Content,
+) -> Result<ExpectedRows, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
-    let mut meant = Meant::default();
+    let mut meant = ExpectedRows::default();
     match content {
         Content::Rejects { rows, .. } => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
@@ -199,7 +207,7 @@ fn write_run(
     table: &mut TableWriter,
     stream: Stream,
     run: Run,
-    meant: &mut Meant,
+    meant: &mut ExpectedRows,
 ) -> Result<(), ArchiveError> {
     match run {
         Run::Splice(entry, groups) => {
@@ -271,7 +279,7 @@ fn read_back(
     path: &str,
     dataset: Dataset,
     written: &Written,
-    meant: &Meant,
+    meant: &ExpectedRows,
     salts: &Salts,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
     let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
@@ -368,7 +376,7 @@ mod tests {
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
             let written = table.finish(|_| "file".to_owned()).unwrap();
             let read = |rows: &[EventRow]| {
-                let meant = Meant { rows: Some(batches(rows)), ..Meant::default() };
+                let meant = ExpectedRows { rows: Some(batches(rows)), ..ExpectedRows::default() };
                 read_back(&store, "file", STREAM.into(), &written, &meant, &salts())
             };
             assert_eq!(read(&rows).unwrap(), (count, RowsDigest::default()));

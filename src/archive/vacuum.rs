@@ -19,18 +19,18 @@ use super::{Archive, ArchiveError, Dataset, TeamWriter};
 
 /// A file that no line names now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leftover {
+pub struct ObsoleteFile {
     pub path: String,
     pub bytes: u64,
 }
 
 /// A team's files that no line names now, and the scratch files of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Leftovers {
+pub struct ObsoleteFiles {
     /// Older than the grace: `vacuum` removes these.
-    pub expired: Vec<Leftover>,
+    pub expired: Vec<ObsoleteFile>,
     /// Younger: somebody can still read or name these.
-    pub kept: Vec<Leftover>,
+    pub kept: Vec<ObsoleteFile>,
 }
 
 impl Archive {
@@ -38,8 +38,8 @@ impl Archive {
     ///
     /// # Errors
     /// When the store fails, or the ledger is invalid.
-    pub fn leftovers(&self, team: &TeamId) -> Result<Leftovers, ArchiveError> {
-        leftovers(self.store().as_ref(), self.id(), team, self.grace())
+    pub fn obsolete_files(&self, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
+        obsolete_files(self.store().as_ref(), self.id(), team, self.grace())
     }
 }
 
@@ -49,9 +49,9 @@ impl TeamWriter {
     ///
     /// # Errors
     /// When the store fails, or the ledger is invalid. Some files can be removed already.
-    pub fn vacuum(&mut self) -> Result<Leftovers, ArchiveError> {
+    pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
         let (store, state) = (self.store(), self.state());
-        let found = leftovers(store, &state.archive_id, &state.team_id, self.grace())?;
+        let found = obsolete_files(store, &state.archive_id, &state.team_id, self.grace())?;
         let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
         store.remove_all(&paths)?;
         Ok(found)
@@ -59,7 +59,12 @@ impl TeamWriter {
 }
 
 /// Lists the files before it reads the ledger, so that a file that a commit names meanwhile counts as named.
-fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration) -> Result<Leftovers, ArchiveError> {
+fn obsolete_files(
+    store: &dyn Store,
+    archive_id: &str,
+    team: &TeamId,
+    grace: Duration,
+) -> Result<ObsoleteFiles, ArchiveError> {
     let key = TeamKey::of(team);
     let grace = match planted::is(Bug::VacuumWithoutGrace) {
         true => Duration::ZERO,
@@ -74,12 +79,12 @@ fn leftovers(store: &dyn Store, archive_id: &str, team: &TeamId, grace: Duration
         None => replay(store, archive_id, team)?.state,
     };
     let recent = removed_within(store, &key, grace)?;
-    let mut found = Leftovers::default();
+    let mut found = ObsoleteFiles::default();
     let salts: BTreeSet<String> = state.salt_paths().collect();
     let is_named = |path: &String| state.files.contains_key(path) || salts.contains(path);
     for entry in listed.into_iter().filter(|entry| !is_named(&entry.path)) {
         let is_kept = grace.covers(entry.modified) || recent.contains(&entry.path);
-        let file = Leftover { path: entry.path, bytes: entry.bytes };
+        let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
         if is_kept { found.kept.push(file) } else { found.expired.push(file) }
     }
     Ok(found)

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::alert::{rehearsal, targets};
+use crate::alert::{targets, test_alert};
 use crate::error::{Error, Exit};
 
 use super::{Global, block_on, output, reading};
@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &AlertsArgs) -> Result<Exit, Error> {
         ));
     }
     let clock = reading::clock();
-    let test = rehearsal(clock.now());
+    let test = test_alert(clock.now());
     let mut exit = Exit::Done;
     block_on(async {
         for target in &targets {

@@ -13,7 +13,7 @@ use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
 use crate::report::printable;
 
-use super::{Global, block_on, look, output, reading, teams};
+use super::{Global, block_on, output, query, reading, teams};
 
 const POST_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -110,7 +110,7 @@ fn write_key(path: &Path, text: &str) -> Result<(), Error> {
 /// The heads of the teams, with an empty line between two heads.
 fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
     let signer = reading::signer(config)?;
-    let archive = look::open(config)?;
+    let archive = query::open(config)?;
     let mut notes = Vec::new();
     for team in &teams::in_archive(&archive, asked)? {
         let reader = archive.read(team)?;

@@ -9,7 +9,7 @@ use crate::archive::{CacheError, CacheExtent};
 use crate::error::{Error, Exit};
 
 use super::output::OutputArgs;
-use super::{Global, look};
+use super::{Global, query};
 
 /// Show or clear the local cache of files from buckets
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ enum CacheCommand {
 
 pub fn run(global: &Global, args: &CacheArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let cache = look::cache(&config);
+    let cache = query::cache(&config);
     let failed = |error: CacheError| Error::Refused(error.to_string());
     let (extent, output) = match &args.command {
         CacheCommand::Status { output } => (cache.extent().map_err(failed)?, output),

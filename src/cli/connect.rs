@@ -7,7 +7,7 @@ use clap::Args;
 use crate::error::{Error, Exit};
 use crate::report::client_sql;
 
-use super::{Global, look, output};
+use super::{Global, output, query};
 
 /// Print SQL that creates the same views in any DuckDB client
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub struct ConnectArgs {
 }
 
 pub fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Error> {
-    let sql = client_sql(&look::view_data(&global.load()?)?)?;
+    let sql = client_sql(&query::view_data(&global.load()?)?)?;
     output::to(args.output.as_deref(), |out| out.write_all(sql.as_bytes()).map_err(Error::output))?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use crate::archive::{Archive, ArchiveError, Copied, Copy, VerifyOptions, open_st
 use crate::error::{Error, Exit};
 use crate::model::Location;
 
-use super::{Global, bars, look, output, reading, verify as verifying};
+use super::{Global, bars, output, query, reading, verify as verifying};
 
 /// Copy an archive to another directory or bucket, and verify the copy
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ Exit codes: 0 the copy is complete and verifies; 1 something was not copied, or 
 
 pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let (from, to) = (look::absolute(&args.from)?, look::absolute(&args.to)?);
+    let (from, to) = (query::absolute(&args.from)?, query::absolute(&args.to)?);
     if from == to {
         return Err(Error::Usage(format!("{from}: FROM and TO are the same place")));
     }

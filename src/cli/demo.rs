@@ -13,7 +13,7 @@ use crate::pipeline::{FleetRound, InventorySettings, ScanMode, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 
 use super::output::{self, OutputArgs};
-use super::{Global, bars, look, reading, sync, verify};
+use super::{Global, bars, query, reading, sync, verify};
 
 /// Connections for each team and day: two teams make about 100,000 events in a month.
 const SESSIONS_PER_DAY: u32 = 350;
@@ -55,7 +55,7 @@ const QUESTIONS: [(&str, &str); 3] = [
 pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     let global = Global { archive: Some(place(global)), ..global.clone() };
     let config = global.load()?;
-    let location = look::location(&config)?;
+    let location = query::location(&config)?;
     let Some(root) = location.directory().map(Path::to_owned) else {
         return Err(Error::Usage(format!("{location}: the demo needs a directory for its archive, not a bucket")));
     };
@@ -69,7 +69,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     sandbox.shutdown().await;
     for (question, sql) in QUESTIONS {
         output::print(format!("\n{question}\n").as_bytes())?;
-        look::answer(&config, sql, &OutputArgs { format: None, output: None })?;
+        query::answer(&config, sql, &OutputArgs { format: None, output: None })?;
     }
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(&root));
     let report = crate::archive::verify(store.as_ref(), &VerifyOptions::default())?;

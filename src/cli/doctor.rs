@@ -14,9 +14,9 @@ use crate::error::{Error, Exit};
 use crate::model::{BucketLocation, Instant, Location};
 use crate::report::ReportError;
 
-use super::modes::Wider;
+use super::modes::WideModes;
 use super::output::OutputArgs;
-use super::{Global, block_on, global, look, reading};
+use super::{Global, block_on, global, query, reading};
 
 /// Annals settles events by the service's clock, so a wrong clock here only confuses people.
 const SKEW_SECONDS_MAX: u64 = 60;
@@ -61,7 +61,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let mut checks = vec![configuration(&config)];
     checks.extend(block_on(async { Ok(service(&config).await) })?);
-    let location = look::location(&config)?;
+    let location = query::location(&config)?;
     match &location {
         Location::Local(root) => {
             checks.push(disk(root));
@@ -173,7 +173,7 @@ fn bucket(place: &BucketLocation) -> Check {
 }
 
 fn archive(config: &Config, location: &Location) -> Check {
-    match look_at(config, location) {
+    match check_ledgers(config, location) {
         Ok(detail) => check("archive", Health::Ok, detail),
         Err(Error::Archive(ArchiveError::NotAnArchive)) => {
             check("archive", Health::Ok, format!("{location}: none yet"))
@@ -184,7 +184,7 @@ fn archive(config: &Config, location: &Location) -> Check {
 
 /// Warns of files that other users can read.
 fn modes(config: &Config, root: &Path) -> Check {
-    let found = match Wider::under(root, config.group_readable) {
+    let found = match WideModes::under(root, config.group_readable) {
         Ok(found) => found,
         Err(error) => return check("modes", Health::Failed, format!("{}: {error}", root.display())),
     };
@@ -205,8 +205,8 @@ fn modes(config: &Config, root: &Path) -> Check {
     }
 }
 
-fn look_at(config: &Config, location: &Location) -> Result<String, Error> {
-    let archive = Archive::open(look::store(config)?)?;
+fn check_ledgers(config: &Config, location: &Location) -> Result<String, Error> {
+    let archive = Archive::open(query::store(config)?)?;
     let teams = archive.teams()?;
     let mut commits = 0;
     for team in &teams {

@@ -7,7 +7,7 @@ use clap::builder::TypedValueParser as _;
 use crate::archive::Dataset;
 use crate::error::{Error, Exit};
 
-use super::{Global, look, output};
+use super::{Global, output, query};
 
 /// List the live files of a dataset, one absolute path a line
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ fn dataset(name: &str) -> Dataset {
 }
 
 pub fn run(global: &Global, args: &FilesArgs) -> Result<Exit, Error> {
-    let data = look::view_data(&global.load()?)?;
+    let data = query::view_data(&global.load()?)?;
     let files = data.files.get(&args.dataset).map_or(&[][..], Vec::as_slice);
     let lines: String = files.iter().map(|file| format!("{}\n", file.path)).collect();
     output::print(lines.as_bytes())?;

@@ -13,7 +13,7 @@ use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId, When};
 
 use super::output::{self, OutputArgs};
-use super::{Global, look, reading, teams};
+use super::{Global, query, reading, teams};
 
 /// Keep what a case needs: nothing that a legal hold covers expires or is erased
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     if args.subject.as_ref().is_some_and(|subject| normal_subject(subject).is_empty()) {
         return Err(Error::Usage("--subject is empty: leave it out to hold everything".to_owned()));
     }
-    let archive = look::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let scope = if args.team.is_empty() { HoldScope::All } else { HoldScope::Team };
     let asked = teams::in_archive(&archive, &args.team)?;
     if asked.is_empty() {
@@ -168,7 +168,7 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
 }
 
 fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
-    let archive = look::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let now = reading::clock().now();
     let (mut held, mut standing) = (0, Vec::new());
     for team in archive.teams()? {
@@ -195,7 +195,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
 }
 
 fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
-    let archive = look::open(config)?;
+    let archive = query::open(config)?;
     let mut all = Vec::new();
     archive.read_each(&archive.teams()?, |reader| {
         let state = reader.state();

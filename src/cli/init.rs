@@ -41,7 +41,7 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
         Some(given) => (given, None),
         None => {
             refuse_to_replace(&token_path)?;
-            let typed = SecretString::from(ask_unseen("Token (it is not shown): ")?);
+            let typed = SecretString::from(ask_without_echo("Token (it is not shown): ")?);
             (TokenSource::Fixed(typed.clone()), Some(typed))
         }
     };
@@ -154,8 +154,8 @@ fn ask(question: &str) -> Result<String, Error> {
 }
 
 /// Like [`ask`], but the terminal does not show the typed text.
-fn ask_unseen(question: &str) -> Result<String, Error> {
-    let _unseen = stdin().is_terminal().then(Unseen::begin).flatten();
+fn ask_without_echo(question: &str) -> Result<String, Error> {
+    let _unseen = stdin().is_terminal().then(EchoOff::begin).flatten();
     let answer = ask(question);
     if stdin().is_terminal() {
         output::say("");
@@ -164,12 +164,12 @@ fn ask_unseen(question: &str) -> Result<String, Error> {
 }
 
 /// Turns the terminal's echo off until it is dropped. A signal that ends the program turns the echo on again first.
-struct Unseen {
+struct EchoOff {
     before: Termios,
     signals: Handle,
 }
 
-impl Unseen {
+impl EchoOff {
     fn begin() -> Option<Self> {
         let before = tcgetattr(stdin()).ok()?;
         let mut unseen = before.clone();
@@ -188,7 +188,7 @@ impl Unseen {
     }
 }
 
-impl Drop for Unseen {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         self.signals.close();
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);

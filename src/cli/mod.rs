@@ -16,7 +16,7 @@ mod hold;
 mod init;
 mod limits;
 mod logging;
-mod look;
+mod query;
 mod man;
 mod modes;
 mod output;

@@ -11,14 +11,14 @@ use super::output::shell_word;
 
 /// Counts the files and directories whose modes are wider than those of new ones.
 #[derive(Debug, Default)]
-pub struct Wider {
+pub struct WideModes {
     pub seen: u64,
     wider: u64,
     first: Option<(PathBuf, u32)>,
     is_for_group: bool,
 }
 
-impl Wider {
+impl WideModes {
     /// Checks `root` and everything below it; nothing if `root` does not exist. Follows no link.
     ///
     /// # Errors

@@ -8,9 +8,9 @@ use arrow::array::RecordBatch;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
-use crate::report::{Format, Look, printable, sink_for};
+use crate::report::{Format, Medium, printable, sink_for};
 
-use super::terminal::Shown;
+use super::terminal::SanitizedWriter;
 
 /// The place and format of a verb's result.
 #[derive(Debug, Clone, clap::Args)]
@@ -42,12 +42,12 @@ impl OutputArgs {
     ///
     /// # Errors
     /// The errors of `write`, or when the output cannot be written; then the file keeps its old content.
-    pub fn rows(&self, write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn rows(&self, write: impl FnOnce(&mut (dyn Write + Send), Medium) -> Result<(), Error>) -> Result<(), Error> {
         if self.output.is_none() && self.format() == Format::Parquet && stdout().is_terminal() {
             return Err(Error::Usage("a terminal cannot show parquet: give -o FILE".into()));
         }
         let terminal_width = if self.output.is_none() { comfy_table::Table::new().width() } else { None };
-        to(self.output.as_deref(), |out| write(out, Look { terminal_width }))
+        to(self.output.as_deref(), |out| write(out, Medium { terminal_width }))
     }
 
     /// Writes rows that are in memory.
@@ -71,8 +71,11 @@ impl OutputArgs {
 pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>) -> Result<(), Error> {
     let Some(path) = path else {
         let out = stdout();
-        let mut out: Box<dyn Write + Send> =
-            if out.is_terminal() { Box::new(BufWriter::new(Shown::new(out))) } else { Box::new(BufWriter::new(out)) };
+        let mut out: Box<dyn Write + Send> = if out.is_terminal() {
+            Box::new(BufWriter::new(SanitizedWriter::new(out)))
+        } else {
+            Box::new(BufWriter::new(out))
+        };
         write(out.as_mut())?;
         return out.flush().map_err(Error::output);
     };

@@ -19,7 +19,7 @@ use crate::report::{Format, TeamNames};
 
 use super::output::OutputArgs;
 use super::sync::SyncArgs;
-use super::{Global, look, output, reading, status, teams};
+use super::{Global, output, query, reading, status, teams};
 
 /// Asks the service for the events and users of this many teams at most; estimates the others from these.
 const SAMPLED_TEAMS_MAX: usize = 8;
@@ -46,7 +46,7 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let clock = reading::clock();
     let settings = args.sync.apply(reading::settings(&config), clock.now())?;
     let source = reading::configured_source(&config, &clock)?;
-    let archive = look::existing(&config)?;
+    let archive = query::existing(&config)?;
     let teams = match (args.sync.team.as_slice(), settings.teams.as_slice()) {
         ([], []) => settings.own(source.teams().await?.body),
         ([], configured) => settings.own(configured.to_vec()),
@@ -55,7 +55,7 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let mut names = TeamNames::default();
     let lists_teams = args.sync.team.is_empty() && settings.teams.is_empty();
     let mut planner = Planner { source: &*source, settings: &settings, samples: Samples::default() };
-    let (mut rows, mut beside) = (Vec::new(), Beside { others: u64::from(lists_teams), people: 0 });
+    let (mut rows, mut beside) = (Vec::new(), OtherRequests { others: u64::from(lists_teams), people: 0 });
     for team in teams {
         let held = match &archive {
             Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
@@ -82,13 +82,13 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
 
 /// Requests that belong to no stream.
 #[derive(Debug, Clone, Copy, Default)]
-struct Beside {
+struct OtherRequests {
     others: u64,
     /// Requests for people, which have a rate limit of their own.
     people: u64,
 }
 
-impl Beside {
+impl OtherRequests {
     fn add(&mut self, other: Self) {
         self.others += other.others;
         self.people += other.people;
@@ -117,7 +117,7 @@ impl Planner<'_> {
         view: &Served<TeamView>,
         fallback: Instant,
         team: TeamId,
-    ) -> Result<(Vec<Row>, Beside), Error> {
+    ) -> Result<(Vec<Row>, OtherRequests), Error> {
         let (settings, state) = (self.settings, held.map(TeamReader::state));
         let now = view.at.unwrap_or(fallback);
         let span = view.body.plan_span;
@@ -146,7 +146,7 @@ impl Planner<'_> {
         }
         let users = self.users(&team, state).await?;
         let PlannedScan { people, others } = planned_scan(state, users, settings, now);
-        Ok((rows, Beside { others: others + estimate_of_team(state, settings), people }))
+        Ok((rows, OtherRequests { others: others + estimate_of_team(state, settings), people }))
     }
 
     /// The density of a stream's events: from the archive, from a sample, or from another team.
@@ -221,7 +221,7 @@ fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
 fn summary(
     rows: &[Row],
     names: &TeamNames,
-    beside: Beside,
+    beside: OtherRequests,
     requests_per_second: Option<f64>,
     is_overlapped: bool,
 ) -> String {

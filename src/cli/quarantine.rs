@@ -11,7 +11,7 @@ use crate::model::TeamId;
 use crate::pipeline::{RetriedByReason, retry_quarantine};
 
 use super::output::{self, OutputArgs};
-use super::{Global, look, reading, teams};
+use super::{Global, query, reading, teams};
 
 /// Show events that do not fit the schema, with the reason, or read them again
 #[derive(Debug, Args)]
@@ -53,13 +53,13 @@ const LIST: &str = "SELECT team_id, stream, event_id, event_time, reason, detail
 pub fn run(global: &Global, args: &QuarantineArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     match &args.command {
-        QuarantineCommand::List { output } => look::answer_named(&config, LIST, output).map(|()| Exit::Done),
+        QuarantineCommand::List { output } => query::answer_named(&config, LIST, output).map(|()| Exit::Done),
         QuarantineCommand::Retry(args) => retry(&config, args),
     }
 }
 
 fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
-    let archive = look::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let (settings, now) = (reading::settings(config), reading::clock().now());
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {

@@ -10,7 +10,7 @@ use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::report::{CheckedPack, check_pack, printable};
 
-use super::{Global, look, output, reading, teams};
+use super::{Global, output, query, reading, teams};
 
 /// Record in the ledger who reviewed which evidence pack, and the outcome
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
 
 fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let pack = check_pack(&args.pack)?;
-    let archive = look::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let reviewed = teams_of(&archive, &pack, args)?;
     let now = reading::clock().now();
     let manifest = &pack.manifest;

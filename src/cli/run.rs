@@ -21,10 +21,10 @@ use crate::error::{Error, Exit};
 use crate::model::{Digest, Location};
 use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
 use crate::report::Limits;
-use crate::web::{Asking, EngineLimits, Guard, Metrics, Port, Settings, Shown, SignIns, Visitors};
+use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
 use super::report::CatalogArgs;
-use super::{Global, global, limits, look, output, reading};
+use super::{Global, global, limits, output, query, reading};
 use detect::Detector;
 
 /// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
@@ -32,7 +32,7 @@ const RETRY_ATTEMPTS: u32 = 4;
 const RETRY_TOTAL: Duration = Duration::from_secs(15);
 const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
 /// The interval at which the daemon checks the token's file for a change.
-const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(2);
+const TOKEN_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop ends, a running commit has this long to finish.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
 /// Memory of each engine that serves the page, unless configured.
@@ -80,7 +80,7 @@ struct Running {
     token: SharedToken,
     port: Option<Port>,
     /// The file that lists the alerts that the daemon has sent.
-    told: PathBuf,
+    sent_alerts: PathBuf,
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,
     commands: UnboundedSender<Command>,
@@ -97,8 +97,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let metrics = Arc::new(Metrics::new());
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
     let token = Arc::new(Mutex::new(token));
-    let location = look::location(&config)?;
-    let told = told(&config, &location);
+    let location = query::location(&config)?;
+    let sent_alerts = sent_alerts(&config, &location);
     let mut running = Running {
         global,
         args,
@@ -111,7 +111,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         archive: None,
         token,
         port: None,
-        told,
+        sent_alerts,
         watch: None,
         detecting: None,
         commands,
@@ -139,12 +139,12 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
 }
 
 /// The file that lists the sent alerts: beside the locks of a local archive, else beside the cache.
-fn told(config: &Config, location: &Location) -> PathBuf {
+fn sent_alerts(config: &Config, location: &Location) -> PathBuf {
     match location {
-        Location::Local(root) => root.join(lock::told(config.shard)),
+        Location::Local(root) => root.join(lock::sent_alerts(config.shard)),
         Location::Bucket(bucket) => {
             let archive = Digest::of(bucket.to_string().as_bytes()).short();
-            config.cache.directory.join(format!("{archive}-{}", lock::told(config.shard).replace('/', "-")))
+            config.cache.directory.join(format!("{archive}-{}", lock::sent_alerts(config.shard).replace('/', "-")))
         }
     }
 }
@@ -152,7 +152,7 @@ fn told(config: &Config, location: &Location) -> PathBuf {
 impl Running {
     /// The alert task, as configured.
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
-        let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.told.clone());
+        let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.sent_alerts.clone());
         watch.map_err(|error| Error::Usage(error.to_string()))
     }
 
@@ -163,10 +163,10 @@ impl Running {
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
-        let place = look::place(config, look::open(config)?)?;
+        let place = query::place(config, query::open(config)?)?;
         let (settings, limits) = shown_as(config, &self.args);
-        let shown = Shown {
-            asking: Asking::new(place, limits, live.clone(), clock.clone()),
+        let shown = AppState {
+            queries: QueryService::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
             visitors: Visitors::new(this_program()?),
             sign_ins: SignIns::default(),
@@ -190,14 +190,14 @@ impl Running {
 
     /// Handles signals until the process ends.
     async fn obey(mut self, mut signals: Signals) {
-        while signals.next().await == Asked::Reload {
+        while signals.next().await == SignalRequest::Reload {
             self.reload().await;
         }
         tracing::info!("stopping: a second signal stops the process at once");
         notify(&[sd_notify::NotifyState::Stopping]);
         let _ = self.commands.unbounded_send(Command::Stop);
         loop {
-            if signals.next().await == Asked::Stop {
+            if signals.next().await == SignalRequest::Stop {
                 output::say("annals: stopped at once by a second signal");
                 std::process::exit(i32::from(Exit::Fault as u8));
             }
@@ -218,7 +218,7 @@ impl Running {
     async fn try_reload(&mut self) -> Result<(), Error> {
         let config = self.global.load()?;
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
-        if look::location(&config)? != look::location(&self.config)? {
+        if query::location(&config)? != query::location(&self.config)? {
             return Err(Error::Usage("archive: a running daemon cannot change its archive: restart it".to_owned()));
         }
         if config.shard != self.config.shard {
@@ -233,7 +233,7 @@ impl Running {
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
                 let (settings, limits) = shown_as(&config, &self.args);
-                port.regard(guard, settings, limits);
+                port.reconfigure(guard, settings, limits);
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }
@@ -317,7 +317,7 @@ fn shown_as(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum SignalRequest {
     Reload,
     Stop,
 }
@@ -338,11 +338,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.hangup.recv() => Asked::Reload,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hangup.recv() => SignalRequest::Reload,
         }
     }
 }
@@ -352,7 +352,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
     let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut known = held().fingerprint();
     loop {
-        clock.sleep(TOKEN_LOOK_EVERY).await;
+        clock.sleep(TOKEN_CHECK_EVERY).await;
         let now = held().fingerprint();
         if now.is_some() && now != known {
             known = now;

@@ -6,7 +6,7 @@ use crate::error::{Error, Exit};
 
 use super::limits::LimitArgs;
 use super::output::OutputArgs;
-use super::{Global, look, shell};
+use super::{Global, query, shell};
 
 /// Query the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
 ///
@@ -26,7 +26,7 @@ pub fn run(global: &Global, args: &SqlArgs) -> Result<Exit, Error> {
     let mut config = global.load()?;
     args.limits.apply(&mut config);
     match args.query.as_deref() {
-        Some(query) if query != "-" => look::answer(&config, query, &args.output)?,
+        Some(query) if query != "-" => query::answer(&config, query, &args.output)?,
         _ => shell::run(&config, &args.output, global.verbose)?,
     }
     Ok(Exit::Done)

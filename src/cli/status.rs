@@ -14,7 +14,7 @@ use crate::report::{Format, TeamNames};
 use crate::web::plural;
 
 use super::output::OutputArgs;
-use super::{Global, look, output, reading};
+use super::{Global, output, query, reading};
 
 /// The table shows this many teams without a problem, unless `--all` is given.
 const TEAMS_WELL_SHOWN: usize = 10;
@@ -34,7 +34,7 @@ pub struct StatusArgs {
 
 pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let archive = look::open(&config)?;
+    let archive = query::open(&config)?;
     let now = reading::clock().now();
     let (mut teams, mut names) = (Vec::new(), TeamNames::default());
     for team in archive.teams()? {
@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let left = scan_backlog(&config, teams.iter().filter(|team| is_own(team)), now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
-        let (archive, id) = (look::location(&config)?.to_string(), archive.id());
+        let (archive, id) = (query::location(&config)?.to_string(), archive.id());
         let looks = left.map(|(left, rate)| scan_backlog_json(left, rate));
         let teams = named(&teams, &names, shard);
         let line =
@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let others: Vec<TeamStatus> = teams.extract_if(.., |team| !is_own(team)).collect();
-    let others = table::Other::all(&others, shard);
+    let others = table::OtherShardTeam::all(&others, shard);
     table::problems_first(&mut teams, threshold);
     let said = [
         shard_text(shard, teams.len(), others.len()),

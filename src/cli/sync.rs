@@ -9,7 +9,7 @@ use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, Settings, TeamRound};
 
-use super::{Global, bars, look, output, reading, teams};
+use super::{Global, bars, output, query, reading, teams};
 
 /// Read everything that the service shows and the archive lacks, then stop
 #[derive(Debug, Clone, Args)]
@@ -99,10 +99,10 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let mut settings = args.apply(reading::settings(&config), clock.now())?;
     let source = reading::configured_source(&config, &clock)?;
     if !args.team.is_empty() {
-        let asked = teams::at_service(&*source, look::existing(&config)?.as_ref(), &args.team).await?;
+        let asked = teams::at_service(&*source, query::existing(&config)?.as_ref(), &args.team).await?;
         settings.teams = teams::own(asked, settings.shard)?;
     }
-    let location = look::location(&config)?;
+    let location = query::location(&config)?;
     let archive = reading::archive(&location, config.grace_at(&location), &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());

@@ -13,19 +13,19 @@ pub fn size() -> Option<(u16, u16)> {
 }
 
 /// Writes text to a terminal without control sequences: strangers can choose the text.
-pub struct Shown<W> {
+pub struct SanitizedWriter<W> {
     out: W,
     /// The first bytes of a character whose other bytes have not arrived.
     rest: Vec<u8>,
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> SanitizedWriter<W> {
     pub fn new(out: W) -> Self {
         Self { out, rest: Vec::new() }
     }
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for SanitizedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.rest.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.rest) {
@@ -52,13 +52,13 @@ mod tests {
     fn nothing_escapes_however_it_is_cut() {
         let text = "a\u{1b}[31mred\u{7}\nč\u{202e}x\u{9b}2J\n".as_bytes();
         for size in [1, 2, 3, text.len()] {
-            let mut shown = Shown::new(Vec::new());
+            let mut shown = SanitizedWriter::new(Vec::new());
             for part in text.chunks(size) {
                 shown.write_all(part).unwrap();
             }
             assert_eq!(String::from_utf8(shown.out).unwrap(), "a[31mred\nčx2J\n", "in parts of {size}");
         }
-        let mut shown = Shown::new(Vec::new());
+        let mut shown = SanitizedWriter::new(Vec::new());
         shown.write_all(b"\xff\x1b[2Jx").unwrap();
         assert_eq!(String::from_utf8(shown.out).unwrap(), "\u{fffd}[2Jx");
     }

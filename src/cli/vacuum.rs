@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, Leftover, Leftovers};
+use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::TeamId;
 
 use super::output::{self, OutputArgs};
-use super::{Global, look, teams};
+use super::{Global, query, teams};
 
 /// Remove files that no ledger line names and that are older than the grace
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 w
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
-    let archive = look::open(&config)?;
+    let archive = query::open(&config)?;
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {
         match vacuum(&archive, &team, args.dry_run) {
@@ -50,18 +50,18 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<Leftovers, ArchiveError> {
+fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<ObsoleteFiles, ArchiveError> {
     match is_dry_run {
-        true => archive.leftovers(team),
+        true => archive.obsolete_files(team),
         false => archive.writer(team)?.vacuum(),
     }
 }
 
-fn table(all: &[(TeamId, Leftovers)]) -> RecordBatch {
-    let files = |of: fn(&Leftovers) -> &[Leftover]| -> ArrayRef {
+fn table(all: &[(TeamId, ObsoleteFiles)]) -> RecordBatch {
+    let files = |of: fn(&ObsoleteFiles) -> &[ObsoleteFile]| -> ArrayRef {
         Arc::new(all.iter().map(|(_, found)| Some(of(found).len() as u64)).collect::<UInt64Array>())
     };
-    let bytes = |of: fn(&Leftovers) -> &[Leftover]| -> ArrayRef {
+    let bytes = |of: fn(&ObsoleteFiles) -> &[ObsoleteFile]| -> ArrayRef {
         let sum = |found| of(found).iter().map(|file| file.bytes).sum::<u64>();
         Arc::new(all.iter().map(|(_, found)| Some(sum(found))).collect::<UInt64Array>())
     };

@@ -16,7 +16,7 @@ use crate::error::{Error, Exit};
 use crate::files::{self, Links};
 use crate::report::{TeamNames, printable};
 
-use super::{Global, look, output, reading};
+use super::{Global, output, query, reading};
 
 /// Heads and keys are short: a longer file is another file.
 const GIVEN_BYTES_MAX: u64 = 1 << 20;
@@ -49,12 +49,12 @@ Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key 
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let location = look::location(&config)?;
+    let location = query::location(&config)?;
     if location.directory().is_some_and(|directory| !directory.is_dir()) {
         return Err(Error::Usage(format!("{location}: no archive exists here; --archive names another place")));
     }
     let options = options(&config, args)?;
-    let store = look::store(&config)?;
+    let store = query::store(&config)?;
     let report = verify(store.as_ref(), &options)?;
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);

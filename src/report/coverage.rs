@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::model::{Instant, Range, Stream, TeamId};
 
-use super::data::{TeamLook, ViewData, standing};
+use super::data::{TeamSnapshot, ViewData, standing};
 
 /// A half-open interval of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -122,7 +122,7 @@ fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTr
 
 fn of_stream(
     mut windows: Vec<(Range, WindowState)>,
-    look: &TeamLook,
+    look: &TeamSnapshot,
     stream: Stream,
     period: Range,
     (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),

@@ -50,7 +50,7 @@ pub struct ReviewRow {
 
 /// One team's ledger at the time of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TeamLook {
+pub struct TeamSnapshot {
     pub team_id: TeamId,
     /// The last line, and its hash.
     pub seq: LedgerSeq,
@@ -72,8 +72,8 @@ pub struct ViewData {
     #[serde(skip)]
     pub remote: Option<Arc<Remote>>,
     /// The live files come from a cache. A process without the archive then cannot reach the bucket.
-    pub is_borrowed: bool,
-    pub teams: Vec<TeamLook>,
+    pub is_pinned: bool,
+    pub teams: Vec<TeamSnapshot>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
     pub findings: Vec<FindingRow>,
@@ -98,7 +98,7 @@ impl ViewData {
             }));
         }
         let begins = state.streams.iter().filter_map(|(stream, record)| Some((*stream, record.begins?)));
-        self.teams.push(TeamLook {
+        self.teams.push(TeamSnapshot {
             team_id: state.team_id.clone(),
             seq: state.seq,
             head: state.head,

@@ -12,7 +12,7 @@ use duckdb::types::Value;
 use duckdb::{Config, Connection, InterruptHandle, Statement, params_from_iter};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Loan, VerifyReport};
+use crate::archive::{PinnedFiles, VerifyReport};
 
 use super::ReportError;
 use super::catalog::Report;
@@ -51,7 +51,7 @@ pub struct Engine {
     /// The snapshot of an archive in a bucket, for views that are made later.
     remote: Option<Arc<ViewData>>,
     /// Files that views read, pinned in the cache.
-    loans: RefCell<Vec<Arc<Loan>>>,
+    pinned: RefCell<Vec<Arc<PinnedFiles>>>,
     /// The views made so far: those that the first query names, and those that later queries needed.
     made: RefCell<BTreeSet<View>>,
     /// True while no statement has created or set anything: then a view's name always means our view.
@@ -152,7 +152,7 @@ impl Engine {
 
     fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {
         let remote = data.is_remote().then(|| Arc::new(data.clone()));
-        let (data, loan) = if data.is_remote() { data.borrowed(wanted)? } else { (data, None) };
+        let (data, loan) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
         data.check_files()?;
         let spill = Spill::make(spill_parent)?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
@@ -174,22 +174,22 @@ impl Engine {
         connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
         let made = RefCell::new(wanted.iter().copied().collect());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
-        let (data, spill, loans) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));
-        Ok(Self { connection, data, lookup, remote, loans, made, is_pristine, is_stop_asked, _spill: spill })
+        let (data, spill, pinned) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));
+        Ok(Self { connection, data, lookup, remote, pinned, made, is_pristine, is_stop_asked, _spill: spill })
     }
 
     /// Another connection to the same engine for another thread, with the same views, limits and directory, and its own tables.
     ///
     /// # Errors
     /// When the engine fails.
-    pub(super) fn beside(&self) -> Result<Self, ReportError> {
+    pub(super) fn second_connection(&self) -> Result<Self, ReportError> {
         let connection = self.connection.try_clone().map_err(|e| self.failed(&e))?;
         Ok(Self {
             connection,
             data: Arc::clone(&self.data),
             lookup: self.lookup.clone(),
             remote: self.remote.clone(),
-            loans: self.loans.clone(),
+            pinned: self.pinned.clone(),
             made: self.made.clone(),
             is_pristine: self.is_pristine.clone(),
             is_stop_asked: Arc::clone(&self.is_stop_asked),
@@ -215,11 +215,11 @@ impl Engine {
             false => View::ALL.to_vec(),
         };
         self.remote = data.is_remote().then(|| Arc::new(data.clone()));
-        let (data, loan) = data.borrowed(&wanted)?;
+        let (data, loan) = data.pinned(&wanted)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &wanted)).map_err(|e| opening_failed(&data, &e))?;
         self.made.replace(wanted.into_iter().collect());
-        self.loans.replace(loan.into_iter().collect());
+        self.pinned.replace(loan.into_iter().collect());
         self.lookup.replace(Lookup::of(&data));
         self.data = Arc::new(data);
         Ok(())
@@ -327,10 +327,10 @@ impl Engine {
             return Ok(false);
         }
         let look = self.remote.as_ref().unwrap_or(&self.data);
-        let (data, loan) = look.borrowed(&missing)?;
+        let (data, loan) = look.pinned(&missing)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &missing)).map_err(|e| opening_failed(&data, &e))?;
-        self.loans.borrow_mut().extend(loan);
+        self.pinned.borrow_mut().extend(loan);
         self.made.borrow_mut().extend(missing);
         Ok(true)
     }

@@ -52,7 +52,7 @@ impl Current {
 impl Lookup {
     pub fn of(data: &ViewData) -> Self {
         let teams = data.teams.iter().map(|look| (look.team_id.clone(), look.seq)).collect();
-        let is_out_of_reach = data.is_borrowed && data.archive.is_none();
+        let is_out_of_reach = data.is_pinned && data.archive.is_none();
         Self { archive: data.archive.clone(), is_out_of_reach, teams, verified: OnceLock::new() }
     }
 

@@ -6,7 +6,7 @@
 
 mod about;
 mod allowed;
-mod borrow;
+mod pinning;
 mod catalog;
 mod cell;
 mod chart;
@@ -22,7 +22,7 @@ mod named;
 mod narrow;
 mod pack;
 mod page;
-mod place;
+mod snapshot_source;
 mod printed;
 mod question;
 mod remote;
@@ -37,7 +37,6 @@ mod write;
 mod zone;
 
 pub use about::{About, LedgerHead, gaps_recorded};
-pub use borrow::BorrowedLook;
 pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
     Report, Severity, SeverityRule, Statement,
@@ -45,19 +44,20 @@ pub use catalog::{
 pub use cell::printable;
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};
-pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamLook, ViewData};
+pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamSnapshot, ViewData};
 pub use engine::{Engine, Interrupter, Limits};
 pub use error::ReportError;
 pub use named::Named;
 pub use needs::{COMPUTERS, Needs};
-pub use pack::{CheckedPack, Manifest, PackAsked, PackError, Tree, check_pack, write_pack, zip_pack};
+pub use pack::{CheckedPack, Manifest, PackError, PackInput, Tree, check_pack, write_pack, zip_pack};
 pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};
-pub use place::{Extents, Place};
+pub use pinning::PinnedSnapshot;
 pub use question::JsonRows;
 pub use remote::Remote;
-pub use render::{Format, Look, sink_for};
-pub use run::{Asked, Run};
+pub use render::{Format, Medium, sink_for};
+pub use run::{ReportInput, Run};
 pub use sink::{Flow, Sink};
+pub use snapshot_source::{Extents, SnapshotSource};
 pub use spill::{remove_spills, remove_stale_spills};
 pub use team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name};
 pub use views::{client_sql, views_sql};

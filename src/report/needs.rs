@@ -84,7 +84,7 @@ impl ViewData {
             archive: self.archive.clone(),
             root: self.root.clone(),
             remote: self.remote.clone(),
-            is_borrowed: self.is_borrowed,
+            is_pinned: self.is_pinned,
             teams: self.teams.clone(),
             files: files.collect(),
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },

@@ -61,13 +61,13 @@ impl FromStr for Format {
 
 /// The medium of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Look {
+pub struct Medium {
     /// The terminal's width in characters if the output is a terminal: tables fit it, and wide cells are cut.
     pub terminal_width: Option<u16>,
 }
 
 /// A sink that writes `format` to `out`.
-pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Look) -> Box<dyn Sink + 'a> {
+pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Medium) -> Box<dyn Sink + 'a> {
     match format {
         Format::Table => Box::new(Table::new(out, look)),
         Format::Csv => Box::new(Lines::new(out, &Csv)),

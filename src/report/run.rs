@@ -10,7 +10,7 @@ use crate::model::{Instant, Range, TeamId};
 use super::about::{About, LedgerHead};
 use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule, Statement};
 use super::coverage::{Span, coverage};
-use super::data::{TeamLook, ViewData};
+use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
 use super::named::Named;
 use super::zone::Zone;
@@ -18,7 +18,7 @@ use super::{Engine, ReportError, Sink};
 
 /// The arguments of a report.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReportInput {
     /// Half-open.
     pub period: Range,
     /// `None` for all teams.
@@ -32,7 +32,7 @@ pub struct Asked {
     pub values: BTreeMap<String, ParamValue>,
 }
 
-impl Asked {
+impl ReportInput {
     fn value(&self, name: &str) -> Option<Value> {
         let value = match name {
             "from" => ParamValue::At(self.period.start),
@@ -51,7 +51,7 @@ impl Asked {
 pub struct Run<'e> {
     engine: &'e mut Engine,
     report: &'e Report,
-    asked: &'e Asked,
+    asked: &'e ReportInput,
     about: About,
 }
 
@@ -60,7 +60,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ReportError::Report`] with file and line when its SQL is wrong; else as [`Engine::query`].
-    pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e Asked) -> Result<Run<'e>, ReportError> {
+    pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e ReportInput) -> Result<Run<'e>, ReportError> {
         self.check(report)?;
         let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.text);
         let wrong = |error| in_report(report, &report.rows, 1, error);
@@ -92,11 +92,17 @@ impl Engine {
         Ok(())
     }
 
-    fn about(&self, report: &Report, asked: &Asked, rows: u64, detections: Option<BTreeMap<Severity, u64>>) -> About {
+    fn about(
+        &self,
+        report: &Report,
+        asked: &ReportInput,
+        rows: u64,
+        detections: Option<BTreeMap<Severity, u64>>,
+    ) -> About {
         let data = self.data();
         let is_asked = |team: &TeamId| asked.team.as_ref().is_none_or(|asked| asked == team);
         let heads = data.teams.iter().filter(|look| is_asked(&look.team_id));
-        let named = |look: &&TeamLook| {
+        let named = |look: &&TeamSnapshot| {
             let team = look.team_id.to_string();
             data.names.name(&team).map(str::to_owned).map(|name| (team, name))
         };
@@ -192,7 +198,12 @@ impl Drop for Run<'_> {
 }
 
 /// Binds values by name; values never become SQL.
-fn bind(statement: &mut Prepared<'_>, report: &Report, query: &Statement, asked: &Asked) -> Result<(), ReportError> {
+fn bind(
+    statement: &mut Prepared<'_>,
+    report: &Report,
+    query: &Statement,
+    asked: &ReportInput,
+) -> Result<(), ReportError> {
     let wrong = |message: String| ReportError::Report { path: report.path().to_owned(), line: query.line, message };
     for at in 1..=statement.parameter_count() {
         let name = statement.parameter_name(at).map_err(|e| wrong(e.to_string()))?;

@@ -16,7 +16,7 @@ fn at(text: &str) -> Instant {
 
 pub fn ask(engine: &Engine, sql: &str, format: Format) -> Result<String, ReportError> {
     let mut out = Vec::new();
-    let mut sink = sink_for(format, &mut out, Look::default());
+    let mut sink = sink_for(format, &mut out, Medium::default());
     engine.query(sql, sink.as_mut())?;
     drop(sink);
     Ok(String::from_utf8(out).expect("text formats are UTF-8"))

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::cell::printable;
 use super::page::{FirstRows, Section, report_page};
-use super::render::{Columnar, Format, Look, markdown_cell, sink_for};
+use super::render::{Columnar, Format, Medium, markdown_cell, sink_for};
 use super::{ReportError, Run};
 
 /// Maximum number of rows on a page: more would make it slow, and nobody reads them there.
@@ -19,7 +19,7 @@ pub fn write_report(
     run: &Run<'_>,
     format: Format,
     out: &mut (dyn Write + Send),
-    look: Look,
+    look: Medium,
     is_bare: bool,
 ) -> Result<(), ReportError> {
     let about = run.about();
@@ -62,7 +62,7 @@ pub fn write_report(
 }
 
 /// Writes the rows: for people with team names, for programs unchanged.
-fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), look: Look) -> Result<(), ReportError> {
+fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), look: Medium) -> Result<(), ReportError> {
     let mut sink = sink_for(format, out, look);
     match format {
         Format::Table | Format::Html => run.named_rows(sink.as_mut()),

@@ -14,7 +14,7 @@ use crate::config::Http;
 use crate::files::{self, Links};
 use crate::model::Digest;
 
-use super::Shown;
+use super::AppState;
 use super::input::query;
 use super::problem::Problem;
 
@@ -159,7 +159,7 @@ fn digest(token: &str) -> Digest {
 }
 
 /// Lets a request through, or names the missing token.
-pub async fn demand(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
+pub async fn demand(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     if shown.admits(request.headers()) {
         return next.run(request).await;
     }

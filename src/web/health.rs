@@ -9,13 +9,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::Shown;
+use super::AppState;
 
 /// The daemon's loop runs every second; after this time without a run, it is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// 200 while the daemon's loop runs.
-pub async fn healthz(State(shown): State<Arc<Shown>>) -> Response {
+pub async fn healthz(State(shown): State<Arc<AppState>>) -> Response {
     let beat = shown.live.last_beat();
     let is_alive = beat.is_none_or(|beat| shown.clock.monotonic().saturating_sub(beat) < STUCK_AFTER);
     match is_alive {
@@ -25,7 +25,7 @@ pub async fn healthz(State(shown): State<Arc<Shown>>) -> Response {
 }
 
 /// 200 if every stream of every team is within its lag; else 503 with the late streams.
-pub async fn readyz(State(shown): State<Arc<Shown>>, headers: HeaderMap) -> Response {
+pub async fn readyz(State(shown): State<Arc<AppState>>, headers: HeaderMap) -> Response {
     let late = shown.live.late(shown.clock.now());
     let is_ready = late.as_ref().is_some_and(Vec::is_empty);
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

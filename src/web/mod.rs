@@ -5,12 +5,12 @@
 //! secret.
 //!
 //! `answer` finds the data, `page` shows it to people, and `api` to programs. The daemon answers from its memory what it knows
-//! itself; queries on the archive go through [`Asking`].
+//! itself; queries on the archive go through [`QueryService`].
 
 mod answer;
 mod api;
-mod asking;
-mod callings;
+mod query_service;
+mod team_name_cache;
 mod connections;
 mod guard;
 mod health;
@@ -50,10 +50,10 @@ use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};
 use serve::{read_body, serve};
 
-pub use asking::{Asking, EngineLimits};
 pub use guard::{Guard, GuardError};
 pub use human::plural;
 pub use metrics::Metrics;
+pub use query_service::{EngineLimits, QueryService};
 pub use sign_ins::SignIns;
 pub use visitors::Visitors;
 
@@ -61,12 +61,12 @@ pub use visitors::Visitors;
 const FORM_BYTES_MAX: usize = 256 << 10;
 
 /// The shared state of the port.
-pub struct Shown {
+pub struct AppState {
     pub live: Arc<Live>,
     pub clock: Arc<dyn Clock>,
     pub metrics: Arc<Metrics>,
     pub guard: RwLock<Guard>,
-    pub asking: Asking,
+    pub queries: QueryService,
     pub settings: RwLock<Settings>,
     /// Visitors with a running query.
     pub visitors: Visitors,
@@ -91,7 +91,7 @@ pub struct Settings {
     pub time_left: Duration,
 }
 
-impl Shown {
+impl AppState {
     fn guard(&self) -> Guard {
         self.guard.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -118,7 +118,7 @@ impl Shown {
 /// A port that serves until it is dropped.
 pub struct Port {
     pub address: SocketAddr,
-    shown: Arc<Shown>,
+    shown: Arc<AppState>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -127,7 +127,7 @@ impl Port {
     ///
     /// # Errors
     /// When the address is in use or does not belong to this machine.
-    pub async fn open(address: SocketAddr, shown: Arc<Shown>) -> std::io::Result<Self> {
+    pub async fn open(address: SocketAddr, shown: Arc<AppState>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -137,14 +137,14 @@ impl Port {
     }
 
     /// Replaces the guard and the settings for all later requests.
-    pub fn regard(&self, guard: Guard, settings: Settings, limits: EngineLimits) {
+    pub fn reconfigure(&self, guard: Guard, settings: Settings, limits: EngineLimits) {
         *self.shown.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
         *self.shown.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        self.shown.asking.limit(limits);
+        self.shown.queries.limit(limits);
     }
 }
 
-fn router(shown: Arc<Shown>) -> Router {
+fn router(shown: Arc<AppState>) -> Router {
     Router::new()
         .route("/metrics", get(scrape))
         .merge(page::routes())
@@ -162,7 +162,7 @@ fn router(shown: Arc<Shown>) -> Router {
         .with_state(shown)
 }
 
-async fn scrape(State(shown): State<Arc<Shown>>) -> Response {
+async fn scrape(State(shown): State<Arc<AppState>>) -> Response {
     let text = shown.metrics.render(&shown.live, &shown.settings(), shown.clock.now());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use super::connections::{Bounds, Connection, Connections, Work};
 use super::guard::refusal;
 use super::problem::Problem;
-use super::{FORM_BYTES_MAX, Shown, page};
+use super::{AppState, FORM_BYTES_MAX, page};
 
 /// Time limit for the whole header of the next request.
 const HEADER_TIME: Duration = Duration::from_secs(15);
@@ -153,7 +153,7 @@ impl HttpBody for Counted {
 }
 
 /// Reads the whole body of a request, within a time limit, before the request is handled.
-pub async fn read_body(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
+pub async fn read_body(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let whole = tokio::select! {
         whole = axum::body::to_bytes(body, FORM_BYTES_MAX) => whole,

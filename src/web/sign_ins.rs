@@ -20,7 +20,7 @@ const SPAN: Duration = Duration::from_secs(5 * 60);
 #[derive(Default)]
 pub struct SignIns {
     open: Mutex<BTreeMap<Digest, SignIn>>,
-    tries: Mutex<Tries>,
+    tries: Mutex<Attempts>,
 }
 
 /// One browser's sign-in. It is valid only while its token is in use.
@@ -31,7 +31,7 @@ struct SignIn {
 }
 
 #[derive(Default)]
-struct Tries {
+struct Attempts {
     all: Window,
     of: BTreeMap<IpAddr, Window>,
 }
@@ -80,7 +80,7 @@ impl SignIns {
     /// After too many attempts: the time until the next one is allowed.
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
         let mut tries = lock(&self.tries);
-        let Tries { all, of } = &mut *tries;
+        let Attempts { all, of } = &mut *tries;
         all.turn(now);
         of.retain(|_, window| now < window.since + SPAN);
         let own = of.entry(machine(peer)).or_insert(Window { since: now, count: 0 });

@@ -6,7 +6,7 @@ use crate::reporting;
 
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Range, When};
-use annals::report::{Asked, Engine, Format, Limits, Look, Report, Zone, write_report};
+use annals::report::{Engine, Format, Limits, Medium, Report, ReportInput, Zone, write_report};
 use reporting::outputs::{self, About, Told};
 use reporting::{Outcome, Place, reports, required};
 
@@ -32,7 +32,7 @@ fn check(case: &Case) {
         let mut rows = None;
         for format in Format::ALL {
             let mut stdout = Vec::new();
-            write_report(&run, format, &mut stdout, Look::default(), false).unwrap();
+            write_report(&run, format, &mut stdout, Medium::default(), false).unwrap();
             let outcome = Outcome { code: 0, stdout, stderr: String::new() };
             check_output(case, report, format.as_str(), &outcome, &mut rows);
         }
@@ -51,7 +51,7 @@ fn check(case: &Case) {
     }
 }
 
-fn asked(case: &Case, report: &Report) -> Asked {
+fn asked(case: &Case, report: &Report) -> ReportInput {
     let zone: Zone = case.zone.parse().unwrap();
     let now = SystemClock::new().now();
     let day = |day: &str| day.parse::<When>().unwrap().resolve_in(now, zone.rules());
@@ -62,7 +62,7 @@ fn asked(case: &Case, report: &Report) -> Asked {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     let values = report.values(&given, now, zone.rules()).unwrap();
-    Asked { period, team: None, zone, as_of: period.end, now, values }
+    ReportInput { period, team: None, zone, as_of: period.end, now, values }
 }
 
 fn ask(case: &Case, report: &Report, format: &str) -> Outcome {
@@ -174,7 +174,7 @@ fn on_the_sandbox_s_teams_whose_texts_are_hostile() {
         let run = engine.run(&report, &asked).unwrap_or_else(|e| panic!("{e}"));
         for format in [Format::Csv, Format::Markdown, Format::Table, Format::Ndjson] {
             let mut stdout = Vec::new();
-            write_report(&run, format, &mut stdout, Look::default(), false).unwrap();
+            write_report(&run, format, &mut stdout, Medium::default(), false).unwrap();
             let told = outputs::read(format.as_str(), &Outcome { code: 0, stdout, stderr: String::new() });
             // A table has a maximum of rows.
             let shown = if format == Format::Table { run.about().rows.min(10_000) } else { run.about().rows };

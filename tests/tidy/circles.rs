@@ -19,7 +19,7 @@ const CLOSING: [(&str, &str); 9] = [
     ("archive/rules.rs", "archive/seals.rs"),
     ("archive/salts.rs", "archive/state.rs"),
     ("archive/table/schema.rs", "archive/table/sessions.rs"),
-    ("archive/verify/asking.rs", "archive/verify/ledgers.rs"),
+    ("archive/verify/expectations.rs", "archive/verify/ledgers.rs"),
     ("archive/verify/ledgers.rs", "archive/verify/signatures.rs"),
 ];
 

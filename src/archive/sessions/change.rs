@@ -241,12 +241,12 @@ fn absorb<'a>(
 
 fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> Result<Output, String> {
     let Changes { inputs, dropped, added: mut rows, columns, .. } = changes;
-    let spread: Vec<SessionRow>;
+    let expand_columns: Vec<SessionRow>;
     let alone = match columns.as_slice() {
         [one] if rows.is_empty() => Some(*one),
         some => {
-            spread = some.iter().map(|columns| columns.to_rows()).collect::<Result<Vec<_>, _>>()?.concat();
-            rows.extend(&spread);
+            expand_columns = some.iter().map(|columns| columns.to_rows()).collect::<Result<Vec<_>, _>>()?.concat();
+            rows.extend(&expand_columns);
             None
         }
     };

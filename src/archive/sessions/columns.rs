@@ -92,7 +92,7 @@ impl SessionColumns {
     /// # Errors
     /// A sentence that names the lost salt.
     pub fn sum(&self, salts: &Salts) -> Result<Sum, String> {
-        if salts.gave(&self.salted).map_err(|lost| lost.to_string())? {
+        if salts.are_current(&self.salted).map_err(|lost| lost.to_string())? {
             return Ok(self.sum);
         }
         sum_of(&self.batches, salts).map_err(String::from)

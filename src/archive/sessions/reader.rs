@@ -21,14 +21,14 @@ pub struct SessionsReader<'a> {
 }
 
 /// An owned [`SessionsReader`] on a past state of the archive, for another thread.
-pub struct LentSessions {
+pub struct DetachedSessions {
     store: Arc<dyn Store>,
     state: TeamState,
     lookup: Lookup,
     salts: Salts,
 }
 
-impl LentSessions {
+impl DetachedSessions {
     pub(in super::super) fn new(store: Arc<dyn Store>, state: TeamState, lookup: Lookup, salts: Salts) -> Self {
         Self { store, state, lookup, salts }
     }

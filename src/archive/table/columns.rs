@@ -66,7 +66,7 @@ impl EventColumns {
     /// All rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = ColumnsRow<'_>> {
         self.batches.iter().flat_map(|batch| {
-            let columns = Looked::of(batch);
+            let columns = RowColumns::of(batch);
             (0..batch.num_rows()).map(move |at| columns.row(at))
         })
     }
@@ -77,16 +77,16 @@ impl EventColumns {
     }
 
     pub fn first(&self) -> ColumnsRow<'_> {
-        Looked::of(self.batches.first().expect("BUG: there is at least one row")).row(0)
+        RowColumns::of(self.batches.first().expect("BUG: there is at least one row")).row(0)
     }
 
     pub fn last(&self) -> ColumnsRow<'_> {
         let batch = self.batches.last().expect("BUG: there is at least one row");
-        Looked::of(batch).row(batch.num_rows() - 1)
+        RowColumns::of(batch).row(batch.num_rows() - 1)
     }
 
     /// Sorts `some` by time. Returns whether no two of them overlap in time.
-    pub fn are_put_in_order(some: &mut [Self]) -> bool {
+    pub fn sort_disjoint(some: &mut [Self]) -> bool {
         some.sort_by_key(Self::times);
         some.windows(2).all(|pair| {
             let (before, after) = (pair[0].last(), pair[1].first());
@@ -106,7 +106,7 @@ impl EventColumns {
     /// # Errors
     /// A sentence that names the lost salt.
     pub fn digest(&self, salts: &Salts) -> Result<RowsDigest, String> {
-        if salts.gave(&self.salted).map_err(|lost| lost.to_string())? {
+        if salts.are_current(&self.salted).map_err(|lost| lost.to_string())? {
             return Ok(self.digest);
         }
         let add = |sum: RowsDigest, batch: &RecordBatch| Ok(sum.plus(digest_rows(batch, salts)?));
@@ -118,7 +118,7 @@ impl EventColumns {
     }
 }
 
-struct Looked<'a> {
+struct RowColumns<'a> {
     times: &'a Int64Array,
     ids: &'a StringArray,
     types: &'a StringArray,
@@ -127,7 +127,7 @@ struct Looked<'a> {
     raw: &'a StringArray,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> RowColumns<'a> {
     fn of(batch: &'a RecordBatch) -> Self {
         let text = |name: &str| batch.column_by_name(name).map(AsArray::as_string::<i32>);
         let always = |name: &str| text(name).expect("BUG: events of every stream have it");

@@ -33,7 +33,7 @@ impl EncodedTable {
     pub fn of_window(mut columns: Vec<EventColumns>, salts: &Salts) -> Result<Option<Self>, ArchiveError> {
         let tier = Tier::Recent;
         let Some(stream) = columns.first().map(EventColumns::stream) else { return Ok(None) };
-        if !EventColumns::are_put_in_order(&mut columns) {
+        if !EventColumns::sort_disjoint(&mut columns) {
             return Ok(None);
         }
         let dataset = Dataset::from(stream);

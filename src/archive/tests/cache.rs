@@ -33,7 +33,7 @@ fn a_file_is_fetched_once_and_lent_as_it_was_committed() {
     for round in 0..3 {
         // Another process of the machine.
         let cache = cache.clone();
-        let loan = cache.lend(&counting, &files).unwrap();
+        let loan = cache.pin(&counting, &files).unwrap();
         assert_eq!(counting.verbs(), files.len() as u64, "round {round}: each is read once");
         for file in &files {
             let lent = std::fs::read(loan.path_of(file)).unwrap();
@@ -60,7 +60,7 @@ fn what_is_not_as_the_ledger_says_does_not_come_in() {
         [("a bit", Some(Bytes::from(flipped))), ("cut", Some(whole.slice(..whole.len() - 1))), ("gone", None)]
     {
         disk.tamper(&files[0].path, content);
-        let error = cache.lend(&counting, &files[..1]).unwrap_err();
+        let error = cache.pin(&counting, &files[..1]).unwrap_err();
         assert!(
             matches!(error, CacheError::Archive(_)) && error.to_string().contains(&files[0].path),
             "{case}: {error}"
@@ -68,7 +68,7 @@ fn what_is_not_as_the_ledger_says_does_not_come_in() {
         assert_eq!(cache.extent().unwrap().files, 0, "{case}");
     }
     disk.tamper(&files[0].path, Some(whole));
-    let _ = cache.lend(&counting, &files[..1]).unwrap();
+    let _ = cache.pin(&counting, &files[..1]).unwrap();
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
     let place = tempfile::tempdir().unwrap();
     let all: u64 = files.iter().map(|file| file.bytes).sum();
     let small = Cache::new(place.path(), all - 1);
-    let error = small.lend(&counting, &files).unwrap_err();
+    let error = small.pin(&counting, &files).unwrap_err();
     let CacheError::TooSmall { needed, limit } = error else { panic!("{error}") };
     assert_eq!((needed, limit, counting.verbs()), (all, all - 1, 0), "nothing is fetched in vain");
     // One after another: the first is used again and again, and stays.
@@ -85,12 +85,12 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
     let room = files[0].bytes + files[1..].iter().map(|file| file.bytes).max().unwrap();
     let cache = Cache::new(place.path(), room);
     for file in &files[1..] {
-        let _ = cache.lend(&counting, std::slice::from_ref(file)).unwrap();
-        let _ = cache.lend(&counting, first).unwrap();
+        let _ = cache.pin(&counting, std::slice::from_ref(file)).unwrap();
+        let _ = cache.pin(&counting, first).unwrap();
         assert!(cache.extent().unwrap().bytes <= room);
     }
     let before = counting.verbs();
-    let _ = cache.lend(&counting, first).unwrap();
+    let _ = cache.pin(&counting, first).unwrap();
     assert_eq!(counting.verbs(), before, "what is used is kept");
 }
 
@@ -99,12 +99,12 @@ fn a_question_keeps_its_files_whatever_happens_to_the_cache() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
-    let loan = cache.lend(&counting, &files).unwrap();
+    let loan = cache.pin(&counting, &files).unwrap();
     assert_eq!(cache.clear().unwrap().files, files.len() as u64);
     assert_eq!(cache.extent().unwrap().files, 0);
     assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
     // Others come and go meanwhile, and leave the loan alone.
-    let _ = cache.lend(&counting, &files).unwrap();
+    let _ = cache.pin(&counting, &files).unwrap();
     assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
 }
 
@@ -114,13 +114,13 @@ fn what_a_killed_process_left_goes_and_harms_nobody() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
-    let _ = cache.lend(&counting, &files[..1]).unwrap();
+    let _ = cache.pin(&counting, &files[..1]).unwrap();
     let loan = place.path().join("loans/loan-dead");
     std::fs::create_dir_all(&loan).unwrap();
     std::fs::hard_link(place.path().join("files").join(&names(&place.path().join("files"))[0]), loan.join("x"))
         .unwrap();
     drop(std::fs::File::create(loan.join("lock")).unwrap());
-    let _ = cache.lend(&counting, &files).unwrap();
+    let _ = cache.pin(&counting, &files).unwrap();
     assert_eq!(names(&place.path().join("loans")), Vec::<String>::new());
 }
 
@@ -133,7 +133,7 @@ fn many_at_once_fetch_one_file_each_in_their_own_way() {
             scope.spawn(|| {
                 let cache = Cache::new(place.path(), PLENTY);
                 for _ in 0..5 {
-                    let loan = cache.lend(&disk, &files).unwrap();
+                    let loan = cache.pin(&disk, &files).unwrap();
                     for file in &files {
                         assert_eq!(std::fs::metadata(loan.path_of(file)).unwrap().len(), file.bytes);
                     }

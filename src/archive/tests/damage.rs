@@ -342,7 +342,7 @@ fn any_flipped_bit_of_a_small_archive_is_named() {
     let mut flipped = 0;
     for path in files_under(&disk.store(), "") {
         let content = get(&disk, &path);
-        // Every byte of the ledger, and a spread of the files' bytes, at one bit each.
+        // Every byte of the ledger, and a part of the files' bytes, at one bit each.
         let step = if path.ends_with(".jsonl") { 1 } else { 7 };
         for at in (0..content.len()).step_by(step).filter(|_| path != "archive.json") {
             let mut damaged = content.clone();

@@ -1,23 +1,23 @@
 //! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
 
-mod asked;
+mod extents;
 mod buckets;
-mod busy;
+mod concurrent_writer;
 mod cache;
 mod columns;
 mod commits;
 mod damage;
 mod days;
 mod drafts;
-mod ends;
+mod ledger_ends;
 mod faults;
 mod fencing;
 mod flips;
-mod following;
+mod chain;
 mod heads;
 mod hostile;
 mod inventory;
-mod joined;
+mod joined_windows;
 mod kills;
 mod properties;
 mod read_back;
@@ -30,11 +30,11 @@ mod sessions;
 mod signing;
 mod snapshots;
 mod splice;
-mod syncs;
+mod failed_syncs;
 mod torn;
 mod torn_disk;
 mod vacuum;
-mod worth;
+mod notices;
 mod years;
 
 use std::collections::BTreeMap;

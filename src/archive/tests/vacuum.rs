@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, put};
-use super::super::{Fault, FaultyStore, Leftovers, MemoryStore, VerifyOptions, verify};
+use super::super::{Fault, FaultyStore, MemoryStore, ObsoleteFiles, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
 
@@ -15,7 +15,7 @@ fn disk() -> (MemoryStore, Arc<dyn Store>) {
     (disk.clone(), Arc::new(disk))
 }
 
-fn paths(files: &[super::super::Leftover]) -> Vec<&str> {
+fn paths(files: &[super::super::ObsoleteFile]) -> Vec<&str> {
     files.iter().map(|file| file.path.as_str()).collect()
 }
 
@@ -45,7 +45,7 @@ fn what_no_line_names_goes_after_the_grace_and_not_before() {
     let all = files_under(archive.store(), "");
     for (age, is_due) in [(Duration::ZERO, false), (DAY, false), (DAY + Duration::from_nanos(1), true)] {
         disk.set_now(now().plus(age));
-        let mut found = archive.leftovers(&team()).unwrap();
+        let mut found = archive.obsolete_files(&team()).unwrap();
         found.expired.sort_by(|a, b| a.path.cmp(&b.path));
         found.kept.sort_by(|a, b| a.path.cmp(&b.path));
         left.sort();
@@ -61,7 +61,7 @@ fn what_no_line_names_goes_after_the_grace_and_not_before() {
         left
     });
     assert_eq!(ids_in(&archive), ids_after(history().len()));
-    assert_eq!(writer(&archive).vacuum().unwrap(), Leftovers::default(), "again there is nothing");
+    assert_eq!(writer(&archive).vacuum().unwrap(), ObsoleteFiles::default(), "again there is nothing");
 }
 
 /// A line of today removes a file that is a month old: it stays for the grace after the line.
@@ -94,9 +94,9 @@ fn a_grace_is_never_shorter_than_a_commit_may_take() {
     let (disk, archive, left) = littered();
     let archive = archive.keeping(Duration::ZERO);
     disk.set_now(now().plus(GRACE_MIN));
-    assert_eq!(archive.leftovers(&team()).unwrap().expired, []);
+    assert_eq!(archive.obsolete_files(&team()).unwrap().expired, []);
     disk.set_now(now().plus(GRACE_MIN + Duration::from_nanos(1)));
-    assert_eq!(archive.leftovers(&team()).unwrap().expired.len(), left.len());
+    assert_eq!(archive.obsolete_files(&team()).unwrap().expired.len(), left.len());
 }
 
 /// A snapshot that leaves files out would have them removed: the whole ledger is read.
@@ -118,7 +118,7 @@ fn a_snapshot_that_lies_removes_nothing() {
         put(&disk, &path, format!("{digest}\n{body}").as_bytes()).unwrap();
     }
     disk.set_now(now().plus(DAY * 30));
-    assert_eq!(archive.leftovers(&team()).unwrap(), Leftovers::default());
+    assert_eq!(archive.obsolete_files(&team()).unwrap(), ObsoleteFiles::default());
 }
 
 /// Whatever interrupts a vacuum, what is live stays, and the next one comes to the end.
@@ -136,7 +136,7 @@ fn an_interrupted_vacuum_leaves_an_archive_that_is_whole() {
             let archive = Archive::open(whole).unwrap();
             assert_eq!(ids_in(&archive), ids_after(history().len()), "verb {verb}, {fault:?}");
             let _ = writer(&archive).vacuum().unwrap();
-            assert_eq!(archive.leftovers(&team()).unwrap(), Leftovers::default(), "verb {verb}, {fault:?}");
+            assert_eq!(archive.obsolete_files(&team()).unwrap(), ObsoleteFiles::default(), "verb {verb}, {fault:?}");
             assert!(verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap().is_clean());
         }
     }

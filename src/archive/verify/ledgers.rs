@@ -13,7 +13,7 @@ use super::super::snapshot;
 use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::super::text_lines::TextLines;
-use super::asking::Asking;
+use super::expectations::Expectations;
 use super::signatures::{Days, Signable, Signatures};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 
@@ -44,7 +44,7 @@ pub struct Walk {
 struct Walker<'a> {
     walk: Walk,
     archive_id: Option<&'a str>,
-    asking: &'a Asking,
+    expectations: &'a Expectations,
     report: &'a mut VerifyReport,
     team: TeamReport,
     /// The line before was invalid, so its content and hash are unknown.
@@ -61,16 +61,22 @@ struct Walker<'a> {
 
 impl Walk {
     /// Walks the ledger files of one team, oldest first.
-    pub fn over(store: &dyn Store, asking: &Asking, key: TeamKey, days: &Days<'_>, report: &mut VerifyReport) -> Walk {
+    pub fn over(
+        store: &dyn Store,
+        expectations: &Expectations,
+        key: TeamKey,
+        days: &Days<'_>,
+        report: &mut VerifyReport,
+    ) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
-        let (at, archive_id) = (report.teams.len(), asking.archive_id.as_deref());
+        let (at, archive_id) = (report.teams.len(), expectations.archive_id.as_deref());
         let (added, removed, met) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let snapshots = snapshot::held(store, &key);
         let walk = Walk { key, state: None, added, removed, met, named_archive: None, at };
         let mut walker = Walker {
             walk,
             archive_id,
-            asking,
+            expectations,
             report,
             team,
             is_lost: false,
@@ -80,7 +86,7 @@ impl Walk {
             signable: Vec::new(),
             snapshots,
         };
-        let archive_id = asking.archive_id.as_deref().unwrap_or_default();
+        let archive_id = expectations.archive_id.as_deref().unwrap_or_default();
         let mut signatures = Signatures::new(archive_id, &walker.walk.key);
         let last_ledger = days.iter().rev().find(|(_, (ledger, _))| ledger.is_some()).map(|(day, _)| *day);
         let last_heads = days.iter().rev().find(|(_, (_, heads))| heads.is_some()).map(|(day, _)| *day);
@@ -101,7 +107,7 @@ impl Walk {
             notice_gaps(state, &team.ledger, report);
         }
         let last = walk.state.as_ref().map(|state| state.seq);
-        signatures.finish(last, &asking.keys, &mut team, report);
+        signatures.finish(last, &expectations.keys, &mut team, report);
         walk.at = report.teams.len();
         report.teams.push(team);
         walk
@@ -184,7 +190,7 @@ impl Walker<'_> {
                 return self.lost();
             }
         };
-        if self.asking.wants(&self.walk.key, line.seq, &hash) {
+        if self.expectations.wants(&self.walk.key, line.seq, &hash) {
             self.walk.met.insert(hash, Anchored { seq: line.seq, at: line.at });
         }
         self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash });
@@ -284,7 +290,7 @@ impl Walker<'_> {
             let detail = format!("written at {}, but the line before at {before}: the clock was set back", line.at);
             self.report.notice(FaultCode::TimeRegression, object, detail);
         }
-        if let Some(now) = self.asking.now
+        if let Some(now) = self.expectations.now
             && line.at > now.plus(CLOCK_AHEAD_MAX)
         {
             let detail = format!("written at {}, but it is {now} now: one of the two clocks is wrong", line.at);
@@ -347,8 +353,8 @@ mod tests {
             let listed = Listed { path: path.clone(), bytes, modified: now(), irregular: None };
             let days = Days::from([(day, (Some(&listed), None))]);
             let mut report = VerifyReport::default();
-            let asking = Asking::new(Some("archive-1".to_owned()), &VerifyOptions::default());
-            let walk = Walk::over(&disk, &asking, key.clone(), &days, &mut report);
+            let expectations = Expectations::new(Some("archive-1".to_owned()), &VerifyOptions::default());
+            let walk = Walk::over(&disk, &expectations, key.clone(), &days, &mut report);
             assert_eq!(walk.state.is_some(), is_read, "{bytes} bytes");
             let refused =
                 report.faults.iter().filter(|fault| fault.code == FaultCode::Unreadable && fault.object == path);

@@ -1,8 +1,8 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
-mod asking;
+mod expectations;
 mod files;
-mod leftovers;
+mod unnamed_files;
 mod ledgers;
 mod policy;
 mod report;
@@ -17,31 +17,33 @@ use super::root::read_manifest;
 use super::store::{Listed, Rewritten, Store};
 use super::{ArchiveError, FileEntry};
 
-use asking::Asking;
-pub use asking::{HeadGiven, VerifyOptions};
+use expectations::Expectations;
+pub use expectations::{HeadGiven, VerifyOptions};
 use ledgers::Walk;
-pub use report::{Anchored, Asked, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
+pub use report::{
+    Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifiedPart, VerifyFault, VerifyReport,
+};
 use signatures::Days;
 
 /// A writer can append while verify reads a ledger and its signatures: then both are read again, up to this many times.
-const LOOKS_MAX: usize = 3;
+const ATTEMPTS_MAX: usize = 3;
 
 /// Verifies an archive. The report lists all damage; nothing is changed.
 ///
 /// # Errors
 /// When the archive cannot be listed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
-    for _ in 1..LOOKS_MAX {
+    for _ in 1..ATTEMPTS_MAX {
         let before = store.list(LEDGER)?;
-        let report = look(store, options)?;
+        let report = attempt(store, options)?;
         if report.faults.is_empty() || store.list(LEDGER)? == before {
             return Ok(report);
         }
     }
-    look(store, options)
+    attempt(store, options)
 }
 
-fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
+fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     let mut report = VerifyReport::default();
     let id = match read_manifest(store) {
         Ok(Some(manifest)) => Some(manifest.id),
@@ -57,24 +59,29 @@ fn look(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, Arch
     };
     // List the files before the ledgers are read: then every listed file of a new commit is live.
     let listed = store.list("")?;
-    let asking = Asking::new(id, options);
-    let walks = walk_ledgers(store, &asking, &listed, &mut report);
-    check_manifest(&asking, &walks, &mut report);
+    let expectations = Expectations::new(id, options);
+    let walks = walk_ledgers(store, &expectations, &listed, &mut report);
+    check_manifest(&expectations, &walks, &mut report);
     policy::check(&walks, &mut report);
     for walk in &walks {
         files::check(store, walk, &mut report);
     }
-    leftovers::check(store, &asking, &walks, &listed, &mut report)?;
+    unnamed_files::check(store, &expectations, &walks, &listed, &mut report)?;
     check_versions(store, &mut report);
-    asking.check_heads(&walks, &mut report);
-    asking.notice_silence(&mut report);
-    report.archive_id = asking.archive_id;
+    expectations.check_heads(&walks, &mut report);
+    expectations.notice_silence(&mut report);
+    report.archive_id = expectations.archive_id;
     report.heads_asked = options.heads.len();
     report.conclude();
     Ok(report)
 }
 
-fn walk_ledgers(store: &dyn Store, asking: &Asking, listed: &[Listed], report: &mut VerifyReport) -> Vec<Walk> {
+fn walk_ledgers(
+    store: &dyn Store,
+    expectations: &Expectations,
+    listed: &[Listed],
+    report: &mut VerifyReport,
+) -> Vec<Walk> {
     let mut ledgers: BTreeMap<TeamKey, Days<'_>> = BTreeMap::new();
     for entry in listed {
         match ArchivePath::parse(&entry.path) {
@@ -87,7 +94,7 @@ fn walk_ledgers(store: &dyn Store, asking: &Asking, listed: &[Listed], report: &
             _ => {}
         }
     }
-    ledgers.into_iter().map(|(key, files)| Walk::over(store, asking, key, &files, report)).collect()
+    ledgers.into_iter().map(|(key, files)| Walk::over(store, expectations, key, &files, report)).collect()
 }
 
 /// Reports ledger objects of a bucket that somebody overwrote.
@@ -103,8 +110,8 @@ fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
 }
 
 /// If every line of every ledger names the same other archive, the manifest is the changed one.
-fn check_manifest(asking: &Asking, walks: &[Walk], report: &mut VerifyReport) {
-    let Some(id) = &asking.archive_id else { return };
+fn check_manifest(expectations: &Expectations, walks: &[Walk], report: &mut VerifyReport) {
+    let Some(id) = &expectations.archive_id else { return };
     let mut named = walks.iter().map(|walk| walk.named_archive.as_ref());
     if let Some(Some(first)) = named.next()
         && first != id

@@ -234,7 +234,7 @@ pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
     /// The range that was asked for.
-    pub asked: Asked,
+    pub asked: VerifiedPart,
     /// The times of the first and last valid line: the range that was found.
     pub found_from: Option<Instant>,
     pub found_to: Option<Instant>,
@@ -255,7 +255,7 @@ pub struct VerifyReport {
 /// The verified part of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum Asked {
+pub enum VerifiedPart {
     #[default]
     WholeArchive,
 }

@@ -11,12 +11,12 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Asked, Catalog, Engine, Manifest, PackAsked, ParamDefault, Report, ReportError, Tree, ViewData, gaps_recorded,
-    printable, write_pack, zip_pack,
+    Catalog, Engine, Manifest, PackInput, ParamDefault, Report, ReportError, ReportInput, Tree, ViewData,
+    gaps_recorded, printable, write_pack, zip_pack,
 };
 
 use super::super::limits::LimitArgs;
-use super::super::{limits, look, reading, signals};
+use super::super::{limits, query, reading, signals};
 use super::output;
 use super::run::{PeriodArgs, param};
 
@@ -68,11 +68,11 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let work = target.work()?;
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let data = look::named_view_data(&config)?;
+    let data = query::named_view_data(&config)?;
     let team = args.period.team(&data)?;
     let asked = reports.iter().zip(&values).map(|(report, values)| {
         let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
-        (report.clone(), Asked { period, team, zone, as_of: period.end, now, values })
+        (report.clone(), ReportInput { period, team, zone, as_of: period.end, now, values })
     });
     let (manifest, tree) = fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())?;
     target.publish(work, &tree, &manifest)?;
@@ -87,7 +87,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
 fn fill(
     config: &Config,
     data: ViewData,
-    reports: &[(Report, Asked)],
+    reports: &[(Report, ReportInput)],
     left_out: &BTreeMap<String, String>,
     work: &Path,
 ) -> Result<(Manifest, Tree), Error> {
@@ -100,7 +100,7 @@ fn fill(
     let all = reports.iter().map(|(report, _)| report);
     let mut engine = Engine::open_for_reports(data, all, limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
-    let asked = PackAsked { reports, left_out: left_out.clone() };
+    let asked = PackInput { reports, left_out: left_out.clone() };
     let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {
         ReportError::Output(source) => failed(source),
         other => other.into(),

@@ -6,12 +6,12 @@ use crate::config::{Config, When};
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, TeamId};
 use crate::report::{
-    About, Asked, Catalog, Engine, Needs, Report, Severity, ViewData, Zone, gaps_recorded, write_report,
+    About, Catalog, Engine, Needs, Report, ReportInput, Severity, ViewData, Zone, gaps_recorded, write_report,
 };
 
 use super::super::limits::LimitArgs;
 use super::super::output::OutputArgs;
-use super::super::{limits, look, reading, signals, teams};
+use super::super::{limits, query, reading, signals, teams};
 use super::output;
 
 /// The default period of a report.
@@ -116,9 +116,9 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     }
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let data = look::named_view_data(&config)?;
+    let data = query::named_view_data(&config)?;
     let team = args.period.team(&data)?;
-    let asked = Asked { period, team, zone: args.period.tz.clone(), as_of, now, values };
+    let asked = ReportInput { period, team, zone: args.period.tz.clone(), as_of, now, values };
     let about = answer(&config, &data, &report, &asked, args)?;
     if args.bare {
         about.lines().iter().for_each(|line| output::say(line));
@@ -126,7 +126,13 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     Ok(verdict(&about, args.fail_on))
 }
 
-fn answer(config: &Config, data: &ViewData, report: &Report, asked: &Asked, args: &RunArgs) -> Result<About, Error> {
+fn answer(
+    config: &Config,
+    data: &ViewData,
+    report: &Report,
+    asked: &ReportInput,
+    args: &RunArgs,
+) -> Result<About, Error> {
     let guard = signals::guard()?;
     let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
     let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;

@@ -14,11 +14,11 @@ use crate::error::Error;
 use crate::model::{Digest, Instant, Range, Severity};
 use crate::pipeline::{Detected, Detections, Live};
 use crate::report::{
-    Asked, Catalog, Engine, Flow, Interrupter, Report, ReportError, SeverityRule, Sink, ViewData, Zone,
+    Catalog, Engine, Flow, Interrupter, Report, ReportError, ReportInput, SeverityRule, Sink, ViewData, Zone,
 };
 
 use super::super::report::CatalogArgs;
-use super::super::{limits, look};
+use super::super::{limits, query};
 
 /// The longest sleep. A machine that slept, or whose clock changed, is noticed after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ impl Detector {
         for fault in catalog.faults() {
             tracing::warn!("{fault}");
         }
-        self.look_at(look::own_view_data(&self.config)?, &catalog, now, stop)
+        self.look_at(query::own_view_data(&self.config)?, &catalog, now, stop)
     }
 
     fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {
@@ -118,7 +118,7 @@ impl Detector {
         let now = now.floor_second();
         let period = Range { start: now.minus(self.config.alerts.period), end: now };
         let values = report.values(&[], now, zone.rules())?;
-        let asked = Asked { period, team: None, zone, as_of: now, now, values };
+        let asked = ReportInput { period, team: None, zone, as_of: now, now, values };
         let run = engine.run(report, &asked)?;
         let mut subjects = Subjects { report, found: BTreeMap::new() };
         run.rows(&mut subjects)?;

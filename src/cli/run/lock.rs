@@ -27,7 +27,7 @@ fn name(shard: Shard) -> String {
 
 /// The path of the shard's alert file, which lists the alerts that the daemon has sent. The archive does not own this file: it
 /// stands in the directory of the locks.
-pub fn told(shard: Shard) -> String {
+pub fn sent_alerts(shard: Shard) -> String {
     format!("locks/alerts{}.json", ending(shard))
 }
 
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn each_shard_has_files_of_its_own() {
-        let of = |shard: &str| (name(shard.parse().unwrap()), told(shard.parse().unwrap()));
+        let of = |shard: &str| (name(shard.parse().unwrap()), sent_alerts(shard.parse().unwrap()));
         assert_eq!(of("1/1"), ("daemon".to_owned(), "locks/alerts.json".to_owned()));
         assert_eq!(of("2/8"), ("daemon-2-of-8".to_owned(), "locks/alerts-2-of-8.json".to_owned()));
     }

@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::error::Error;
 
 use super::output::{self, OutputArgs};
-use super::{look, signals};
+use super::{query, signals};
 
 use catalog::Catalog;
 use editor::SqlHelper;
@@ -39,7 +39,7 @@ const HISTORY_ENTRIES_MAX: usize = 10_000;
 /// When no archive exists; in a script, the first error.
 pub fn run(config: &Config, args: &OutputArgs, verbose: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
-    let engine = look::engine(config, look::view_data(config)?)?;
+    let engine = query::engine(config, query::view_data(config)?)?;
     if stdin().is_terminal() {
         guard.in_shell();
         let mut plain = stdout();

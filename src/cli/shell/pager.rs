@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Stdout, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::cli::terminal::Shown;
+use crate::cli::terminal::SanitizedWriter;
 
 /// The pager that the environment names; `None` if none is available.
 pub fn program() -> Option<OsString> {
@@ -33,7 +33,7 @@ pub struct Paged {
 
 enum Where {
     Nowhere,
-    Terminal(Shown<Stdout>),
+    Terminal(SanitizedWriter<Stdout>),
     Pager(Child),
 }
 
@@ -49,7 +49,7 @@ impl Paged {
     /// When the terminal cannot be written.
     pub fn finish(mut self) -> io::Result<()> {
         if matches!(self.shown, Where::Nowhere) {
-            self.shown = Where::Terminal(Shown::new(io::stdout()));
+            self.shown = Where::Terminal(SanitizedWriter::new(io::stdout()));
         }
         let written = self.pass_on();
         match self.shown {
@@ -67,7 +67,7 @@ impl Paged {
     fn choose(&mut self) -> io::Result<()> {
         self.shown = match &self.program {
             Some(program) => Where::Pager(start(program)?),
-            None => Where::Terminal(Shown::new(io::stdout())),
+            None => Where::Terminal(SanitizedWriter::new(io::stdout())),
         };
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Paged {
             Where::Nowhere => Ok(()),
             Where::Terminal(terminal) => terminal.write_all(&held),
             Where::Pager(child) => match &mut child.stdin {
-                Some(input) => Shown::new(input).write_all(&held),
+                Some(input) => SanitizedWriter::new(input).write_all(&held),
                 None => Err(ErrorKind::BrokenPipe.into()),
             },
         }

@@ -9,13 +9,13 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
 use crate::report::lexer::{self, Kind};
-use crate::report::{Engine, Format, Look, ReportError, Sink, sink_for};
+use crate::report::{Engine, Format, Medium, ReportError, Sink, sink_for};
 
 use super::catalog::{Relation, relations};
 use super::command::{self, Command};
 use super::target::{Base, Opened, Plan, write_to};
-use crate::cli::look::{self, Tally, Watched};
 use crate::cli::output::{self, OutputArgs};
+use crate::cli::query::{self, Tally, TallySink};
 use crate::cli::signals::Guard;
 
 /// Stops files that `.read` each other forever.
@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
             Command::Output(Some(path)) => self.open_output(&path)?,
             Command::Read(path) => return self.read(&path),
             Command::Refresh => {
-                self.engine.renew(look::view_data(self.config)?)?;
+                self.engine.renew(query::view_data(self.config)?)?;
                 self.has_new_names = true;
             }
             Command::Exit => return Ok(Next::Exit),
@@ -250,7 +250,7 @@ impl<'a> Session<'a> {
     fn ask(&mut self, sql: &str) -> Result<(), Error> {
         let begun = self.clock.monotonic();
         if begun.saturating_sub(self.looked_at) > LOOK_AGE_MAX {
-            self.engine.renew(look::view_data(self.config)?)?;
+            self.engine.renew(query::view_data(self.config)?)?;
             self.looked_at = begun;
         }
         let mut tally = Tally { is_rowless: ROWLESS.contains(&lexer::first_word(sql).as_str()), ..Tally::default() };
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
         let is_plan = lexer::first_word(sql) == "explain" && format == Format::Table;
         write_to(base, opened.as_mut(), *pager, |out, look| {
             let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, look) };
-            engine.query(sql, &mut Watched { inner, tally })
+            engine.query(sql, &mut TallySink { inner, tally })
         })?;
         if !tally.is_quiet {
             let answers = self.opened.as_mut().map_or(&mut self.answers, |opened| &mut opened.answers);
@@ -297,7 +297,7 @@ impl<'a> Session<'a> {
 
     fn write(
         &mut self,
-        write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), ReportError>,
+        write: impl FnOnce(&mut (dyn Write + Send), Medium) -> Result<(), ReportError>,
     ) -> Result<(), Error> {
         write_to(&mut self.base, self.opened.as_mut(), self.pager, write)
     }

@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::cli::terminal;
 use crate::error::Error;
-use crate::report::{Flow, Format, Look, ReportError, Sink};
+use crate::report::{Flow, Format, Medium, ReportError, Sink};
 
 use super::pager::{self, Paged};
 
@@ -36,19 +36,19 @@ pub fn write_to(
     base: &mut Base<'_>,
     opened: Option<&mut Opened>,
     pager: bool,
-    write: impl FnOnce(&mut (dyn Write + Send), Look) -> Result<(), ReportError>,
+    write: impl FnOnce(&mut (dyn Write + Send), Medium) -> Result<(), ReportError>,
 ) -> Result<(), Error> {
     match (opened, base) {
         (Some(opened), _) => {
             let failed = |source| Error::io(format!("cannot write {}", opened.path.display()), source);
-            let written = write(&mut opened.file, Look::default()).and_then(|()| Ok(opened.file.flush()?));
+            let written = write(&mut opened.file, Medium::default()).and_then(|()| Ok(opened.file.flush()?));
             written.map_err(|error| match error {
                 ReportError::Output(source) => failed(source),
                 other => other.into(),
             })
         }
         (None, Base::Writer(out)) => {
-            write(*out, Look::default())?;
+            write(*out, Medium::default())?;
             out.flush().map_err(Error::output)
         }
         (None, Base::Terminal) => {
@@ -56,7 +56,7 @@ pub fn write_to(
             let program = if pager && size.is_some() { pager::program() } else { None };
             let lines = size.map_or(usize::MAX, |(_, rows)| usize::from(rows).saturating_sub(1));
             let mut paged = Paged::new(program, lines);
-            let written = write(&mut paged, Look { terminal_width: size.map(|(columns, _)| columns) });
+            let written = write(&mut paged, Medium { terminal_width: size.map(|(columns, _)| columns) });
             let shown = paged.finish();
             match written {
                 // A broken pipe: the user has left the pager.

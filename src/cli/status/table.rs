@@ -32,12 +32,12 @@ struct Row<'a> {
 
 /// A team that another shard reads.
 #[derive(Debug)]
-pub struct Other {
+pub struct OtherShardTeam {
     team: String,
     owner: Shard,
 }
 
-impl Other {
+impl OtherShardTeam {
     /// The `teams` of other shards than `shard`, sorted by shard and id.
     pub fn all(teams: &[TeamStatus], shard: Shard) -> Vec<Self> {
         let of = |team: &TeamStatus| {
@@ -86,7 +86,7 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
 /// The table for people: all teams with a problem, at most `well` others, and at most `well` teams of other shards.
 pub fn text(
     teams: &[TeamStatus],
-    others: &[Other],
+    others: &[OtherShardTeam],
     names: &TeamNames,
     threshold: Duration,
     well: usize,
@@ -112,7 +112,7 @@ pub fn text(
     ]);
     let others_shown = well.min(others.len());
     let own = teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now));
-    for row in own.chain(others[..others_shown].iter().map(Other::row)) {
+    for row in own.chain(others[..others_shown].iter().map(OtherShardTeam::row)) {
         let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
         let long = |seconds: Option<u64>| seconds.map_or_else(|| "-".to_owned(), span);
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
@@ -148,9 +148,9 @@ fn more_text(count: usize, which: &str) -> String {
 }
 
 /// The table for programs, with every team.
-pub fn rows(teams: &[TeamStatus], others: &[Other], threshold: Duration, now: Instant) -> RecordBatch {
+pub fn rows(teams: &[TeamStatus], others: &[OtherShardTeam], threshold: Duration, now: Instant) -> RecordBatch {
     let own = teams.iter().flat_map(|team| rows_of(team, threshold, now));
-    let all: Vec<Row> = own.chain(others.iter().map(Other::row)).collect();
+    let all: Vec<Row> = own.chain(others.iter().map(OtherShardTeam::row)).collect();
     let texts = |of: for<'a> fn(&'a Row) -> &'a str| -> ArrayRef {
         Arc::new(all.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect::<StringArray>())
     };

@@ -52,7 +52,7 @@ fn windows() -> Vec<WindowRecord> {
 fn look(windows: Vec<WindowRecord>, findings: Vec<(LedgerSeq, Finding)>) -> ViewData {
     let mut data = ViewData::default();
     let team_id = TeamId::from("t");
-    data.teams.push(TeamLook {
+    data.teams.push(TeamSnapshot {
         team_id: team_id.clone(),
         seq: LedgerSeq(1),
         head: Digest([0; 32]),

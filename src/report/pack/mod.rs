@@ -14,7 +14,7 @@
 //! ```
 //! The same archive, arguments and creation time make the same bytes.
 
-mod beside;
+mod file_thread;
 mod check;
 mod manifest;
 mod tree;
@@ -39,14 +39,14 @@ use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
 use super::render::Columnar;
 use super::sink::{Flow, Sink};
 use super::write::PAGE_ROWS_MAX;
-use super::{About, Asked, Engine, Format, Look, Report, ReportError, Severity, Zone, sink_for};
+use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Severity, Zone, sink_for};
 
 pub use check::{CheckedPack, PackError, check_pack};
 pub use manifest::{Manifest, PackedFile, PackedReport};
 pub use tree::Tree;
 pub use zipped::zip_tree;
 
-use beside::{beside, take};
+use file_thread::{on_thread, take};
 use manifest::{FORMAT, VERSION};
 
 /// The file that lists every other file with its hash.
@@ -56,9 +56,9 @@ const MANIFEST: &str = "manifest.json";
 const INDEX_ROWS_MAX: usize = 25;
 
 /// The content of a pack.
-pub struct PackAsked<'a> {
+pub struct PackInput<'a> {
     /// Each report with its arguments; all have the same period, team, zone and time.
-    pub reports: &'a [(Report, Asked)],
+    pub reports: &'a [(Report, ReportInput)],
     /// Reports that are not in the pack, with the reason.
     pub left_out: BTreeMap<String, String>,
 }
@@ -67,7 +67,7 @@ pub struct PackAsked<'a> {
 ///
 /// # Errors
 /// When a report cannot be answered, or a file cannot be written.
-pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
+pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
     engine.start_verifying();
     let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, asked.reports, tree)?.into_iter().unzip();
     let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
@@ -103,10 +103,10 @@ pub fn write_pack(engine: &mut Engine, asked: &PackAsked<'_>, tree: &mut Tree) -
 /// other uses the second core.
 fn write_reports(
     engine: &mut Engine,
-    reports: &[(Report, Asked)],
+    reports: &[(Report, ReportInput)],
     tree: &mut Tree,
 ) -> Result<Vec<(About, Section)>, ReportError> {
-    let mut other = engine.beside()?;
+    let mut other = engine.second_connection()?;
     let tree = Mutex::new(tree);
     let waiting = Mutex::new(reports.iter().enumerate());
     let take = || lock(&waiting).next();
@@ -138,7 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn write_one(
     engine: &mut Engine,
     report: &Report,
-    asked: &Asked,
+    asked: &ReportInput,
     tree: &Mutex<&mut Tree>,
 ) -> Result<(About, Section), ReportError> {
     let run = engine.run(report, asked)?;
@@ -151,9 +151,9 @@ fn write_one(
     thread::scope(|scope| {
         let csv = &mut csv;
         let (mut to_csv, as_csv) =
-            beside(scope, |parts| take(parts, sink_for(Format::Csv, csv, Look::default()).as_mut()));
+            on_thread(scope, |parts| take(parts, sink_for(Format::Csv, csv, Medium::default()).as_mut()));
         let columns = Columnar::new(&mut parquet).with_metadata("annals.about", about);
-        let (mut to_parquet, as_parquet) = beside(scope, |parts| {
+        let (mut to_parquet, as_parquet) = on_thread(scope, |parts| {
             let mut columns = columns;
             take(parts, &mut columns)
         });
@@ -186,11 +186,11 @@ fn write_coverage(engine: &Engine, about: &About, tree: &mut Tree) -> Result<(),
         time(about.period.from)
     );
     let mut file = tree.create("coverage.csv")?;
-    engine.query(&sql, sink_for(Format::Csv, &mut file, Look::default()).as_mut())?;
+    engine.query(&sql, sink_for(Format::Csv, &mut file, Medium::default()).as_mut())?;
     Ok(tree.keep(file)?)
 }
 
-fn manifest(asked: &PackAsked<'_>, abouts: &[About], verify: &VerifyReport, tree: &Tree) -> Manifest {
+fn manifest(asked: &PackInput<'_>, abouts: &[About], verify: &VerifyReport, tree: &Tree) -> Manifest {
     let about = &abouts[0];
     let packed = |about: &About| PackedReport {
         id: about.report.clone(),

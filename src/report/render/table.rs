@@ -12,7 +12,7 @@ use crate::report::ReportError;
 use crate::report::cell::{self, printable};
 use crate::report::sink::{Flow, Sink};
 
-use super::{Format, Look, unprintable};
+use super::{Format, Medium, unprintable};
 
 /// A table is built in memory as a whole, and nobody reads more rows.
 const TABLE_ROWS_MAX: usize = 10_000;
@@ -25,7 +25,7 @@ const BORDER_WIDTH: usize = 3;
 
 pub(super) struct Table<'a> {
     out: &'a mut (dyn Write + Send),
-    look: Look,
+    look: Medium,
     names: Vec<String>,
     is_number: Vec<bool>,
     rows: Vec<Vec<String>>,
@@ -33,7 +33,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub fn new(out: &'a mut (dyn Write + Send), look: Look) -> Self {
+    pub fn new(out: &'a mut (dyn Write + Send), look: Medium) -> Self {
         Self { out, look, names: Vec::new(), is_number: Vec::new(), rows: Vec::new(), is_cut: false }
     }
 

@@ -2,7 +2,7 @@ use crate::report::{Engine, Limits, ViewData};
 
 use super::*;
 
-fn print(sql: &str, format: Format, look: Look) -> String {
+fn print(sql: &str, format: Format, look: Medium) -> String {
     let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
     let mut out = Vec::new();
     let mut sink = sink_for(format, &mut out, look);
@@ -12,7 +12,7 @@ fn print(sql: &str, format: Format, look: Look) -> String {
 }
 
 fn plain(sql: &str, format: Format) -> String {
-    print(sql, format, Look::default())
+    print(sql, format, Medium::default())
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_table_shows_no_control_characters_and_cuts_only_on_a_terminal() {
     let whole = plain(&sql, Format::Table);
     assert!(!whole.contains('\u{1b}') && !whole.contains('\u{202e}') && whole.contains("[31mredx"), "{whole}");
     assert!(whole.contains(&"y".repeat(200)));
-    let look = Look { terminal_width: Some(200) };
+    let look = Medium { terminal_width: Some(200) };
     let cut = print(&sql, Format::Table, look);
     assert!(!cut.contains(&"y".repeat(100)) && cut.contains('…'), "{cut}");
 }
@@ -105,7 +105,7 @@ fn parquet_reads_back_equal() {
     let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
     let sql = "SELECT i AS id, TIMESTAMP '2026-11-20' + to_seconds(i) AS t, 'row ' || i AS text, 1 AS id FROM range(5000) t(i)";
     let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().unwrap();
-    let mut sink = sink_for(Format::Parquet, file.as_file_mut(), Look::default());
+    let mut sink = sink_for(Format::Parquet, file.as_file_mut(), Medium::default());
     engine.query(sql, sink.as_mut()).unwrap();
     drop(sink);
     let back =
@@ -125,7 +125,7 @@ fn formats_are_named_as_they_print() {
 fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
     let columns = (0..12).map(|n| format!("'{}' AS column_{n}", "x".repeat(20 + n))).collect::<Vec<_>>().join(", ");
     for width in [40, 60, 80, 100, 200, 500] {
-        let printed = print(&format!("SELECT {columns}"), Format::Table, Look { terminal_width: Some(width) });
+        let printed = print(&format!("SELECT {columns}"), Format::Table, Medium { terminal_width: Some(width) });
         let lines = printed.lines().filter(|line| line.starts_with(['│', '┌']));
         let widest = lines.map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= usize::from(width), "{width}: {widest}\n{printed}");
@@ -133,7 +133,7 @@ fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
         assert_eq!(printed.contains("columns do not fit"), width < 133, "{width}\n{printed}");
     }
     let wide =
-        print("SELECT '漢字漢字漢字漢字漢字漢字' AS a, 1 AS b", Format::Table, Look { terminal_width: Some(24) });
+        print("SELECT '漢字漢字漢字漢字漢字漢字' AS a, 1 AS b", Format::Table, Medium { terminal_width: Some(24) });
     assert!(wide.contains('…') && wide.lines().count() == 5, "{wide}");
 }
 
@@ -186,7 +186,7 @@ fn every_value_of_the_engine_is_printed_in_every_format() {
 fn refusal(sql: &str, format: Format) -> Option<String> {
     let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
     let mut out = Vec::new();
-    let refused = engine.query(sql, sink_for(format, &mut out, Look::default()).as_mut()).err();
+    let refused = engine.query(sql, sink_for(format, &mut out, Medium::default()).as_mut()).err();
     refused.map(|error| error.to_string())
 }
 

@@ -24,12 +24,12 @@ fn report(text: &str) -> Report {
     Report::parse(Path::new("m1.sql"), text, Origin::Embedded).unwrap()
 }
 
-fn asked(report: &Report) -> Asked {
+fn asked(report: &Report) -> ReportInput {
     let now = at("2026-11-20T00:00:00Z");
     let zone: Zone = "UTC".parse().unwrap();
     let values = report.values(&[], now, zone.rules()).unwrap();
     let period = Range { start: at("2026-10-01T00:00:00Z"), end: at("2026-11-01T00:00:00Z") };
-    Asked { period, team: None, zone, as_of: period.end, now, values }
+    ReportInput { period, team: None, zone, as_of: period.end, now, values }
 }
 
 /// One event a month from 2020 to 2026, one file each, in a directory whose name looks like a pattern to the engine.
@@ -135,7 +135,7 @@ fn an_archive_that_fails_is_no_wrong_use() {
     let store = Arc::new(crate::archive::MemoryStore::new());
     let archive = crate::archive::Archive::open_or_create(store, || "a".into()).unwrap();
     let team_id = TeamId::from("t");
-    let look = TeamLook {
+    let look = TeamSnapshot {
         team_id: team_id.clone(),
         seq: crate::model::LedgerSeq(1),
         head: crate::model::Digest([0; 32]),

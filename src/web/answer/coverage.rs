@@ -13,7 +13,7 @@ pub const DAY: Duration = Duration::from_secs(86_400);
 /// The coverage of a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cover {
+pub enum CoverageState {
     /// Settled or sealed.
     Complete,
     /// Out of reach at the first read.
@@ -28,10 +28,10 @@ pub enum Cover {
 
 /// A range of time in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Stretch {
+pub struct StateRange {
     pub from: Instant,
     pub to: Instant,
-    pub state: Cover,
+    pub state: CoverageState,
 }
 
 /// A recorded gap; `from` or `to` is missing if unknown.
@@ -54,7 +54,7 @@ pub struct StreamCover {
     /// The start of the archive; `None` before the first read.
     pub begins: Option<Instant>,
     /// From the start until now, without holes: complete, provisional or not fetched.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<StateRange>,
     /// The gaps that no later line withdrew, sorted by time.
     pub gaps: Vec<GapShown>,
 }
@@ -71,29 +71,29 @@ impl StreamCover {
         let mut stretches = Vec::new();
         if let Some(mut edge) = begins {
             for (range, is_provisional) in windows {
-                push(&mut stretches, edge, range.start, Cover::NotFetched);
-                let state = if is_provisional { Cover::Provisional } else { Cover::Complete };
+                push(&mut stretches, edge, range.start, CoverageState::NotFetched);
+                let state = if is_provisional { CoverageState::Provisional } else { CoverageState::Complete };
                 push(&mut stretches, range.start.max(edge), range.end, state);
                 edge = edge.max(range.end);
             }
-            push(&mut stretches, edge, now, Cover::NotFetched);
+            push(&mut stretches, edge, now, CoverageState::NotFetched);
         }
         Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
     }
 
     /// The worst state in `day`; `None` in the future, or before the first read.
-    pub fn state_of(&self, day: Range, now: Instant) -> Option<Cover> {
+    pub fn state_of(&self, day: Range, now: Instant) -> Option<CoverageState> {
         let begins = self.begins?;
         if day.start >= now {
             return None;
         }
         if self.gaps.iter().any(|gap| gap.touches(day, begins)) {
-            return Some(Cover::Gap);
+            return Some(CoverageState::Gap);
         }
         let first = self.stretches.partition_point(|stretch| stretch.to <= day.start);
         let here = self.stretches[first..].iter().take_while(|stretch| stretch.from < day.end);
         let worst = here.map(|stretch| stretch.state).max();
-        worst.or((day.end <= begins).then_some(Cover::BeforeArchive)).or(Some(Cover::NotFetched))
+        worst.or((day.end <= begins).then_some(CoverageState::BeforeArchive)).or(Some(CoverageState::NotFetched))
     }
 
     /// Only the parts inside `period`.
@@ -118,13 +118,13 @@ impl GapShown {
     }
 }
 
-fn push(stretches: &mut Vec<Stretch>, from: Instant, to: Instant, state: Cover) {
+fn push(stretches: &mut Vec<StateRange>, from: Instant, to: Instant, state: CoverageState) {
     if from >= to {
         return;
     }
     match stretches.last_mut() {
         Some(last) if last.state == state && last.to == from => last.to = to,
-        _ => stretches.push(Stretch { from, to, state }),
+        _ => stretches.push(StateRange { from, to, state }),
     }
 }
 
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn a_day_shows_the_worst_that_is_so_in_it() {
         let mut stretches = Vec::new();
-        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-03T00:00:00Z"), Cover::Complete);
-        push(&mut stretches, at("2026-11-03T00:00:00Z"), at("2026-11-05T00:00:00Z"), Cover::Complete);
-        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-05T06:00:00Z"), Cover::Provisional);
-        push(&mut stretches, at("2026-11-05T06:00:00Z"), at("2026-11-06T08:00:00Z"), Cover::NotFetched);
+        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-03T00:00:00Z"), CoverageState::Complete);
+        push(&mut stretches, at("2026-11-03T00:00:00Z"), at("2026-11-05T00:00:00Z"), CoverageState::Complete);
+        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-05T06:00:00Z"), CoverageState::Provisional);
+        push(&mut stretches, at("2026-11-05T06:00:00Z"), at("2026-11-06T08:00:00Z"), CoverageState::NotFetched);
         assert_eq!(stretches.len(), 3, "equal neighbours are one");
         let gap = |from: Option<&str>, to: Option<&str>| GapShown {
             from: from.map(at),
@@ -181,35 +181,41 @@ mod tests {
                 .map(|text| cover.state_of(day(text), now))
         };
         let expected = [
-            Some(Cover::BeforeArchive),
-            Some(Cover::Complete),
-            Some(Cover::Complete),
-            Some(Cover::NotFetched),
-            Some(Cover::NotFetched),
+            Some(CoverageState::BeforeArchive),
+            Some(CoverageState::Complete),
+            Some(CoverageState::Complete),
+            Some(CoverageState::NotFetched),
+            Some(CoverageState::NotFetched),
             None,
         ];
         assert_eq!(states(&cover), expected);
         cover.gaps = vec![gap(Some("2026-11-04T09:00:00Z"), None)];
-        assert_eq!(states(&cover)[2], Some(Cover::Gap), "until it was found");
-        assert_eq!(states(&cover)[1], Some(Cover::Complete));
+        assert_eq!(states(&cover)[2], Some(CoverageState::Gap), "until it was found");
+        assert_eq!(states(&cover)[1], Some(CoverageState::Complete));
         cover.gaps = vec![gap(None, Some("2026-11-02T09:00:00Z"))];
-        assert_eq!(states(&cover)[..3], [Some(Cover::BeforeArchive), Some(Cover::Gap), Some(Cover::Complete)]);
+        assert_eq!(
+            states(&cover)[..3],
+            [Some(CoverageState::BeforeArchive), Some(CoverageState::Gap), Some(CoverageState::Complete)]
+        );
         let moment = Some("2026-11-03T00:00:00Z");
         cover.gaps = vec![gap(moment, moment)];
-        assert_eq!(cover.state_of(day("2026-11-03"), now), Some(Cover::Gap), "a gap of one moment");
-        assert_eq!(cover.state_of(day("2026-11-02"), now), Some(Cover::Complete));
+        assert_eq!(cover.state_of(day("2026-11-03"), now), Some(CoverageState::Gap), "a gap of one moment");
+        assert_eq!(cover.state_of(day("2026-11-02"), now), Some(CoverageState::Complete));
     }
 
     #[test]
     fn stretches_are_cut_to_a_period() {
         let mut stretches = Vec::new();
-        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-05T00:00:00Z"), Cover::Complete);
-        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-06T00:00:00Z"), Cover::Provisional);
+        push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-05T00:00:00Z"), CoverageState::Complete);
+        push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-06T00:00:00Z"), CoverageState::Provisional);
         let cover =
             StreamCover { team: "t".into(), stream: Stream::Activity, begins: None, stretches, gaps: Vec::new() };
         let cut = cover.within(Range { start: at("2026-11-03T00:00:00Z"), end: at("2026-11-04T00:00:00Z") });
-        let expected =
-            Stretch { from: at("2026-11-03T00:00:00Z"), to: at("2026-11-04T00:00:00Z"), state: Cover::Complete };
+        let expected = StateRange {
+            from: at("2026-11-03T00:00:00Z"),
+            to: at("2026-11-04T00:00:00Z"),
+            state: CoverageState::Complete,
+        };
         assert_eq!(cut.stretches, [expected]);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::input::{Input, cursor, place};
 use super::super::problem::Problem;
 use super::sessions::Found;
@@ -44,7 +44,7 @@ struct Last(i64, String, String, String);
 /// # Errors
 /// When `input` is invalid; the errors of the query.
 pub async fn find(
-    shown: &Shown,
+    shown: &AppState,
     input: &Input,
     teams: Vec<TeamId>,
     limit: usize,
@@ -73,7 +73,7 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<Quarantined>(&sql, &values);
-    let mut rows = shown.asking.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
+    let mut rows = shown.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(|last| {

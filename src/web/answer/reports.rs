@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 use crate::config::When;
 use crate::model::TeamId;
 use crate::report::{
-    About, Asked, Catalog, Engine, FirstRows, Format, JsonRows, Look, Needs, Report, Section, Zone, write_report,
+    About, Catalog, Engine, FirstRows, Format, JsonRows, Medium, Needs, Report, ReportInput, Section, Zone,
+    write_report,
 };
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::{asked_teams, period};
@@ -36,7 +37,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// When the folder of the user's own reports cannot be read.
-pub async fn catalog(shown: &Shown) -> Result<Catalog, Problem> {
+pub async fn catalog(shown: &AppState) -> Result<Catalog, Problem> {
     let folder: Option<PathBuf> = shown.settings().queries;
     let load = move || match folder {
         Some(folder) => Catalog::embedded().with_folder(&folder),
@@ -51,7 +52,7 @@ pub async fn catalog(shown: &Shown) -> Result<Catalog, Problem> {
 #[derive(Clone)]
 pub struct Question {
     pub report: Report,
-    pub asked: Asked,
+    pub asked: ReportInput,
     pub teams: Vec<TeamId>,
 }
 
@@ -60,13 +61,13 @@ impl Question {
     ///
     /// # Errors
     /// When a parameter, a date or the team is invalid.
-    pub async fn of(shown: &Shown, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
+    pub async fn of(shown: &AppState, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
         let now = shown.clock.now();
         let period = period(input, now, &zone)?;
         let as_of = input.parsed::<When>("as_of")?.map_or(period.end, |at| at.resolve_in(now, zone.rules()));
         let values = report.values(&input.under("param."), now, zone.rules())?;
         let (team, teams) = asked_teams(shown, input).await?;
-        Ok(Self { report, asked: Asked { period, team, zone, as_of, now, values }, teams })
+        Ok(Self { report, asked: ReportInput { period, team, zone, as_of, now, values }, teams })
     }
 
     /// The report as a section of a page, with its first rows. `links` name the files with all rows.
@@ -75,7 +76,7 @@ impl Question {
     /// The errors of the query.
     pub async fn section(
         self,
-        shown: &Shown,
+        shown: &AppState,
         rows_max: usize,
         links: Vec<(String, String)>,
     ) -> Result<(Section, About), Problem> {
@@ -87,14 +88,14 @@ impl Question {
             run.named_rows(&mut rows)?;
             Ok((Section::of(&run, rows, links.clone())?, run.about().clone()))
         };
-        shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
+        shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
     /// The report's rows as JSON, at most `rows_max`, with the statement about the report.
     ///
     /// # Errors
     /// The errors of the query.
-    pub async fn rows(self, shown: &Shown, rows_max: usize) -> Result<Answered, Problem> {
+    pub async fn rows(self, shown: &AppState, rows_max: usize) -> Result<Answered, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
         let ask = move |engine: &mut Engine| {
@@ -103,25 +104,25 @@ impl Question {
             run.rows(&mut rows)?;
             Ok(Answered { about: run.about().clone(), columns: rows.columns, rows: rows.rows, truncated: rows.is_cut })
         };
-        shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await
+        shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
     /// The whole report as a file. The file is sent only after it is complete, so a slow client blocks nobody.
     ///
     /// # Errors
     /// The errors of the query; when the file would be too large.
-    pub async fn file(self, shown: &Shown, format: Format) -> Result<Body, Problem> {
+    pub async fn file(self, shown: &AppState, format: Format) -> Result<Body, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
         let spill = shown.settings().spill_parent;
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
             let mut file = Bounded { file: tempfile::tempfile_in(&spill)?, left: FILE_BYTES_MAX };
-            write_report(&run, format, &mut file, Look::default(), false)?;
+            write_report(&run, format, &mut file, Medium::default(), false)?;
             file.file.seek(SeekFrom::Start(0))?;
             Ok(file.file)
         };
-        Ok(sent(shown.asking.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
+        Ok(sent(shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
     }
 }
 

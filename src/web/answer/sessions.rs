@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Instant, Range, TeamId};
 use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::input::{Input, cursor, place};
 use super::super::problem::Problem;
 use super::{TIME_MAX, literal, maybe_moment, moment};
@@ -140,7 +140,7 @@ impl Search {
     ///
     /// # Errors
     /// When `input` has an invalid position; the errors of the query.
-    pub async fn find(&self, shown: &Shown, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
+    pub async fn find(&self, shown: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
         let last: Option<Last> = place(input)?;
         let mut values = self.values.clone();
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
@@ -157,7 +157,7 @@ impl Search {
         let sql = select(&conditions, "first_event_at DESC, connection_id DESC, team_id DESC", limit + 1);
         let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &values);
         let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(self.period);
-        let mut rows = shown.asking.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
+        let mut rows = shown.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows
@@ -171,7 +171,7 @@ impl Search {
     ///
     /// # Errors
     /// The errors of the query.
-    pub async fn going_on(&self, shown: &Shown) -> Result<Vec<Session>, Problem> {
+    pub async fn going_on(&self, shown: &AppState) -> Result<Vec<Session>, Problem> {
         let Range { start, end } = self.period;
         let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
@@ -184,7 +184,7 @@ impl Search {
         let sql = select(&conditions, "first_event_at, connection_id, team_id", DAY_MAX + 1);
         let values = self.values.clone();
         let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(Range { start: since, end });
-        shown.asking.ask(self.teams.clone(), needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+        shown.queries.ask(self.teams.clone(), needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
     }
 }
 
@@ -192,7 +192,7 @@ impl Search {
 ///
 /// # Errors
 /// The errors of the query.
-pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
+pub async fn newest(shown: &AppState, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
     #[derive(Deserialize)]
     struct Newest {
         #[serde(deserialize_with = "maybe_moment")]
@@ -201,7 +201,7 @@ pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>
     let sql = "SELECT epoch_us(max(first_event_at)) AS at FROM sessions";
     let needs = Needs::views(&[View::Sessions]);
     let ask = move |engine: &mut Engine| engine.rows::<Newest>(sql, &BTreeMap::new());
-    let rows = shown.asking.ask(teams, needs, TIME_MAX, ask).await?;
+    let rows = shown.queries.ask(teams, needs, TIME_MAX, ask).await?;
     Ok(rows.into_iter().find_map(|row| row.at))
 }
 
@@ -209,12 +209,12 @@ pub async fn newest(shown: &Shown, teams: Vec<TeamId>) -> Result<Option<Instant>
 ///
 /// # Errors
 /// When the session does not exist; the errors of the query.
-pub async fn session(shown: &Shown, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
+pub async fn session(shown: &AppState, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
     let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
     let sql = select(&["connection_id = $connection".to_owned()], "team_id", 1);
     let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));
     let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &theirs);
-    let found = shown.asking.ask(teams.clone(), needs, TIME_MAX, ask).await?;
+    let found = shown.queries.ask(teams.clone(), needs, TIME_MAX, ask).await?;
     let missing = || Problem::missing("the archive has no session with this id");
     let session = found.into_iter().next().ok_or_else(missing)?;
     let events = events(shown, teams, &session, values).await?;
@@ -222,7 +222,7 @@ pub async fn session(shown: &Shown, teams: Vec<TeamId>, id: &str) -> Result<(Ses
 }
 
 async fn events(
-    shown: &Shown,
+    shown: &AppState,
     teams: Vec<TeamId>,
     session: &Session,
     mut values: BTreeMap<&'static str, ParamValue>,
@@ -237,7 +237,7 @@ async fn events(
     );
     let period = Range { start: session.first_event_at, end: session.last_event_at.plus(Duration::from_secs(1)) };
     let needs = Needs::views(&[View::Connections]).within(period);
-    shown.asking.ask(teams, needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+    shown.queries.ask(teams, needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
 }
 
 fn select(conditions: &[String], order: &str, limit: usize) -> String {

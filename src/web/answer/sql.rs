@@ -5,10 +5,10 @@ use axum::http::HeaderMap;
 use crate::model::TeamId;
 use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows, printable};
 
-use super::super::Shown;
-use super::super::asking::{EngineLimits, check_together};
+use super::super::AppState;
 use super::super::guard::is_own_form;
 use super::super::problem::Problem;
+use super::super::query_service::{EngineLimits, check_together};
 
 /// Maximum number of rows on a page.
 pub const PAGE_ROWS_MAX: usize = 1_000;
@@ -26,7 +26,7 @@ const THREAD_MIB: u32 = 64;
 ///
 /// # Errors
 /// When the configuration forbids SQL, or another site's page sends the request.
-pub fn check_allowed(shown: &Shown, headers: &HeaderMap) -> Result<(), Problem> {
+pub fn check_allowed(shown: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
     if !shown.settings().sql {
         return Err(Problem::forbidden("SQL is turned off: set `sql = true` under [http] in annals.toml to allow it"));
     }
@@ -40,7 +40,7 @@ pub fn check_allowed(shown: &Shown, headers: &HeaderMap) -> Result<(), Problem> 
 ///
 /// # Errors
 /// When the text is not one SELECT; the errors of the query.
-pub async fn page(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
+pub async fn page(shown: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
     match ask(shown, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
         VisitorAnswer::Page(rows) => Ok(rows),
         _ => Err(other_shape()),
@@ -51,7 +51,7 @@ pub async fn page(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: Strin
 ///
 /// # Errors
 /// As [`page`].
-pub async fn json(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
+pub async fn json(shown: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
     let shape = VisitorRows::Json { rows_max: JSON_ROWS_MAX, bytes_max: JSON_BYTES_MAX };
     match ask(shown, teams, sql, visitor, shape).await? {
         VisitorAnswer::Json(rows) => Ok(rows),
@@ -60,7 +60,7 @@ pub async fn json(shown: &Shown, teams: Vec<TeamId>, sql: String, visitor: Strin
 }
 
 async fn ask(
-    shown: &Shown,
+    shown: &AppState,
     teams: Vec<TeamId>,
     sql: String,
     visitor: String,
@@ -71,9 +71,9 @@ async fn ask(
         return Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
     }
     let time = shown.settings().sql_time;
-    let EngineLimits { limits: engine, spill_parent } = shown.asking.limits();
+    let EngineLimits { limits: engine, spill_parent } = shown.queries.limits();
     let question = VisitorQuestion {
-        root: shown.asking.location().directory().map(std::path::Path::to_owned),
+        root: shown.queries.location().directory().map(std::path::Path::to_owned),
         sql,
         shape,
         engine,
@@ -83,7 +83,7 @@ async fn ask(
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
     let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
-    let look = shown.asking.borrowed(teams, &question.sql).await?;
+    let look = shown.queries.pinned(teams, &question.sql).await?;
     let spent = clock.monotonic().saturating_sub(begun);
     match shown.visitors.ask(visitor, question, look.data.clone(), (time, spent), clock).await? {
         VisitorAnswer::Failed(message) => {

@@ -157,7 +157,7 @@ impl Standing {
     }
 
     /// Sets each team's name.
-    pub fn call(&mut self, names: &TeamNames) {
+    pub fn set_names(&mut self, names: &TeamNames) {
         for team in &mut self.teams {
             team.team_name = names.name(&team.team).map(str::to_owned);
         }
@@ -167,7 +167,7 @@ impl Standing {
     pub fn worst_first(&mut self) {
         let place = |team: &TeamStanding| {
             let name = team.team_name.as_ref().unwrap_or(&team.team).to_lowercase();
-            (team.worry(), name, team.team.clone())
+            (team.urgency(), name, team.team.clone())
         };
         self.teams.sort_by_cached_key(place);
     }
@@ -202,7 +202,7 @@ impl TeamStanding {
     }
 
     /// The worst state of the team's streams, for sorting.
-    fn worry(&self) -> Health {
+    fn urgency(&self) -> Health {
         self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
     }
 }

@@ -1,7 +1,7 @@
 //! The read-only JSON API. `docs/api.md` describes it; names and shapes are stable.
 
-mod ask;
-mod look;
+mod queries;
+mod state;
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Serialize;
 
-use super::Shown;
+use super::AppState;
 use super::problem::Problem;
 
 /// A value, or a refusal.
@@ -22,23 +22,23 @@ pub type Answer = Result<Response, Refused>;
 const ROWS: usize = 100;
 const ROWS_MAX: usize = 1_000;
 
-pub fn routes() -> Router<Arc<Shown>> {
+pub fn routes() -> Router<Arc<AppState>> {
     Router::new()
-        .route("/status", get(look::status))
-        .route("/coverage", get(look::coverage))
-        .route("/ledger", get(look::ledger))
-        .route("/sessions", get(ask::sessions))
-        .route("/session", get(ask::session))
-        .route("/findings", get(ask::findings))
-        .route("/quarantine", get(ask::quarantine))
-        .route("/reports", get(ask::reports))
-        .route("/reports/{name}", get(ask::report))
-        .route("/sql", post(ask::sql))
+        .route("/status", get(state::status))
+        .route("/coverage", get(state::coverage))
+        .route("/ledger", get(state::ledger))
+        .route("/sessions", get(queries::sessions))
+        .route("/session", get(queries::session))
+        .route("/findings", get(queries::findings))
+        .route("/quarantine", get(queries::quarantine))
+        .route("/reports", get(queries::reports))
+        .route("/reports/{name}", get(queries::report))
+        .route("/sql", post(queries::sql))
         .fallback(unknown)
         .layer(middleware::from_fn(wrong_method))
 }
 
-pub use look::index;
+pub use state::index;
 
 /// A refusal, as JSON.
 pub struct Refused(Problem);
@@ -59,7 +59,7 @@ fn answered(value: &impl Serialize) -> Answer {
     Ok(Json(value).into_response())
 }
 
-async fn unknown(State(_): State<Arc<Shown>>) -> Refused {
+async fn unknown(State(_): State<Arc<AppState>>) -> Refused {
     Refused(Problem::missing("no such endpoint: /api/ lists all endpoints"))
 }
 

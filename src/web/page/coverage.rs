@@ -11,11 +11,11 @@ use jiff::civil::Date;
 use crate::model::{Instant, Range, Stream, TeamId};
 use crate::report::printable;
 
-use super::super::Shown;
-use super::super::answer::coverage::{Cover, DAY, StreamCover};
+use super::super::AppState;
+use super::super::answer::coverage::{CoverageState, DAY, StreamCover};
 use super::super::human::{Time, plural};
 use super::super::input::query;
-use super::asker::{Asker, Frame};
+use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_page};
 
 /// The parameters of the calendar.
@@ -101,8 +101,8 @@ struct Coverage {
     needs_team: bool,
 }
 
-pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let mut asker = Asker::of(&shown, &headers, &uri, "Coverage").await?;
+pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let mut asker = PageRequest::of(&shown, &headers, &uri, "Coverage").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     asker.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar shows one team: the first one by default.
@@ -114,7 +114,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     let Some(team) = asker.team.clone() else {
         return shown_page(&empty(asker, stream));
     };
-    let data = shown.asking.look(vec![team.clone()]).await.map_err(refused)?;
+    let data = shown.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
     let cover = StreamCover::of(&data, &team, stream, asker.now);
     let now = asker.now;
     let today = day_of(now);
@@ -142,7 +142,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     shown_page(&document)
 }
 
-fn empty(asker: Asker, stream: Stream) -> Coverage {
+fn empty(asker: PageRequest, stream: Stream) -> Coverage {
     Coverage {
         tabs: tabs(&asker, stream),
         stream: stream.as_str(),
@@ -160,7 +160,7 @@ fn empty(asker: Asker, stream: Stream) -> Coverage {
     }
 }
 
-fn tabs(asker: &Asker, stream: Stream) -> Vec<Tab> {
+fn tabs(asker: &PageRequest, stream: Stream) -> Vec<Tab> {
     let tabs = [Stream::Connections, Stream::Activity, Stream::Billing].map(|tab| Tab {
         label: tab.as_str(),
         href: format!("/coverage{}", query([("team", asker.team_query().as_str()), ("stream", tab.as_str())])),
@@ -170,32 +170,38 @@ fn tabs(asker: &Asker, stream: Stream) -> Vec<Tab> {
 }
 
 fn legend() -> Vec<(&'static str, &'static str)> {
-    [Cover::Complete, Cover::Provisional, Cover::Gap, Cover::NotFetched, Cover::BeforeArchive]
-        .map(|state| (class_of(state), words(state)))
-        .into()
+    [
+        CoverageState::Complete,
+        CoverageState::Provisional,
+        CoverageState::Gap,
+        CoverageState::NotFetched,
+        CoverageState::BeforeArchive,
+    ]
+    .map(|state| (class_of(state), words(state)))
+    .into()
 }
 
-fn words(state: Cover) -> &'static str {
+fn words(state: CoverageState) -> &'static str {
     match state {
-        Cover::Complete => "complete",
-        Cover::Provisional => "provisional: read, but not confirmed yet",
-        Cover::Gap => "gap: events were, or may have been, lost",
-        Cover::NotFetched => "not fetched",
-        Cover::BeforeArchive => "before the archive begins",
+        CoverageState::Complete => "complete",
+        CoverageState::Provisional => "provisional: read, but not confirmed yet",
+        CoverageState::Gap => "gap: events were, or may have been, lost",
+        CoverageState::NotFetched => "not fetched",
+        CoverageState::BeforeArchive => "before the archive begins",
     }
 }
 
-fn short(state: Cover) -> &'static str {
+fn short(state: CoverageState) -> &'static str {
     words(state).split(':').next().unwrap_or_default()
 }
 
-fn class_of(state: Cover) -> &'static str {
+fn class_of(state: CoverageState) -> &'static str {
     match state {
-        Cover::Complete => "complete",
-        Cover::Provisional => "provisional",
-        Cover::Gap => "gap",
-        Cover::NotFetched => "missing",
-        Cover::BeforeArchive => "before",
+        CoverageState::Complete => "complete",
+        CoverageState::Provisional => "provisional",
+        CoverageState::Gap => "gap",
+        CoverageState::NotFetched => "missing",
+        CoverageState::BeforeArchive => "before",
     }
 }
 
@@ -256,9 +262,15 @@ fn push_cell(shapes: &mut Vec<Shape>, class: &'static str, (x, y): (i32, i32)) {
 
 /// `29 days complete, 2 days provisional`
 fn said(counts: [u64; 5]) -> String {
-    let states = [Cover::Complete, Cover::Provisional, Cover::Gap, Cover::NotFetched, Cover::BeforeArchive];
+    let states = [
+        CoverageState::Complete,
+        CoverageState::Provisional,
+        CoverageState::Gap,
+        CoverageState::NotFetched,
+        CoverageState::BeforeArchive,
+    ];
     let parts = states.into_iter().filter(|state| counts[*state as usize] > 0).map(|state| match state {
-        Cover::Gap => format!("{} with a gap", plural(counts[state as usize], "day")),
+        CoverageState::Gap => format!("{} with a gap", plural(counts[state as usize], "day")),
         state => format!("{} {}", plural(counts[state as usize], "day"), short(state)),
     });
     parts.collect::<Vec<_>>().join(", ")
@@ -270,10 +282,10 @@ fn linked_of(
     team: &TeamId,
     day: Date,
     range: Range,
-    state: Cover,
+    state: CoverageState,
     (x, y): (i32, i32),
 ) -> Option<Linked> {
-    if state != Cover::Gap {
+    if state != CoverageState::Gap {
         return None;
     }
     let begins = cover.begins?;
@@ -303,7 +315,7 @@ fn record_of(team: &TeamId, seq: u64) -> String {
     format!("/findings{}", query([("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())]))
 }
 
-fn gaps(asker: &Asker, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
+fn gaps(asker: &PageRequest, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
     let text = |at: Option<Instant>, unknown: &str| at.map_or_else(|| unknown.to_owned(), |at| asker.time(at).text);
     let newest = cover.gaps.iter().rev().take(GAPS_SHOWN);
     let gaps = newest.map(|gap| Gap {
@@ -317,8 +329,8 @@ fn gaps(asker: &Asker, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
 }
 
 /// The incomplete ranges, newest first.
-fn open(asker: &Asker, cover: &StreamCover) -> Vec<Open> {
-    let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != Cover::Complete);
+fn open(asker: &PageRequest, cover: &StreamCover) -> Vec<Open> {
+    let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != CoverageState::Complete);
     let open = stretches.take(GAPS_SHOWN).map(|stretch| Open {
         period: format!("{} to {}", asker.time(stretch.from).text, asker.time(stretch.to).text),
         state: words(stretch.state),

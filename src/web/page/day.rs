@@ -13,13 +13,13 @@ use crate::config::When;
 use crate::model::{Instant, Range};
 use crate::report::{Zone, local_time_text};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::sessions::{DAY_MAX, Search, Session};
 use super::super::human::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
-use super::asker::{Asker, Frame};
-use super::sessions::{Asked, row_of, session_href, words};
+use super::page_request::{Frame, PageRequest};
+use super::sessions::{SearchForm, row_of, session_href, words};
 use super::{Page, Refused, shown_as};
 
 /// The parameters of a day: its own, and those of the search that leads to it.
@@ -54,7 +54,7 @@ struct Lane {
 #[template(path = "web/day.html")]
 struct DayPage {
     frame: Frame,
-    asked: Asked,
+    asked: SearchForm,
     day: String,
     title: String,
     by: &'static str,
@@ -70,8 +70,8 @@ struct DayPage {
     list_href: String,
 }
 
-pub async fn day(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "A day").await?;
+pub async fn day(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "A day").await?;
     let (day, problem) = match asker.input.parsed::<Date>("day") {
         Ok(Some(day)) if (2000..2100).contains(&day.year()) => (day, None),
         Ok(None) => (day_at(asker.now, &asker.zone), None),
@@ -102,7 +102,13 @@ fn checked(input: &Input) -> Result<(), Problem> {
     }
 }
 
-fn document(asker: Asker, day: Date, period: Range, mut sessions: Vec<Session>, problem: Option<String>) -> DayPage {
+fn document(
+    asker: PageRequest,
+    day: Date,
+    period: Range,
+    mut sessions: Vec<Session>,
+    problem: Option<String>,
+) -> DayPage {
     let is_cut = sessions.len() > DAY_MAX;
     sessions.truncate(DAY_MAX);
     let is_by_user = asker.input.get("by") == Some("user");
@@ -112,7 +118,7 @@ fn document(asker: Asker, day: Date, period: Range, mut sessions: Vec<Session>, 
     let (by, other) = if is_by_user { ("user", "computer") } else { ("computer", "user") };
     let text = day.to_string();
     DayPage {
-        asked: Asked::of(&asker),
+        asked: SearchForm::of(&asker),
         title: day.strftime("%A, %e %B %Y").to_string().replace("  ", " "),
         by,
         others: (other, format!("/day{}", asker.input.with(&[("day", &text), ("by", other)]))),
@@ -150,7 +156,7 @@ fn ticks(period: Range, zone: &Zone) -> Vec<String> {
     (0..TICKS).map(|n| local_time_text(at(n), zone)[11..16].to_owned()).chain(["24:00".to_owned()]).collect()
 }
 
-fn lanes(asker: &Asker, period: Range, sessions: &[Session], is_by_user: bool) -> (Vec<Lane>, usize) {
+fn lanes(asker: &PageRequest, period: Range, sessions: &[Session], is_by_user: bool) -> (Vec<Lane>, usize) {
     let mut by_name: BTreeMap<String, Vec<&Session>> = BTreeMap::new();
     for session in sessions {
         let row = row_of(asker, session);
@@ -164,7 +170,7 @@ fn lanes(asker: &Asker, period: Range, sessions: &[Session], is_by_user: bool) -
     (found.into_iter().map(|(name, sessions)| lane(asker, period, name, &sessions, is_by_user)).collect(), left)
 }
 
-fn lane(asker: &Asker, period: Range, name: String, sessions: &[&Session], is_by_user: bool) -> Lane {
+fn lane(asker: &PageRequest, period: Range, name: String, sessions: &[&Session], is_by_user: bool) -> Lane {
     let mut ends: Vec<i64> = Vec::new();
     let mut bars = Vec::new();
     for session in sessions {

@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use crate::model::Instant;
 use crate::report::{counted, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::findings::{FindingShown, PARAMETERS, find, kinds};
 use super::super::human::{Time, plural};
-use super::asker::{Asker, Frame};
+use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as};
 
 const ROWS: usize = 50;
@@ -51,8 +51,8 @@ struct Findings {
     has_teams: bool,
 }
 
-pub async fn findings(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "Findings").await?;
+pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "Findings").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     let counts = kinds(&shown, asker.teams.clone()).await.map_err(refused)?;
     let found = match asker.input.only(&PARAMETERS) {
@@ -85,7 +85,7 @@ pub async fn findings(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     shown_as(status, &document)
 }
 
-fn row_of(asker: &Asker, finding: &FindingShown) -> Row {
+fn row_of(asker: &PageRequest, finding: &FindingShown) -> Row {
     let text = |at: Option<Instant>| at.map(|at| asker.time(at).text);
     Row {
         kind: finding.kind.replace('_', " "),

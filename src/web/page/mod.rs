@@ -1,9 +1,9 @@
 //! The page for people. The server makes whole documents, which work without a script, by keyboard, in light and dark, and on a
 //! phone. The template engine escapes every value.
 
-mod asker;
+mod page_request;
 mod assets;
-mod beside;
+mod other_teams;
 mod coverage;
 mod day;
 mod findings;
@@ -25,10 +25,10 @@ use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::Shown;
+use super::AppState;
 use super::problem::Problem;
 use super::sign_ins::machine;
-use asker::Frame;
+use page_request::Frame;
 
 /// A document, or a refusal.
 type Page = Result<Response, Refused>;
@@ -37,7 +37,7 @@ type Page = Result<Response, Refused>;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-pub fn routes() -> Router<Arc<Shown>> {
+pub fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/", get(overview::overview))
         .route("/coverage", get(coverage::coverage))
@@ -54,7 +54,7 @@ pub fn routes() -> Router<Arc<Shown>> {
 }
 
 /// The routes that need no token: the sign-in form and its style.
-pub fn open_routes() -> Router<Arc<Shown>> {
+pub fn open_routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
@@ -62,7 +62,7 @@ pub fn open_routes() -> Router<Arc<Shown>> {
 }
 
 /// The visitor's identity: a signed-in browser, else the machine. A visitor cannot choose it.
-pub fn visitor(shown: &Shown, headers: &HeaderMap, peer: SocketAddr) -> String {
+pub fn visitor(shown: &AppState, headers: &HeaderMap, peer: SocketAddr) -> String {
     match shown.signed_in(headers) {
         Some(sign_in) => sign_in.to_string(),
         None => machine(peer).to_string(),
@@ -91,7 +91,7 @@ pub fn hardened(mut answer: Response) -> Response {
 }
 
 /// The answer for an unknown address.
-pub async fn not_found(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Response {
+pub async fn not_found(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
     let problem = Problem::missing(format!("no page exists at {}", crate::report::printable(uri.path())));
     Refused::here(&shown, &headers, &uri, problem).into_response()
 }
@@ -113,7 +113,7 @@ struct Refused {
 }
 
 impl Refused {
-    fn here(shown: &Shown, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
+    fn here(shown: &AppState, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
         Self { problem, frame: Some(Box::new(Frame::bare(shown, headers, uri))) }
     }
 }

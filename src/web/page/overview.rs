@@ -9,13 +9,13 @@ use axum::http::{HeaderMap, Uri};
 use crate::model::Instant;
 use crate::report::counted;
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::standing::{Health, Standing, StreamStanding, TeamStanding, Totals};
-use super::super::asking::TEAMS_TOGETHER_MAX;
 use super::super::human::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
-use super::asker::{Frame, zone_of};
-use super::beside::Beside;
+use super::super::query_service::TEAMS_TOGETHER_MAX;
+use super::other_teams::OtherTeams;
+use super::page_request::{Frame, zone_of};
 use super::{Page, Refused, shown_page};
 
 /// The parameters of the overview.
@@ -87,12 +87,12 @@ struct Overview {
     next: Option<String>,
     search: String,
     is_searchable: bool,
-    beside: Beside,
+    beside: OtherTeams,
     /// The shard that the daemon reads; empty if it reads all teams.
     shard: String,
 }
 
-pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     let input = Input::of(uri.query()).map_err(refused)?;
     input.only(&PARAMETERS).map_err(refused)?;
@@ -102,11 +102,11 @@ pub async fn overview(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     let (now, zone) = (shown.clock.now(), zone_of(&headers));
     let mut standing = Standing::of(&shown.live, now);
     // The page works even while the archive cannot be read.
-    let held = shown.asking.teams().await.unwrap_or_default();
-    let names = shown.asking.names().await.unwrap_or_default();
-    standing.call(&names);
+    let held = shown.queries.teams().await.unwrap_or_default();
+    let names = shown.queries.names().await.unwrap_or_default();
+    standing.set_names(&names);
     let search = input.shown("q");
-    let beside = Beside::of(&held, &standing, &names, &search, TEAMS_SHOWN);
+    let beside = OtherTeams::of(&held, &standing, &names, &search, TEAMS_SHOWN);
     let (totals, verdict, errors) = (standing.totals(), verdict(&standing), errors(&standing));
     standing.worst_first();
     let is_searchable = standing.teams.len() > TEAMS_SHOWN || !beside.others_left.is_empty();

@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 
 use crate::report::{counted, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
 use super::super::human::{Time, pretty};
-use super::asker::{Asker, Frame};
+use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as};
 
 const ROWS: usize = 25;
@@ -41,8 +41,8 @@ struct Quarantine {
     has_teams: bool,
 }
 
-pub async fn quarantine(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "Quarantine").await?;
+pub async fn quarantine(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "Quarantine").await?;
     let found = match asker.input.only(&PARAMETERS) {
         Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
@@ -66,7 +66,7 @@ pub async fn quarantine(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri
     shown_as(status, &document)
 }
 
-fn item(asker: &Asker, row: &Quarantined) -> Item {
+fn item(asker: &PageRequest, row: &Quarantined) -> Item {
     let raw = row.raw.as_deref().unwrap_or_default();
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
     Item {

@@ -11,13 +11,13 @@ use crate::config::When;
 use crate::model::Instant;
 use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Section, Zone, local_time_text, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
 use super::super::answer::{period, zone};
 use super::super::human::time;
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
-use super::asker::{Asker, Frame, zone_of};
+use super::page_request::{Frame, PageRequest, zone_of};
 use super::{Page, Refused, shown_as, shown_page};
 
 /// Number of rows on a page: the files hold all rows.
@@ -50,8 +50,8 @@ struct Reports {
     faults: Vec<String>,
 }
 
-pub async fn reports(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "Reports").await?;
+pub async fn reports(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "Reports").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     asker.input.only(&["team"]).map_err(refused)?;
     let catalog = catalog(&shown).await.map_err(refused)?;
@@ -106,10 +106,15 @@ struct ReportPage {
     seconds: u64,
 }
 
-pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn report(
+    State(shown): State<Arc<AppState>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     let report = catalog(&shown).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
-    let asker = Asker::of(&shown, &headers, &uri, &report.title).await?;
+    let asker = PageRequest::of(&shown, &headers, &uri, &report.title).await?;
     let is_asked = asker.input.get("run").is_some();
     // A report that reads the whole archive or lacks a parameter waits for the button.
     let waits = if is_asked { None } else { waits(&report, &asker.input) };
@@ -162,7 +167,7 @@ fn label(name: &str) -> String {
     name.replace('_', " ")
 }
 
-async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Section, About), Problem> {
+async fn answered(shown: &AppState, asker: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
     check_parameters(&asker.input)?;
     let links = FORMATS.map(|(label, format, _)| {
         let end = asker.input.with(&[
@@ -178,11 +183,11 @@ async fn answered(shown: &Shown, asker: &Asker, report: Report) -> Result<(Secti
 }
 
 /// The input with the team of the page, even if the address names none.
-fn with_team(asker: &Asker) -> Input {
+fn with_team(asker: &PageRequest) -> Input {
     Input::of(asker.input.with(&[("team", asker.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
 }
 
-fn period_shown(asker: &Asker) -> (String, String) {
+fn period_shown(asker: &PageRequest) -> (String, String) {
     let day = |at| local_time_text(at, &asker.zone)[..10].to_owned();
     let given = |name: &str| match asker.input.parsed::<When>(name) {
         Ok(Some(when)) => day(when.resolve_in(asker.now, asker.zone.rules())),
@@ -196,7 +201,7 @@ fn period_shown(asker: &Asker) -> (String, String) {
     }
 }
 
-fn fields(report: &Report, asker: &Asker) -> Vec<Field> {
+fn fields(report: &Report, asker: &PageRequest) -> Vec<Field> {
     let fields = report.params.iter().map(|param| {
         let name = format!("param.{}", param.name);
         let default = match &param.default {
@@ -242,12 +247,12 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
 }
 
 /// The whole report as a download.
-pub async fn file(State(shown): State<Arc<Shown>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn file(State(shown): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     made(&shown, &name, &headers, &uri).await.map_err(refused)
 }
 
-async fn made(shown: &Shown, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
+async fn made(shown: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
     let input = Input::of(uri.query())?;
     let format = input.get("format").unwrap_or("csv");
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);

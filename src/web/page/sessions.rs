@@ -10,13 +10,13 @@ use crate::config::When;
 use crate::model::Instant;
 use crate::report::{TeamNames, counted, local_time_text, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::period;
 use super::super::answer::sessions::{Event, OUTCOMES, PARAMETERS, Search, Session, newest, session as one};
 use super::super::human::{Time, length, pretty};
 use super::super::input::query;
 use super::super::problem::Problem;
-use super::asker::{Asker, Frame};
+use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as, shown_page};
 
 /// Number of sessions on a page.
@@ -41,7 +41,7 @@ pub struct Row {
 }
 
 /// The search, as the form shows it.
-pub struct Asked {
+pub struct SearchForm {
     pub user: String,
     pub computer: String,
     pub address: String,
@@ -55,7 +55,7 @@ pub struct Asked {
 #[template(path = "web/sessions.html")]
 struct Sessions {
     frame: Frame,
-    asked: Asked,
+    asked: SearchForm,
     problem: Option<String>,
     rows: Vec<Row>,
     period: String,
@@ -68,9 +68,9 @@ struct Sessions {
     day_href: String,
 }
 
-pub async fn sessions(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "Sessions").await?;
-    let asked = Asked::of(&asker);
+pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "Sessions").await?;
+    let asked = SearchForm::of(&asker);
     match found(&shown, &asker).await {
         Ok((search, rows, next)) => {
             let latest = if rows.is_empty() { newest(&shown, asker.teams.clone()).await? } else { None };
@@ -116,7 +116,7 @@ pub async fn sessions(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: 
     }
 }
 
-async fn found(shown: &Shown, asker: &Asker) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
+async fn found(shown: &AppState, asker: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
     asker.input.only(&PARAMETERS)?;
     let period = period(&asker.input, asker.now, &asker.zone)?;
     let search = Search::of(&asker.input, asker.teams.clone(), period)?;
@@ -124,8 +124,8 @@ async fn found(shown: &Shown, asker: &Asker) -> Result<(Search, Vec<Session>, Op
     Ok((search, found.rows, found.next))
 }
 
-impl Asked {
-    pub fn of(asker: &Asker) -> Self {
+impl SearchForm {
+    pub fn of(asker: &PageRequest) -> Self {
         // Convert every form of date to the form that the form field shows.
         let day = |name: &str| match asker.input.parsed::<When>(name) {
             Ok(Some(when)) => {
@@ -147,12 +147,12 @@ impl Asked {
 }
 
 /// The 30 days up to the day of the newest session.
-fn around(asker: &Asker, at: Instant) -> String {
+fn around(asker: &PageRequest, at: Instant) -> String {
     let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &asker.zone)[..10].to_owned();
     format!("/sessions{}", asker.input.with(&[("to", &to), ("from", ""), ("after", "")]))
 }
 
-fn day_href(asker: &Asker, at: Instant) -> String {
+fn day_href(asker: &PageRequest, at: Instant) -> String {
     let day = local_time_text(at, &asker.zone)[..10].to_owned();
     let kept = asker.input.with(&[("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &day)]);
     format!("/day{kept}")
@@ -187,7 +187,7 @@ pub fn session_href(session: &Session) -> String {
     format!("/session{}", query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())]))
 }
 
-pub fn row_of(asker: &Asker, session: &Session) -> Row {
+pub fn row_of(asker: &PageRequest, session: &Session) -> Row {
     let (outcome, outcome_class) = words(&session.outcome);
     Row {
         href: session_href(session),
@@ -232,8 +232,8 @@ struct OneSession {
     day_href: String,
 }
 
-pub async fn session(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = Asker::of(&shown, &headers, &uri, "Session").await?;
+pub async fn session(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&shown, &headers, &uri, "Session").await?;
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     asker.input.only(&["team", "id"]).map_err(refused)?;
     let id = asker
@@ -295,7 +295,7 @@ fn facts(session: &Session, names: &TeamNames) -> Vec<(&'static str, String)> {
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-fn event_of(asker: &Asker, event: &Event) -> EventShown {
+fn event_of(asker: &PageRequest, event: &Event) -> EventShown {
     let is_cut = event.raw.chars().nth(RAW_CHARS_MAX).is_some();
     let raw: String = event.raw.chars().take(RAW_CHARS_MAX).collect();
     EventShown {

@@ -11,12 +11,12 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 
 use crate::report::Zone;
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, cookie, is_own_form};
 use super::super::human::span;
 use super::super::input::Input;
 use super::super::problem::Problem;
-use super::asker::{Frame, ZONE_COOKIE};
+use super::page_request::{Frame, ZONE_COOKIE};
 use super::{Page, Refused};
 
 /// The delay of the answer to a wrong token.
@@ -32,7 +32,7 @@ struct SignIn {
     is_wrong: bool,
 }
 
-fn page(shown: &Shown, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
+fn page(shown: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
     let mut frame = Frame::bare(shown, headers, uri);
     frame.title = "Sign in".to_owned();
     (frame.places, frame.is_closed) = (Vec::new(), false);
@@ -42,7 +42,7 @@ fn page(shown: &Shown, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: boo
     Ok((status, Html(text)).into_response())
 }
 
-pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn form(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
     let input = Input::of(uri.query())?;
     input.only(&["back"])?;
     let back = input.get("back").unwrap_or("/");
@@ -53,7 +53,7 @@ pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri)
 }
 
 pub async fn sign_in(
-    State(shown): State<Arc<Shown>>,
+    State(shown): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,
@@ -77,14 +77,14 @@ pub async fn sign_in(
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
-fn too_often(shown: &Shown, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
+fn too_often(shown: &AppState, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
     let seconds = wait.as_secs().max(1);
     let problem = Problem::busy(format!("too many wrong tokens: try again in {}", span(seconds)));
     let refused = Refused::here(shown, headers, uri, problem);
     ([(header::RETRY_AFTER, seconds.to_string())], refused).into_response()
 }
 
-pub async fn sign_out(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
+pub async fn sign_out(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
     own_form(&headers, &uri, &body, &[])?;
     if let Some(session) = cookie(&headers, SESSION_COOKIE) {
         shown.sign_ins.close(session);

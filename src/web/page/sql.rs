@@ -12,12 +12,12 @@ use url::form_urlencoded;
 
 use crate::report::{Cell, ColumnHead, View, counted, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
 use super::super::human::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
-use super::asker::{Asker, Frame};
+use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_page, visitor};
 
 /// The example query.
@@ -57,16 +57,16 @@ impl Sql {
     }
 }
 
-pub async fn form(State(shown): State<Arc<Shown>>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn form(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
     check_allowed(&shown, &HeaderMap::new()).map_err(refused)?;
-    let asker = Asker::of(&shown, &headers, &uri, "SQL").await?;
+    let asker = PageRequest::of(&shown, &headers, &uri, "SQL").await?;
     asker.input.only(&["team"]).map_err(refused)?;
     shown_page(&Sql::new(asker.frame, EXAMPLE, shown.settings().sql_time))
 }
 
 pub async fn answer(
-    State(shown): State<Arc<Shown>>,
+    State(shown): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,
@@ -89,7 +89,7 @@ pub async fn answer(
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
     let asked: Uri =
         format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: the value is not a team")))?;
-    let asker = Asker::of(&shown, &headers, &asked, "SQL").await?;
+    let asker = PageRequest::of(&shown, &headers, &asked, "SQL").await?;
     let (teams, mut frame) = (asker.teams, asker.frame);
     frame.here = "/sql".to_owned();
     let mut document = Sql::new(frame, &query, shown.settings().sql_time);

@@ -11,7 +11,7 @@ use annals::archive::{
 use annals::clock::Clock;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::pipeline::Live;
-use annals::report::{Limits, Place};
+use annals::report::{Limits, SnapshotSource};
 use annals::web::{Asking, EngineLimits};
 use futures::future::BoxFuture;
 
@@ -21,9 +21,9 @@ use crate::reporting::{self, DAY, HOUR};
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
-/// A place whose files no engine reads.
-fn nowhere(archive: &Archive) -> Place {
-    Place::new(archive.clone(), Location::Local("/nowhere".into()), Cache::new("/nowhere", 1)).unwrap()
+/// A place where no engine ever reads a file.
+fn nowhere(archive: &Archive) -> SnapshotSource {
+    SnapshotSource::new(archive.clone(), Location::Local("/nowhere".into()), Cache::new("/nowhere", 1)).unwrap()
 }
 
 /// A clock that stands still until it is set.

@@ -2,7 +2,7 @@
 
 use annals::model::{Instant, Range, TeamId};
 use annals::report::{
-    Asked, Engine, Flow, Format, Limits, Look, ParamDefault, Report, ReportError, Sink, ViewData, sink_for,
+    Engine, Flow, Format, Limits, Medium, ParamDefault, Report, ReportError, ReportInput, Sink, ViewData, sink_for,
 };
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -69,7 +69,7 @@ pub fn ask(data: &ViewData, report: &Report, question: &Question) -> Answer {
     let lacking: Vec<_> = required(report).filter(|name| given.iter().all(|(held, _)| held != name)).collect();
     given.extend(lacking.into_iter().map(|name| (name.to_owned(), "nobody".to_owned())));
     let period = Range::new(at(question.period.0), at(question.period.1));
-    let asked = Asked {
+    let asked = ReportInput {
         period,
         team: question.team.map(TeamId::from),
         values: report.values(&given, now, zone.rules()).unwrap(),
@@ -79,9 +79,9 @@ pub fn ask(data: &ViewData, report: &Report, question: &Question) -> Answer {
     };
     let run = engine.run(report, &asked).unwrap_or_else(|e| panic!("{}: {e}", report.id));
     let mut rows = Vec::new();
-    run.rows(sink_for(Format::Ndjson, &mut rows, Look::default()).as_mut()).unwrap();
+    run.rows(sink_for(Format::Ndjson, &mut rows, Medium::default()).as_mut()).unwrap();
     let mut chart = Vec::new();
-    run.chart_rows(sink_for(Format::Ndjson, &mut chart, Look::default()).as_mut())
+    run.chart_rows(sink_for(Format::Ndjson, &mut chart, Medium::default()).as_mut())
         .unwrap_or_else(|e| panic!("{}, its chart: {e}", report.id));
     let mut columns = Columns::default();
     run.rows(&mut columns).unwrap();

@@ -105,7 +105,7 @@ fn a_team_of_another_shard_has_one_row_that_names_the_shard() {
     let (shard, now) = (Shard::new(2, 4).unwrap(), Instant::from_seconds(NOW));
     let (own, others): (Vec<TeamStatus>, Vec<TeamStatus>) =
         thousand().into_iter().partition(|team| shard.owns(&team.team.as_str().into()));
-    let others = Other::all(&others, shard);
+    let others = OtherShardTeam::all(&others, shard);
     assert_eq!(own.len() + others.len(), 1_000);
     assert_eq!(others[0].owner.to_string(), "1/4");
     let all = rows(&own, &others, DAY, now);

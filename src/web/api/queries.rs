@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::report::{ParamDefault, Report, SeverityRule, Zone};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::reports::{self, Question, catalog, check_parameters};
 use super::super::answer::{
     asked_teams, findings as found, period, quarantine as kept, sessions as search, sql as asked, zone,
@@ -28,7 +28,7 @@ fn utc() -> Zone {
 }
 
 /// Sessions, newest first.
-pub async fn sessions(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn sessions(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&search::PARAMETERS)?;
     let zone = zone(&input, utc())?;
@@ -45,7 +45,7 @@ pub async fn sessions(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// One session with its events.
-pub async fn session(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn session(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "id"])?;
     let id = input.get("id").ok_or_else(|| Problem::bad("id: the parameter is missing: give a connection id"))?;
@@ -56,7 +56,7 @@ pub async fn session(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// Findings, newest first.
-pub async fn findings(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn findings(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&found::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
@@ -66,7 +66,7 @@ pub async fn findings(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// Quarantined events, newest first.
-pub async fn quarantine(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn quarantine(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&kept::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
@@ -76,7 +76,7 @@ pub async fn quarantine(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// The list of reports with their parameters.
-pub async fn reports(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn reports(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
     let catalog = catalog(&shown).await?;
     let listed: Vec<Value> = catalog.reports().iter().map(described).collect();
@@ -111,7 +111,7 @@ fn described(report: &Report) -> Value {
 }
 
 /// One report over a period.
-pub async fn report(State(shown): State<Arc<Shown>>, Path(name): Path<String>, uri: Uri) -> Answer {
+pub async fn report(State(shown): State<Arc<AppState>>, Path(name): Path<String>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     check_parameters(&input)?;
     let limit = input.limit(reports::JSON_ROWS, REPORT_ROWS_MAX)?;
@@ -131,7 +131,7 @@ struct Query {
 
 /// The rows of one SELECT, if the configuration allows SQL.
 pub async fn sql(
-    State(shown): State<Arc<Shown>>,
+    State(shown): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,

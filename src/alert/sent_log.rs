@@ -17,13 +17,13 @@ const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// The alerts that each target has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    targets: BTreeMap<String, Told>,
+pub struct SentLog {
+    targets: BTreeMap<String, SentToTarget>,
 }
 
 /// The alerts that one target has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct SentToTarget {
     /// Everything that ledgers record up to these lines.
     lines: BTreeMap<TeamId, LedgerSeq>,
     /// Keys of later occurrences that the target has received.
@@ -32,7 +32,7 @@ pub struct Told {
     holding: BTreeSet<String>,
 }
 
-impl Memory {
+impl SentLog {
     /// When the file exists and cannot be read.
     /// When there is a file and it cannot be read.
     pub fn read(path: &Path) -> std::io::Result<Self> {
@@ -56,12 +56,12 @@ impl Memory {
         Ok(())
     }
 
-    pub fn of(&mut self, target: &str) -> &mut Told {
+    pub fn of(&mut self, target: &str) -> &mut SentToTarget {
         self.targets.entry(target.to_owned()).or_default()
     }
 }
 
-impl Told {
+impl SentToTarget {
     /// Forgets conditions that no longer hold. For a new team, everything that its ledger records at the start of this process
     /// counts as sent. Returns whether anything changed.
     pub fn settle(&mut self, standing: &Standing) -> bool {
@@ -78,7 +78,7 @@ impl Told {
     }
 
     /// The occurrences that are not sent yet.
-    pub fn untold(&self, standing: &Standing) -> Vec<Occurrence> {
+    pub fn unsent(&self, standing: &Standing) -> Vec<Occurrence> {
         let recorded = standing.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
         let firing = standing.firing.iter().filter_map(|occurrence| occurrence.beyond(&self.holding));
         recorded.map(|(_, _, occurrence)| occurrence.clone()).chain(firing).collect()
@@ -113,11 +113,11 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alert::rehearsal;
+    use crate::alert::test_alert;
     use crate::model::Instant;
 
     fn named(key: &str) -> Occurrence {
-        Occurrence { key: key.to_owned(), ..rehearsal(Instant::from_seconds(1_800_000_000)) }
+        Occurrence { key: key.to_owned(), ..test_alert(Instant::from_seconds(1_800_000_000)) }
     }
 
     fn recorded(lines: &[(u64, &str)], opened_at: u64) -> Standing {
@@ -129,13 +129,13 @@ mod tests {
         }
     }
 
-    fn keys(told: &Told, standing: &Standing) -> Vec<String> {
-        told.untold(standing).iter().map(|occurrence| occurrence.key.clone()).collect()
+    fn keys(told: &SentToTarget, standing: &Standing) -> Vec<String> {
+        told.unsent(standing).iter().map(|occurrence| occurrence.key.clone()).collect()
     }
 
     #[test]
     fn what_the_ledger_recorded_before_the_first_look_is_history_and_the_rest_is_told_once() {
-        let mut told = Told::default();
+        let mut told = SentToTarget::default();
         let mut standing = recorded(&[(3, "old")], 5);
         assert!(told.settle(&standing));
         assert!(keys(&told, &standing).is_empty());
@@ -143,9 +143,9 @@ mod tests {
         assert_eq!(keys(&told, &standing), ["a", "b"]);
         told.note(&named("a"), &standing);
         let path = tempfile::tempdir().unwrap().keep().join("told.json");
-        let memory = Memory { targets: BTreeMap::from([("webhook".to_owned(), told)]) };
+        let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), told)]) };
         memory.write(&path).unwrap();
-        let mut after_restart = Memory::read(&path).unwrap();
+        let mut after_restart = SentLog::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let told = after_restart.of("webhook");
         standing = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_condition_is_told_once_until_it_is_known_to_have_ended() {
-        let mut told = Told::default();
+        let mut told = SentToTarget::default();
         let firing = Standing { firing: vec![named("stale")], ..Standing::default() };
         assert_eq!(keys(&told, &firing), ["stale"]);
         told.note(&named("stale"), &firing);

@@ -42,7 +42,7 @@ pub enum HeadGiven {
 }
 
 /// The options, prepared for checking single lines.
-pub struct Asking {
+pub struct Expectations {
     pub archive_id: Option<String>,
     pub now: Option<Instant>,
     pub keys: Vec<PublicKey>,
@@ -53,7 +53,7 @@ pub struct Asking {
     places: BTreeSet<(TeamKey, LedgerSeq)>,
 }
 
-impl Asking {
+impl Expectations {
     pub fn new(archive_id: Option<String>, options: &VerifyOptions) -> Self {
         let hashes = options.heads.iter().filter_map(|head| match head {
             HeadGiven::Hash(hash) => Some(*hash),

@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveError, Cache, Store, open_store};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{Location, TeamId};
-use crate::report::{Engine, Flow, Format, Named, Place, ReportError, Sink, ViewData, sink_for};
+use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, SnapshotSource, ViewData, sink_for};
 
 use super::output::OutputArgs;
 use super::{bars, limits, signals};
@@ -70,7 +70,7 @@ pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
 /// # Errors
 /// When no archive exists, or a ledger is not valid.
 pub fn view_data(config: &Config) -> Result<ViewData, Error> {
-    look(config, false, &|_| true)
+    snapshot(config, false, &|_| true)
 }
 
 /// A snapshot of this shard's teams.
@@ -78,7 +78,7 @@ pub fn view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// As [`view_data`].
 pub fn own_view_data(config: &Config) -> Result<ViewData, Error> {
-    look(config, false, &|team| config.shard.owns(team))
+    snapshot(config, false, &|team| config.shard.owns(team))
 }
 
 /// A snapshot of the archive, with the names of the teams.
@@ -86,16 +86,16 @@ pub fn own_view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// As [`view_data`].
 pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
-    look(config, true, &|_| true)
+    snapshot(config, true, &|_| true)
 }
 
 /// The archive with its store or cache, for taking snapshots.
 ///
 /// # Errors
 /// When the engine cannot read files at that place.
-pub fn place(config: &Config, archive: Archive) -> Result<Place, Error> {
+pub fn place(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
     let cache = cache(config).telling(bars::fetching());
-    Ok(Place::new(archive, location(config)?, cache)?)
+    Ok(SnapshotSource::new(archive, location(config)?, cache)?)
 }
 
 /// The configured cache of files from buckets.
@@ -103,10 +103,10 @@ pub fn cache(config: &Config) -> Cache {
     Cache::new(&config.cache.directory, config.cache.bytes)
 }
 
-fn look(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
+fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
     let archive = open(config)?;
     let place = place(config, archive.clone())?;
-    let mut data = place.empty_look();
+    let mut data = place.empty_snapshot();
     let teams: Vec<TeamId> = archive.teams()?.into_iter().filter(keeps).collect();
     archive.read_each(&teams, |reader| {
         place.add(&mut data, reader.state());
@@ -143,7 +143,7 @@ pub fn answer_named(config: &Config, sql: &str, output: &OutputArgs) -> Result<(
 
 fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
-    let data = look(config, is_named, &|_| true)?;
+    let data = snapshot(config, is_named, &|_| true)?;
     output.rows(|out, look| {
         let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
         let _running = guard.running(engine.interrupter());
@@ -169,12 +169,12 @@ pub struct Tally {
 }
 
 /// A sink that counts what passes to the inner sink.
-pub struct Watched<'a, 'b> {
+pub struct TallySink<'a, 'b> {
     pub inner: Box<dyn Sink + 'a>,
     pub tally: &'b mut Tally,
 }
 
-impl Sink for Watched<'_, '_> {
+impl Sink for TallySink<'_, '_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         self.tally.begun = true;
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();

@@ -11,21 +11,21 @@ use crate::clock::Clock;
 use crate::model::{LedgerSeq, Location, TeamId};
 use crate::pipeline::Live;
 use crate::report::{
-    BorrowedLook, Engine, Extents, Interrupter, Limits, Needs, Place, ReportError, TeamNames, ViewData,
+    Engine, Extents, Interrupter, Limits, Needs, PinnedSnapshot, ReportError, SnapshotSource, TeamNames, ViewData,
 };
 
-use super::callings::Callings;
 use super::problem::Problem;
 use super::queue::{Queue, Turn};
+use super::team_name_cache::TeamNameCache;
 
 /// Number of parallel queries.
 const AT_ONCE: usize = 2;
 /// Maximum number of cached snapshots, and of idle engines for each.
-const LOOKS_KEPT_MAX: usize = 4;
+const SNAPSHOTS_KEPT_MAX: usize = 4;
 const IDLE_MAX: usize = 4;
 /// After this time, a cached snapshot is compared with the ledgers again: `review sign` and the daemons of other shards commit
 /// without this daemon's knowledge.
-const LOOK_AGE_MAX: Duration = Duration::from_secs(30);
+const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(30);
 /// A stop between two statements of a query has no effect, so it is repeated.
 const STOP_EVERY: Duration = Duration::from_millis(100);
 /// Maximum number of teams in one query.
@@ -39,19 +39,19 @@ pub struct EngineLimits {
 }
 
 /// Runs queries on the archive.
-pub struct Asking {
+pub struct QueryService {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     queue: Queue,
 }
 
 struct Shared {
-    place: Place,
+    place: SnapshotSource,
     engine: Mutex<EngineLimits>,
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
-    callings: Callings,
+    name_cache: TeamNameCache,
     /// Held while ledgers are read: a request for the same snapshot waits for it instead of reading again.
     reading: Mutex<()>,
 }
@@ -60,11 +60,11 @@ struct Shared {
 struct Kept {
     /// The teams of the archive, and the time of their listing. Only this daemon and those of other shards add teams.
     teams: Option<(Duration, Vec<TeamId>)>,
-    looks: Vec<Look>,
+    looks: Vec<CachedSnapshot>,
 }
 
 /// One snapshot of some teams, with its idle engines.
-struct Look {
+struct CachedSnapshot {
     teams: Vec<TeamId>,
     at: Duration,
     data: Arc<ViewData>,
@@ -74,10 +74,10 @@ struct Look {
     idle: Vec<(Needs, Engine)>,
 }
 
-impl Asking {
-    pub fn new(place: Place, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
-        let (engine, kept, callings) = (Mutex::new(engine), Mutex::default(), Callings::default());
-        let shared = Shared { place, engine, live, clock: clock.clone(), kept, callings, reading: Mutex::default() };
+impl QueryService {
+    pub fn new(place: SnapshotSource, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
+        let (engine, kept, name_cache) = (Mutex::new(engine), Mutex::default(), TeamNameCache::default());
+        let shared = Shared { place, engine, live, clock: clock.clone(), kept, name_cache, reading: Mutex::default() };
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
@@ -119,7 +119,7 @@ impl Asking {
         let shared = self.shared.clone();
         let found = tokio::task::spawn_blocking(move || {
             let teams = shared.teams()?;
-            Ok::<_, ReportError>(shared.callings.of(&shared.place, &teams, &shared.live.name_files()))
+            Ok::<_, ReportError>(shared.name_cache.of(&shared.place, &teams, &shared.live.name_files()))
         });
         Ok(found.await.map_err(|_| broken())??)
     }
@@ -128,19 +128,19 @@ impl Asking {
     ///
     /// # Errors
     /// When the archive cannot be read, or there are too many teams.
-    pub async fn look(&self, teams: Vec<TeamId>) -> Result<Arc<ViewData>, Problem> {
+    pub async fn snapshot(&self, teams: Vec<TeamId>) -> Result<Arc<ViewData>, Problem> {
         check_together(&teams)?;
         let shared = self.shared.clone();
-        Ok(tokio::task::spawn_blocking(move || shared.look(&teams)).await.map_err(|_| broken())??)
+        Ok(tokio::task::spawn_blocking(move || shared.snapshot(&teams)).await.map_err(|_| broken())??)
     }
 
     /// A snapshot of some teams, with local copies of the files that `sql` may need.
     ///
     /// # Errors
-    /// As [`Asking::look`], and when files of a bucket cannot be fetched.
-    pub async fn borrowed(&self, teams: Vec<TeamId>, sql: &str) -> Result<BorrowedLook, Problem> {
-        let (look, sql) = (self.look(teams).await?, sql.to_owned());
-        Ok(tokio::task::spawn_blocking(move || BorrowedLook::of(look, &sql)).await.map_err(|_| broken())??)
+    /// As [`QueryService::look`], and when files of a bucket cannot be fetched.
+    pub async fn pinned(&self, teams: Vec<TeamId>, sql: &str) -> Result<PinnedSnapshot, Problem> {
+        let (look, sql) = (self.snapshot(teams).await?, sql.to_owned());
+        Ok(tokio::task::spawn_blocking(move || PinnedSnapshot::of(look, &sql)).await.map_err(|_| broken())??)
     }
 
     /// Runs `question` over `teams` within `time`. The question uses no more than `needs`.
@@ -190,7 +190,7 @@ impl Shared {
     fn teams(&self) -> Result<Vec<TeamId>, ReportError> {
         let committed = self.live.seqs().into_iter().filter(|(_, seq)| seq.0 > 0).map(|(team, _)| team);
         let now = self.clock.monotonic();
-        let is_current = |at: Duration| self.live.shard().is_whole() || now.saturating_sub(at) < LOOK_AGE_MAX;
+        let is_current = |at: Duration| self.live.shard().is_whole() || now.saturating_sub(at) < SNAPSHOT_AGE_MAX;
         if let Some((_, teams)) = lock(&self.kept).teams.as_mut().filter(|(at, _)| is_current(*at)) {
             for team in committed {
                 if let Err(at) = teams.binary_search(&team) {
@@ -211,40 +211,46 @@ impl Shared {
         stop: &Stop,
         question: &impl Fn(&mut Engine) -> Result<T, ReportError>,
     ) -> Result<T, ReportError> {
-        let data = self.look(teams)?;
+        let data = self.snapshot(teams)?;
         let mut engine = self.engine(teams, needs, &data)?;
         stop.watch(engine.interrupter());
         if stop.is_asked() {
             return Err(ReportError::Interrupted);
         }
         let answer = question(&mut engine)?;
-        self.put_back(teams, needs, &data, engine);
+        self.return_engine(teams, needs, &data, engine);
         Ok(answer)
     }
 
     /// A snapshot that includes all commits of this daemon.
-    fn look(&self, teams: &[TeamId]) -> Result<Arc<ViewData>, ReportError> {
-        if let Some(data) = self.kept_look(teams)? {
+    fn snapshot(&self, teams: &[TeamId]) -> Result<Arc<ViewData>, ReportError> {
+        if let Some(data) = self.cached_snapshot(teams)? {
             return Ok(data);
         }
         let _one = lock(&self.reading);
-        if let Some(data) = self.kept_look(teams)? {
+        if let Some(data) = self.cached_snapshot(teams)? {
             return Ok(data);
         }
         let now = self.clock.monotonic();
-        let (data, extents) = self.place.look(teams, |team, look| self.live.with_state(team, look))?;
+        let (data, extents) = self.place.snapshot(teams, |team, look| self.live.with_state(team, look))?;
         let data = Arc::new(data);
         let mut kept = lock(&self.kept);
         kept.looks.retain(|look| look.teams != teams);
-        if kept.looks.len() >= LOOKS_KEPT_MAX {
+        if kept.looks.len() >= SNAPSHOTS_KEPT_MAX {
             kept.looks.remove(0);
         }
-        kept.looks.push(Look { teams: teams.to_vec(), at: now, data: data.clone(), extents, idle: Vec::new() });
+        kept.looks.push(CachedSnapshot {
+            teams: teams.to_vec(),
+            at: now,
+            data: data.clone(),
+            extents,
+            idle: Vec::new(),
+        });
         Ok(data)
     }
 
     /// The cached snapshot, if it is still current. An old one is current while its ledgers have not grown.
-    fn kept_look(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
+    fn cached_snapshot(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
         let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
         let held = {
             let mut kept = lock(&self.kept);
@@ -253,7 +259,7 @@ impl Shared {
             held.map(|look| (look.data.clone(), look.at, look.extents.clone()))
         };
         let Some((data, at, extents)) = held else { return Ok(None) };
-        if now.saturating_sub(at) < LOOK_AGE_MAX {
+        if now.saturating_sub(at) < SNAPSHOT_AGE_MAX {
             return Ok(Some(data));
         }
         let is_current = extents == self.place.extents(teams)?;
@@ -276,7 +282,7 @@ impl Shared {
         Engine::open_needed(data, needs, limits, &spill_parent)?.confined()
     }
 
-    fn put_back(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {
+    fn return_engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {
         if let Some(look) = lock(&self.kept).of(teams, data) {
             if look.idle.len() >= IDLE_MAX {
                 look.idle.remove(0);
@@ -286,7 +292,7 @@ impl Shared {
     }
 }
 
-impl Look {
+impl CachedSnapshot {
     /// Whether the daemon knows no later commit.
     fn holds(&self, seqs: &BTreeMap<TeamId, LedgerSeq>) -> bool {
         self.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
@@ -294,7 +300,7 @@ impl Look {
 }
 
 impl Kept {
-    fn of(&mut self, teams: &[TeamId], data: &Arc<ViewData>) -> Option<&mut Look> {
+    fn of(&mut self, teams: &[TeamId], data: &Arc<ViewData>) -> Option<&mut CachedSnapshot> {
         self.looks.iter_mut().find(|look| look.teams == teams && Arc::ptr_eq(&look.data, data))
     }
 }

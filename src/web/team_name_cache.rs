@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::TeamId;
-use crate::report::{Place, TeamNames};
+use crate::report::{SnapshotSource, TeamNames};
 
 /// The names, and the file of each name.
 #[derive(Default)]
-pub struct Callings {
+pub struct TeamNameCache {
     held: Mutex<Held>,
 }
 
@@ -18,10 +18,15 @@ struct Held {
     files: BTreeMap<TeamId, Option<String>>,
 }
 
-impl Callings {
+impl TeamNameCache {
     /// The names of `teams`. `files` are the files with the names, as far as the daemon knows them. A name that cannot be read is
     /// left out: the page then shows the team's id.
-    pub fn of(&self, place: &Place, teams: &[TeamId], files: &BTreeMap<TeamId, Option<String>>) -> Arc<TeamNames> {
+    pub fn of(
+        &self,
+        place: &SnapshotSource,
+        teams: &[TeamId],
+        files: &BTreeMap<TeamId, Option<String>>,
+    ) -> Arc<TeamNames> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed: Option<TeamNames> = None;
         for team in teams {

@@ -8,7 +8,7 @@ use super::table::RowsDigest;
 use super::{EventColumns, WindowRows};
 
 /// All new rows of one window of a draft, sorted: either as rows or as columns.
-pub struct Gathered {
+pub struct DraftRows {
     pub new: WindowRows,
     pub digest: RowsDigest,
 }
@@ -17,17 +17,17 @@ pub struct Gathered {
 ///
 /// # Errors
 /// A sentence about a row in a wrong window or team.
-pub fn gather(
+pub fn merge_windows(
     team: &TeamId,
     drafts: Vec<WindowRows>,
     digests: &[RowsDigest],
-) -> Result<BTreeMap<(Stream, Instant), Gathered>, String> {
-    let mut windows: BTreeMap<(Stream, Instant), Gathered> = BTreeMap::new();
+) -> Result<BTreeMap<(Stream, Instant), DraftRows>, String> {
+    let mut windows: BTreeMap<(Stream, Instant), DraftRows> = BTreeMap::new();
     for (new, digest) in drafts.into_iter().zip(digests) {
         let (stream, window) = (new.stream, new.window);
         check_place(team, &new)?;
         let Some(held) = windows.get_mut(&(stream, window.start)) else {
-            windows.insert((stream, window.start), Gathered { new, digest: *digest });
+            windows.insert((stream, window.start), DraftRows { new, digest: *digest });
             continue;
         };
         if held.new.window != window {
@@ -42,9 +42,9 @@ pub fn gather(
         held.new.compact |= new.compact;
         held.digest = held.digest.plus(*digest);
     }
-    for Gathered { new, .. } in windows.values_mut() {
-        if !new.rows.is_empty() || !EventColumns::are_put_in_order(&mut new.columns) {
-            new.spread();
+    for DraftRows { new, .. } in windows.values_mut() {
+        if !new.rows.is_empty() || !EventColumns::sort_disjoint(&mut new.columns) {
+            new.expand_columns();
         }
         new.rows = sorted(std::mem::take(&mut new.rows))?;
     }

@@ -14,66 +14,66 @@ use crate::report::sink::{Flow, Sink};
 const BATCHES_WAITING_MAX: usize = 8;
 
 /// A call to a sink.
-pub enum Part {
+pub enum SinkCall {
     Begin(SchemaRef),
     Batch(RecordBatch),
     Finish,
 }
 
 /// The engine's end of the channel: a sink that sends everything on.
-pub struct Sent(SyncSender<Part>);
+pub struct ChannelSink(SyncSender<SinkCall>);
 
 /// The thread's end of the channel.
-pub struct Beside<'scope>(ScopedJoinHandle<'scope, Result<(), ReportError>>);
+pub struct FileThread<'scope>(ScopedJoinHandle<'scope, Result<(), ReportError>>);
 
 /// Runs `work` on a thread, with the calls that are sent to the sink.
-pub fn beside<'scope>(
+pub fn on_thread<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce(Receiver<Part>) -> Result<(), ReportError> + Send + 'scope,
-) -> (Sent, Beside<'scope>) {
+    work: impl FnOnce(Receiver<SinkCall>) -> Result<(), ReportError> + Send + 'scope,
+) -> (ChannelSink, FileThread<'scope>) {
     let (to, parts) = sync_channel(BATCHES_WAITING_MAX);
-    (Sent(to), Beside(scope.spawn(move || work(parts))))
+    (ChannelSink(to), FileThread(scope.spawn(move || work(parts))))
 }
 
 /// Passes all calls on to `sink`. Stops without a `finish` if the sender stops early.
 ///
 /// # Errors
 /// Errors of the sink.
-pub fn take(parts: Receiver<Part>, sink: &mut dyn Sink) -> Result<(), ReportError> {
+pub fn take(parts: Receiver<SinkCall>, sink: &mut dyn Sink) -> Result<(), ReportError> {
     for part in parts {
         match part {
-            Part::Begin(schema) => sink.begin(schema)?,
+            SinkCall::Begin(schema) => sink.begin(schema)?,
             // Ignore `Enough`: another sink of the same rows can want more.
-            Part::Batch(batch) => _ = sink.batch(&batch)?,
-            Part::Finish => sink.finish()?,
+            SinkCall::Batch(batch) => _ = sink.batch(&batch)?,
+            SinkCall::Finish => sink.finish()?,
         }
     }
     Ok(())
 }
 
-impl Sent {
-    fn send(&self, part: Part) -> Result<(), ReportError> {
-        // The thread's own error says more: see [`Beside::ended`].
+impl ChannelSink {
+    fn send(&self, part: SinkCall) -> Result<(), ReportError> {
+        // The thread's own error says more: see [`FileThread::ended`].
         self.0.send(part).map_err(|_| ReportError::Output(io::ErrorKind::BrokenPipe.into()))
     }
 }
 
-impl Sink for Sent {
+impl Sink for ChannelSink {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        self.send(Part::Begin(schema))
+        self.send(SinkCall::Begin(schema))
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
-        self.send(Part::Batch(batch.clone()))?;
+        self.send(SinkCall::Batch(batch.clone()))?;
         Ok(Flow::More)
     }
 
     fn finish(&mut self) -> Result<(), ReportError> {
-        self.send(Part::Finish)
+        self.send(SinkCall::Finish)
     }
 }
 
-impl Beside<'_> {
+impl FileThread<'_> {
     /// Waits until everything is written.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ mod tests {
     use std::io::Write;
     use std::thread;
 
-    use crate::report::{Engine, Format, Limits, Look, ViewData, sink_for};
+    use crate::report::{Engine, Format, Limits, Medium, ViewData, sink_for};
 
     use super::*;
 
@@ -110,7 +110,7 @@ mod tests {
         let engine = Engine::open(ViewData::default(), Limits { memory_mib: 128, threads: 1 })?;
         thread::scope(|scope| {
             let (mut to, end) =
-                beside(scope, |parts| take(parts, sink_for(Format::Csv, out, Look::default()).as_mut()));
+                on_thread(scope, |parts| take(parts, sink_for(Format::Csv, out, Medium::default()).as_mut()));
             let made = engine.query(sql, &mut to);
             drop(to);
             end.ended().and(made)

@@ -6,14 +6,14 @@ use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, Loca
 use crate::model::{Location, TeamId};
 
 use super::ReportError;
-use super::borrow::lend;
 use super::data::ViewData;
 use super::error::ARCHIVE_FAILED;
+use super::pinning::pin_files;
 use super::remote::Remote;
 
 /// The source of an archive's snapshots. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct SnapshotSource {
     archive: Archive,
     location: Location,
     root: String,
@@ -25,7 +25,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extents(Vec<LedgerExtent>);
 
-impl Place {
+impl SnapshotSource {
     /// `location` is absolute. `cache` pins files of a bucket.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Place {
     }
 
     /// A snapshot without a team.
-    pub fn empty_look(&self) -> ViewData {
+    pub fn empty_snapshot(&self) -> ViewData {
         let remote = self.cache.clone().map(|cache| Arc::new(Remote::new(cache)));
         ViewData { archive: Some(self.archive.clone()), remote, ..ViewData::default() }
     }
@@ -92,7 +92,7 @@ impl Place {
     /// The name in a file. For an archive in a bucket, the cache fetches the file once.
     fn name_in(&self, file: &FileEntry) -> Result<Option<String>, ReportError> {
         let Some(cache) = &self.cache else { return self.team_name(&file.path) };
-        let loan = lend(cache, &self.archive, std::slice::from_ref(file))?;
+        let loan = pin_files(cache, &self.archive, std::slice::from_ref(file))?;
         let name = loan.name_of(file);
         team_name(&LocalStore::new(loan.directory()), &name).map_err(failed)
     }
@@ -107,20 +107,20 @@ impl Place {
         teams: &[TeamId],
         known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
     ) -> Result<ViewData, ReportError> {
-        Ok(self.look(teams, known)?.0)
+        Ok(self.snapshot(teams, known)?.0)
     }
 
-    /// [`Place::data`], and the ends of the ledgers before it was read.
+    /// [`SnapshotSource::data`], and the ends of the ledgers before it was read.
     ///
     /// # Errors
-    /// As [`Place::data`].
-    pub fn look(
+    /// As [`SnapshotSource::data`].
+    pub fn snapshot(
         &self,
         teams: &[TeamId],
         known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
     ) -> Result<(ViewData, Extents), ReportError> {
         let extents = self.extents(teams)?;
-        let mut data = self.empty_look();
+        let mut data = self.empty_snapshot();
         for team in teams {
             let mut add = |state: &TeamState| {
                 self.add(&mut data, state);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Archive, Cache, CacheError, FileEntry, Loan};
+use crate::archive::{Archive, Cache, CacheError, FileEntry, PinnedFiles};
 
 use super::ReportError;
 use super::columns::View;
@@ -18,13 +18,13 @@ impl ViewData {
     ///
     /// # Errors
     /// When the cache is too small, the bucket cannot be read, or a file differs from the ledger.
-    pub fn borrowed(&self, views: &[View]) -> Result<(Self, Option<Arc<Loan>>), ReportError> {
+    pub fn pinned(&self, views: &[View]) -> Result<(Self, Option<Arc<PinnedFiles>>), ReportError> {
         let (Some(remote), Some(archive)) = (&self.remote, &self.archive) else { return Ok((self.clone(), None)) };
         let is_wanted = |dataset| views.contains(&view_of(dataset));
         let wanted = || self.files.iter().filter(|(dataset, _)| is_wanted(**dataset));
         let entry = |file: &LiveFile| remote.entries.get(&file.path).expect("BUG: every live file has an entry");
         let entries: Vec<FileEntry> = wanted().flat_map(|(_, files)| files).map(|file| entry(file).clone()).collect();
-        let loan = lend(&remote.cache, archive, &entries)?;
+        let loan = pin_files(&remote.cache, archive, &entries)?;
         let lent = |file: &LiveFile| {
             let place = loan.path_of(entry(file));
             let path = place.to_str().ok_or_else(|| ReportError::Path { path: place.display().to_string() })?;
@@ -33,7 +33,7 @@ impl ViewData {
         let files = wanted().map(|(dataset, files)| Ok((*dataset, files.iter().map(lent).collect::<Result<_, _>>()?)));
         let files = files.collect::<Result<_, ReportError>>()?;
         let root = loan.directory().to_string_lossy().into_owned();
-        Ok((Self { files, root, remote: None, is_borrowed: true, ..self.clone() }, Some(Arc::new(loan))))
+        Ok((Self { files, root, remote: None, is_pinned: true, ..self.clone() }, Some(Arc::new(loan))))
     }
 
     /// Whether the files are in a bucket, and fetched when a query needs them.
@@ -45,9 +45,9 @@ impl ViewData {
 /// Pins files of an archive in a bucket.
 ///
 /// # Errors
-/// As [`ViewData::borrowed`].
-pub fn lend(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<Loan, ReportError> {
-    cache.lend(archive.store().as_ref(), files).map_err(|error| match error {
+/// As [`ViewData::pinned`].
+pub fn pin_files(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<PinnedFiles, ReportError> {
+    cache.pin(archive.store().as_ref(), files).map_err(|error| match error {
         CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
         other => ReportError::Cache(other.to_string()),
     })
@@ -55,16 +55,16 @@ pub fn lend(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<Loa
 
 /// A snapshot whose files remain on this machine while it lives.
 #[derive(Debug, Clone)]
-pub struct BorrowedLook {
+pub struct PinnedSnapshot {
     pub data: Arc<ViewData>,
-    _loan: Option<Arc<Loan>>,
+    _loan: Option<Arc<PinnedFiles>>,
 }
 
-impl BorrowedLook {
+impl PinnedSnapshot {
     /// The snapshot with the files that `sql` may need.
     ///
     /// # Errors
-    /// As [`ViewData::borrowed`].
+    /// As [`ViewData::pinned`].
     pub fn of(look: Arc<ViewData>, sql: &str) -> Result<Self, ReportError> {
         if !look.is_remote() {
             return Ok(Self { data: look, _loan: None });
@@ -74,9 +74,9 @@ impl BorrowedLook {
             Some(Narrowed { left: (dataset, left), .. }) => {
                 let mut fewer = ViewData::clone(&look);
                 fewer.files.insert(dataset, left);
-                fewer.borrowed(&views)?
+                fewer.pinned(&views)?
             }
-            None => look.borrowed(&views)?,
+            None => look.pinned(&views)?,
         };
         Ok(Self { data: Arc::new(data), _loan: loan })
     }

@@ -7,13 +7,13 @@ use axum::http::{HeaderMap, Uri};
 use crate::model::{Instant, TeamId};
 use crate::report::{TeamNames, Zone, printable};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::asked_teams;
-use super::super::asking::TEAMS_TOGETHER_MAX;
 use super::super::guard::cookie;
 use super::super::human::{Time, exact, time};
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
+use super::super::query_service::TEAMS_TOGETHER_MAX;
 use super::assets;
 
 /// The cookie with the browser user's time zone.
@@ -66,7 +66,7 @@ impl Frame {
     }
 
     /// The frame of a page without a team.
-    pub fn bare(shown: &Shown, headers: &HeaderMap, uri: &Uri) -> Self {
+    pub fn bare(shown: &AppState, headers: &HeaderMap, uri: &Uri) -> Self {
         let zone = zone_of(headers);
         let has_sql = shown.settings().sql;
         let is_under = |href: &str| uri.path() == href || uri.path().starts_with(&format!("{href}/"));
@@ -91,7 +91,7 @@ impl Frame {
 }
 
 /// A request for a page.
-pub struct Asker {
+pub struct PageRequest {
     pub input: Input,
     pub zone: Zone,
     pub now: Instant,
@@ -104,13 +104,13 @@ pub struct Asker {
     pub frame: Frame,
 }
 
-impl Asker {
+impl PageRequest {
     /// # Errors
     /// When the archive cannot be read, or does not hold the team.
-    pub async fn of(shown: &Shown, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
+    pub async fn of(shown: &AppState, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
         let refused = |problem: Problem| super::Refused::here(shown, headers, uri, problem);
         let input = Input::of(uri.query()).map_err(refused)?;
-        let held = shown.asking.teams().await.map_err(refused)?;
+        let held = shown.queries.teams().await.map_err(refused)?;
         let (mut team, mut teams) = asked_teams(shown, &input).await.map_err(refused)?;
         let has_all = held.len() <= TEAMS_TOGETHER_MAX;
         if team.is_none() && (!has_all || held.len() == 1) {
@@ -119,7 +119,7 @@ impl Asker {
         }
         let mut frame = Frame::bare(shown, headers, uri);
         frame.title = title.to_owned();
-        let names = shown.asking.names().await.map_err(refused)?;
+        let names = shown.queries.names().await.map_err(refused)?;
         frame.teams = held.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
         frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;

@@ -8,7 +8,7 @@ use super::super::path::{ArchivePath, DataPath, SCRATCH};
 use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::super::{ArchiveError, FileEntry};
-use super::asking::Asking;
+use super::expectations::Expectations;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport, by_content};
 use crate::model::{Digest, Instant};
@@ -26,7 +26,7 @@ const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 /// When the store cannot tell the time.
 pub fn check(
     store: &dyn Store,
-    asking: &Asking,
+    expectations: &Expectations,
     walks: &[Walk],
     listed: &[Listed],
     report: &mut VerifyReport,
@@ -40,7 +40,7 @@ pub fn check(
         walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(TeamState::salt_paths).collect();
     let removed: BTreeMap<&str, Instant> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, at)| (path.as_str(), *at)).collect();
-    let grace = Grace::ending(store.now()?, asking.grace.saturating_add(VACUUM_TURN));
+    let grace = Grace::ending(store.now()?, expectations.grace.saturating_add(VACUUM_TURN));
     let contents = by_content(walks);
     for entry in listed {
         let path = entry.path.as_str();
@@ -65,13 +65,13 @@ pub fn check(
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum can have removed the file since the listing.
             _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
-            _ => name_leftover(store, entry, &contents, report),
+            _ => report_orphan(store, entry, &contents, report),
         }
     }
     Ok(())
 }
 
-fn name_leftover(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {
+fn report_orphan(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {
     let path = entry.path.as_str();
     report.fault(FaultCode::OrphanFile, path, format!("no ledger names this file of {} bytes", entry.bytes));
     if let Some(what) = &entry.irregular {

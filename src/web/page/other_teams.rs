@@ -17,7 +17,7 @@ pub struct Named {
 
 /// The teams that this daemon does not read, for a list.
 #[derive(Default)]
-pub struct Beside {
+pub struct OtherTeams {
     /// No daemon reads these teams.
     pub unread: Vec<Named>,
     /// Teams of other shards, with the shard that reads each.
@@ -26,7 +26,7 @@ pub struct Beside {
     pub others_left: String,
 }
 
-impl Beside {
+impl OtherTeams {
     /// Selects from the archived teams, at most `shown` of each kind; of other shards' teams, only those with `search` in their name or
     /// id.
     pub fn of(held: &[TeamId], standing: &Standing, names: &TeamNames, search: &str, shown: usize) -> Self {
@@ -80,7 +80,7 @@ mod tests {
     fn each_team_is_named_with_the_shard_that_reads_it() {
         let held: Vec<TeamId> = (0..40).map(|n| TeamId::new(format!("team-{n:02}"))).collect();
         let names = TeamNames::default();
-        let of = |shard: &str, search: &str, shown| Beside::of(&held, &standing(shard), &names, search, shown);
+        let of = |shard: &str, search: &str, shown| OtherTeams::of(&held, &standing(shard), &names, search, shown);
         let whole = of("1/1", "", 25);
         assert_eq!((whole.unread.len(), whole.others.len()), (25, 0));
         let second = of("2/4", "", 40);

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::config::When;
 use crate::model::{Range, Stream};
 
-use super::super::Shown;
+use super::super::AppState;
 use super::super::answer::coverage::{self, StreamCover};
 use super::super::answer::standing::Standing;
 use super::super::answer::{asked_teams, named};
@@ -18,7 +18,7 @@ use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
 /// The index of all endpoints.
-pub async fn index(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn index(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
     let places =
         ["status", "coverage", "ledger", "sessions", "session", "findings", "quarantine", "reports", "reports/{name}"];
@@ -28,7 +28,7 @@ pub async fn index(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// The state of every stream of every team.
-pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "limit", "after"])?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
@@ -36,11 +36,11 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let mut standing = Standing::of(&shown.live, shown.clock.now());
     let totals = standing.totals();
     // The status works even while the archive cannot be read.
-    let names = shown.asking.names().await.unwrap_or_default();
+    let names = shown.queries.names().await.unwrap_or_default();
     if !standing.shard.is_whole() {
-        standing.add_others(&shown.asking.teams().await.unwrap_or_default());
+        standing.add_others(&shown.queries.teams().await.unwrap_or_default());
     }
-    standing.call(&names);
+    standing.set_names(&names);
     if let Some(asked) = input.get("team") {
         let is_id = standing.teams.iter().any(|team| team.team == asked);
         let asked = if is_id { asked } else { named(&names, asked)?.as_str() };
@@ -55,7 +55,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     let next = standing.teams.last().filter(|_| has_more).map(|team| cursor(&team.team));
     answered(&json!({
         "annals_version": env!("CARGO_PKG_VERSION"),
-        "archive_id": shown.asking.archive_id(),
+        "archive_id": shown.queries.archive_id(),
         "at": standing.at,
         "shard": standing.shard,
         "healthy": totals.late == 0 && totals.waiting == 0 && standing.teams_error.is_none(),
@@ -68,7 +68,7 @@ pub async fn status(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// The coverage of a team's streams.
-pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn coverage(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&coverage::PARAMETERS)?;
     let now = shown.clock.now();
@@ -82,7 +82,7 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
     };
     let stream = input.parsed::<Stream>("stream")?;
     let (_, teams) = asked_teams(&shown, &input).await?;
-    let data = shown.asking.look(teams.clone()).await?;
+    let data = shown.queries.snapshot(teams.clone()).await?;
     let streams = Stream::ALL.into_iter().filter(|held| stream.is_none_or(|asked| asked == *held));
     let covers = teams.iter().flat_map(|team| streams.clone().map(move |stream| (team, stream)));
     let covers = covers.map(|(team, stream)| {
@@ -96,11 +96,11 @@ pub async fn coverage(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
 }
 
 /// The heads of the ledgers, and the result of the last check of the archive.
-pub async fn ledger(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
+pub async fn ledger(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team"])?;
     let (_, teams) = asked_teams(&shown, &input).await?;
-    let data = shown.asking.look(teams).await?;
+    let data = shown.queries.snapshot(teams).await?;
     let heads: Vec<_> = (data.teams.iter())
         .map(|look| {
             let team = look.team_id.as_str();
@@ -108,5 +108,5 @@ pub async fn ledger(State(shown): State<Arc<Shown>>, uri: Uri) -> Answer {
         })
         .collect();
     let verified = Standing::of(&shown.live, shown.clock.now()).verified;
-    answered(&json!({"archive_id": shown.asking.archive_id(), "heads": heads, "verify": verified}))
+    answered(&json!({"archive_id": shown.queries.archive_id(), "heads": heads, "verify": verified}))
 }

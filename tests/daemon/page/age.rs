@@ -12,7 +12,7 @@ use annals::clock::Clock;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::pipeline::Live;
 use annals::report::{Limits, SnapshotSource};
-use annals::web::{Asking, EngineLimits};
+use annals::web::{QueryService, EngineLimits};
 use futures::future::BoxFuture;
 
 use super::world::Lonely;
@@ -110,12 +110,12 @@ fn counted(days: u32) -> [u64; 4] {
     drop(writer);
     let clock = Arc::new(Still::default());
     let place = nowhere(&archive);
-    let asking = Asking::new(place, limits(), Arc::new(Live::default()), clock.clone());
+    let asking = QueryService::new(place, limits(), Arc::new(Live::default()), clock.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let look = |windows: u32| {
         let before = store.verbs();
         let teams = runtime.block_on(asking.teams()).unwrap();
-        let data = runtime.block_on(asking.look(teams)).unwrap();
+        let data = runtime.block_on(asking.snapshot(teams)).unwrap();
         assert_eq!(data.coverage.len(), windows as usize);
         store.verbs() - before
     };
@@ -146,7 +146,7 @@ fn a_shard_s_daemon_sees_another_shard_s_new_team_within_half_a_minute() {
         let clock = Arc::new(Still::default());
         let place = nowhere(&archive);
         let live = Live::default().of_shard(shard.parse().unwrap());
-        let asking = Asking::new(place, limits(), Arc::new(live), clock.clone());
+        let asking = QueryService::new(place, limits(), Arc::new(live), clock.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let teams = || runtime.block_on(asking.teams()).unwrap().len();
         assert_eq!(teams(), 0);

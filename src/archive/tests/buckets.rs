@@ -1,4 +1,4 @@
-//! The archive in a bucket: cut off at each of its requests, and fought over by two writers.
+//! The archive in a bucket: interrupted at each of its requests, and written by two competing writers.
 
 use std::thread::scope;
 
@@ -8,7 +8,7 @@ use super::super::store::s3;
 use super::super::{Signer, VerifyOptions, verify};
 use super::*;
 
-/// So many requests are skipped between two that are cut; none in the long run.
+/// One in this many requests is interrupted; in the long run, every request is.
 const REQUESTS_EVERY: usize = 3;
 
 fn signer() -> Arc<Signer> {
@@ -19,7 +19,7 @@ fn hand(server: &ObjectServer) -> Arc<dyn Store> {
     Arc::new(s3(server))
 }
 
-/// What a process does from its start: commits what is left of the history.
+/// The work of a process from its start: commits the rest of the history.
 fn live(server: &ObjectServer) -> Result<(), ArchiveError> {
     let archive = Archive::open_or_create(hand(server), || "archive-1".to_owned())?.signed_by(Some(signer()));
     let mut writer = archive.writer(&team())?;
@@ -39,7 +39,7 @@ fn check(server: &ObjectServer, commits: usize, case: &str) {
     assert!(report.is_clean(), "{case}: {:?}", report.faults);
 }
 
-/// Ends a life at a request: everything from it on is refused. `is_done` says whether that one is still carried out.
+/// Ends a process at a request: the store refuses all later ones. `is_done` tells whether this one still takes effect.
 fn die(server: &ObjectServer, at: u64, is_done: bool) {
     server.heal();
     if is_done {
@@ -68,7 +68,7 @@ fn cut_off_at_every_request_nothing_is_lost_or_doubled() {
             die(&server, at, is_done);
             let first = live(&server);
             assert!(first.is_err() || at + 3 > requests as u64, "{case}: it lived on");
-            // The second hit: while it recovers, or soon after.
+            // The second hit: during recovery or soon after.
             die(&server, 1 + at % 23, !is_done);
             let _ = live(&server);
             server.heal();
@@ -82,7 +82,7 @@ fn cut_off_at_every_request_nothing_is_lost_or_doubled() {
     });
 }
 
-/// S2: of two writers of one team one appends each line, and the other reads again and goes on.
+/// S2: of two writers of one team, one appends each line; the other reads the ledger again and continues.
 #[test]
 fn two_writers_that_fight_over_a_team_keep_one_ledger() {
     const COMMITS: usize = 12;
@@ -96,7 +96,7 @@ fn two_writers_that_fight_over_a_team_keep_one_ledger() {
         for number in 0..COMMITS {
             let draft = Draft { reviews: vec![records::review(&format!("{name} {number}"))], ..Draft::default() };
             let day = now().plus(Duration::from_secs(86_400) * u32::try_from(number / 4).unwrap());
-            // A ledger never goes back: a line belongs to the day of the line before where that is later.
+            // A ledger never goes back: a line belongs to the day of the line before if that day is later.
             while let Err(error) =
                 open(&store).writer(&team()).and_then(|mut it| it.commit(draft.clone(), day).map(drop))
             {

@@ -1,4 +1,4 @@
-//! The cache of files of a bucket: exact, bounded, shared, and safe against kills.
+//! The cache of files from a bucket: exact, bounded, shared, and safe against kills.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const PLENTY: u64 = 1 << 30;
 
-/// An archive with its live files, and a store that counts verbs.
+/// An archive with its live files, and a store that counts operations.
 fn archive() -> (MemoryStore, Vec<FileEntry>, FaultyStore) {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
@@ -80,7 +80,7 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
     let error = small.pin(&counting, &files).unwrap_err();
     let CacheError::TooSmall { needed, limit } = error else { panic!("{error}") };
     assert_eq!((needed, limit, counting.verbs()), (all, all - 1, 0), "nothing is fetched in vain");
-    // One after another: the first is used again and again, and stays.
+    // Each file is pinned alone; the first is used again and again, so it remains.
     let first = &files[..1];
     let room = files[0].bytes + files[1..].iter().map(|file| file.bytes).max().unwrap();
     let cache = Cache::new(place.path(), room);
@@ -103,12 +103,12 @@ fn a_question_keeps_its_files_whatever_happens_to_the_cache() {
     assert_eq!(cache.clear().unwrap().files, files.len() as u64);
     assert_eq!(cache.extent().unwrap().files, 0);
     assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
-    // Others come and go meanwhile, and leave the loan alone.
+    // Other processes use the cache meanwhile; the pinned files remain.
     let _ = cache.pin(&counting, &files).unwrap();
     assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
 }
 
-/// What a process leaves that was killed: links without a lock, and a file that was not fetched whole.
+/// The remains of a killed process: links without a lock, and a file that was fetched in part.
 #[test]
 fn what_a_killed_process_left_goes_and_harms_nobody() {
     let (_, files, counting) = archive();
@@ -144,7 +144,7 @@ fn many_at_once_fetch_one_file_each_in_their_own_way() {
     });
 }
 
-/// A copy goes on where it was cut off, at whatever verb of the target that was.
+/// A copy continues after an interruption at any operation of the target.
 #[test]
 fn a_copy_that_is_cut_off_anywhere_comes_to_the_same_end() {
     let (disk, _, _) = archive();

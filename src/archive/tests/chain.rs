@@ -1,4 +1,4 @@
-//! One line after another: which one follows, and what it changes.
+//! The chain of lines: which line follows another, and what it changes.
 
 use super::super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::super::random::Nonce;

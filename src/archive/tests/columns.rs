@@ -1,4 +1,4 @@
-//! New rows that come as columns: the same archive as the same rows by themselves, or the same refusal.
+//! New rows as columns give the same archive, or the same refusal, as the same rows one by one.
 
 use std::slice::from_ref;
 
@@ -17,32 +17,32 @@ fn columns(rows: &[EventRow]) -> EventColumns {
     builder.finish().unwrap().unwrap()
 }
 
-/// The same draft, with the file of these rows encoded before.
+/// The same draft, with the file of these rows encoded earlier.
 fn with_file_of(mut draft: Draft, pieces: &[&[EventRow]]) -> Draft {
     let table = EncodedTable::of_window(pieces.iter().map(|rows| columns(rows)).collect(), &salts()).unwrap();
     draft.rows[0].encoded = Some(table.expect("columns in order make a file"));
     draft
 }
 
-/// The file of a window of these rows.
+/// The encoded file of a window with these rows.
 pub fn encoded_before_of(rows: &[EventRow]) -> EncodedTable {
     EncodedTable::of_window(vec![columns(rows)], &salts()).unwrap().unwrap()
 }
 
-/// A settled day's rows, whose file was encoded before.
+/// A settled day's rows, whose file was encoded earlier.
 pub fn encoded_before(date: &str) -> Draft {
     let all = events(date, 0, 9);
     with_file_of(mixed(date, Vec::new(), &[&all], true), &[&all])
 }
 
-/// The rows of a window, some by themselves and some as columns.
+/// The rows of a window, some as rows and some as columns.
 fn mixed(date: &str, rows: Vec<EventRow>, pieces: &[&[EventRow]], compact: bool) -> Draft {
     let columns = pieces.iter().map(|rows| columns(rows)).collect();
     let window = WindowRows { stream: STREAM, window: day(date), rows, columns, encoded: None, compact };
     Draft { rows: vec![window], ..Draft::default() }
 }
 
-/// The files that the drafts come to.
+/// The live files after the drafts.
 fn archived(drafts: Vec<Draft>) -> BTreeMap<String, FileEntry> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open_same(&store));
@@ -75,7 +75,7 @@ fn an_archive_does_not_tell_columns_from_rows() {
             assert_eq!(archived(vec![draft]), as_rows, "{what}, {compact}");
         }
     }
-    // Where a window holds something already, and where a month is sealed with what it gains.
+    // The window already has rows; its month is sealed together with new rows.
     let steps = |rows: &[EventRow], pieces: &[&[EventRow]], seal_months: Vec<(Stream, Range)>| {
         let before = mixed(date, first.to_vec(), &[], false);
         let windows = vec![record(day(date), WindowState::Sealed, 9)];
@@ -108,7 +108,7 @@ fn an_archive_does_not_tell_whether_a_file_was_encoded_before() {
             assert_eq!(archived(vec![with_file_of(draft, file)]), as_rows, "{what}, {compact}");
         }
     }
-    // Where the window holds something already, its file holds that, too.
+    // If the window already has rows, its new file includes them.
     let after = |last: Draft| archived(vec![mixed(date, first.to_vec(), &[], false), last]);
     let last = mixed(date, Vec::new(), &[second], true);
     assert_eq!(after(with_file_of(last.clone(), &[second])), after(last));
@@ -117,7 +117,7 @@ fn an_archive_does_not_tell_whether_a_file_was_encoded_before() {
     assert_eq!(EncodedTable::of_window(Vec::new(), &salts()).unwrap(), None);
 }
 
-/// The file that is committed is the very one: it is not encoded a second time.
+/// The committed file is the encoded one, byte for byte: nothing is encoded a second time.
 #[test]
 fn a_file_that_was_encoded_before_is_written_as_it_is() {
     let date = "2026-11-03";

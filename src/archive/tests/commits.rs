@@ -1,4 +1,4 @@
-//! What a commit does to the files, the state and later readers.
+//! The effect of a commit on files, state and later readers.
 
 use object_server::ObjectServer;
 use parquet::file::metadata::ParquetMetaDataReader;

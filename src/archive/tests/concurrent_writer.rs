@@ -1,4 +1,4 @@
-//! An archive that is verified while a writer is at work.
+//! Verify runs while a writer works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::archive::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, VerifyOptions, verify};
 
-/// Whoever verifies through it finds that the first part of each look has been settled just then, and is gone.
+/// A store whose first `part` file of each listing was just settled, and so removed, by a concurrent writer.
 struct Busy {
     inner: Arc<dyn Store>,
     is_due: AtomicBool,
@@ -79,7 +79,7 @@ fn files_that_a_writer_replaces_meanwhile_are_no_damage_however_busy_it_is() {
     let report = verify(&busy, &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     assert!(open(&busy.inner).read(&team()).unwrap().state().seq.0 > 12, "nothing was committed meanwhile");
-    // A file that nobody replaced is missed all the same.
+    // A missing file that no writer replaced is still a fault.
     let path = files_under(&busy.inner, "tables").into_iter().find(|path| path.contains("20261112")).unwrap();
     busy.inner.remove(&path).unwrap();
     let report = verify(&busy, &VerifyOptions::default()).unwrap();

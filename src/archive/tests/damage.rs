@@ -1,4 +1,4 @@
-//! The damage table: each way in which an archive can be damaged behind our back, and the codes that must name it.
+//! The damage table: each way of damaging an archive from outside, and the fault codes that must name it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::model::Digest;
 
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
 
-/// An archive to be damaged: a store, and hands that reach behind it.
+/// An archive to damage: a store, and direct access to its files.
 pub trait Disk {
     fn store(&self) -> Arc<dyn Store>;
     fn put(&self, path: &str, content: &[u8]);
     fn take(&self, path: &str);
-    /// Ten days pass.
+    /// Lets ten days pass.
     fn age(&self);
 }
 
@@ -100,14 +100,14 @@ pub fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
     disk.put(LEDGER, &lines.concat());
 }
 
-/// The same line with another body or head, and a hash that fits it.
+/// The same line with another body or head, and a fitting hash.
 pub fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
     let (mut line, _) = Line::decode(&line[..line.len() - 1]).unwrap();
     change(&mut line);
     line.encode().0
 }
 
-/// Writes the month's file again with `change` made to its rows.
+/// Rewrites the month's file after `change` to its rows.
 fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     use super::super::table::{Selection, TableReader, TableWriter, Tier, event_batch, event_rows};
     let (path, dataset, stream) = (month(disk), Dataset::Connections, Stream::Connections);
@@ -118,7 +118,7 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     }
     change(&mut rows);
     let aside = MemoryStore::new();
-    // Announced as many rows, a file has bloom filters: other bytes for the same rows.
+    // Announcing more rows adds bloom filters: other bytes for the same rows.
     let mut table = TableWriter::create(&aside, dataset, Tier::Sealed, 1_000_000, Nonce(7)).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
     table.finish(|_| "new".to_owned()).unwrap();
@@ -127,7 +127,7 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
 
 type Damage = fn(&dyn Disk);
 
-/// By the numbers of the published table: what is done, and the codes that must be among those reported.
+/// By the numbers of the published table: the damage, and the codes that the report must contain.
 const TABLE: &[(&str, Damage, &[FaultCode])] = {
     use FaultCode::*;
     &[
@@ -218,7 +218,7 @@ fn other_archive(disk: &dyn Disk) {
     });
 }
 
-/// A chain that checks, and whose last line says something that cannot be.
+/// A valid chain whose last line has impossible content.
 fn impossible(disk: &dyn Disk) {
     let last = |line: &mut Line| line.body.windows[0].state = WindowState::Provisional;
     edit_lines(disk, |lines| lines[5] = forge(&lines[5], last));
@@ -342,7 +342,7 @@ fn any_flipped_bit_of_a_small_archive_is_named() {
     let mut flipped = 0;
     for path in files_under(&disk.store(), "") {
         let content = get(&disk, &path);
-        // Every byte of the ledger, and a part of the files' bytes, at one bit each.
+        // Every byte of the ledger and a part of the files' bytes, one bit in each.
         let step = if path.ends_with(".jsonl") { 1 } else { 7 };
         for at in (0..content.len()).step_by(step).filter(|_| path != "archive.json") {
             let mut damaged = content.clone();

@@ -1,4 +1,4 @@
-//! Days that are sealed before their month is: what stands where, what may be sealed, and what an older program sees.
+//! Days that are sealed before their month: the place of their rows, the rules of sealing, and the view of older programs.
 
 use super::super::{FileRole, MemoryStore, SealUnit, StateError, TeamState, VerifyOptions, verify};
 use super::*;
@@ -22,7 +22,7 @@ fn of_day(date: &str, first: u64, count: u64) -> Draft {
     }
 }
 
-/// The first three days of November, sealed windows all, five events each.
+/// The first three days of November: sealed windows with five events each.
 fn three_days() -> (MemoryStore, TeamWriter) {
     let store = MemoryStore::new();
     let mut writer = writer(&open(&(Arc::new(store.clone()) as Arc<dyn Store>)));
@@ -32,7 +32,7 @@ fn three_days() -> (MemoryStore, TeamWriter) {
     (store, writer)
 }
 
-/// Role, first day and rows of the files of events, in the order of paths.
+/// Role, first day and rows of the event files, sorted by path.
 fn held(state: &TeamState) -> Vec<(FileRole, String, u64)> {
     let files = state.files_of(Dataset::Connections);
     let mut held: Vec<_> = files.map(|file| (file.role, file.first.unwrap().day(), file.rows)).collect();
@@ -40,7 +40,7 @@ fn held(state: &TeamState) -> Vec<(FileRole, String, u64)> {
     held
 }
 
-/// All is there once, in the archive and for who reads it anew, and `verify` finds nothing.
+/// Checks that all events exist once, for the writer and a new reader, and that `verify` finds no fault.
 fn check(store: &MemoryStore, writer: &TeamWriter, events: usize) {
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     let archive = open(&shared);
@@ -68,7 +68,7 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
     let place = |name: &str| format!("tables/connections/team=acme/month=2026-11/{name}");
     assert_eq!(names, [place("20261101t000000z-day-"), place("20261102t000000z-day-")]);
     check(&store, &writer, 15);
-    // Late, into a sealed day and one that is not.
+    // Late rows for a sealed day and for an unsealed day.
     let _ = commit(&mut writer, of_day("2026-11-02", 5, 2)).unwrap();
     let _ = commit(&mut writer, of_day("2026-11-03", 5, 1)).unwrap();
     let more = [
@@ -84,7 +84,7 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
     check(&store, &writer, 18);
 }
 
-/// However a month was begun, it is ended: what its days have left becomes its file, and nothing is written twice.
+/// A month can always be sealed: the rows outside its sealed days become its file, and no row is written twice.
 #[test]
 fn a_month_takes_what_its_days_have_left() {
     for (days, is_rest) in [(vec![], true), (vec!["2026-11-02"], true), (vec!["2026-11-01", "2026-11-02"], true)]
@@ -115,7 +115,7 @@ fn rows_of(writer: &TeamWriter, role: FileRole) -> u64 {
     writer.state().files_of(Dataset::Connections).filter(|file| file.role == role).map(|file| file.rows).sum()
 }
 
-/// In one line: a day that is sealed, one that was, the month, and late rows of each.
+/// After one day is sealed, one line seals another day and the month, with late rows of three days.
 #[test]
 fn days_and_their_month_may_be_sealed_by_one_line() {
     let (store, mut writer) = three_days();
@@ -150,7 +150,7 @@ fn now_of(date: &str) -> Instant {
     at(&format!("{date}T12:00:00Z"))
 }
 
-/// A window that is longer than a day, from before days were asked for, belongs to the day on which it begins.
+/// A window longer than a day, from before days were sealed, belongs to the day of its start.
 #[test]
 fn a_window_of_a_week_goes_with_its_first_day() {
     let (store, mut writer) = three_days();
@@ -210,7 +210,7 @@ fn what_is_no_day_or_not_final_is_not_sealed() {
     check(&store, &writer, 16);
 }
 
-/// A line that seals a day and leaves an unsealed file of it, or adds one later, is no line.
+/// A line that seals a day and leaves or adds an unsealed file of it is invalid.
 #[test]
 fn a_sealed_day_holds_nothing_outside_data() {
     let (_, mut writer) = three_days();

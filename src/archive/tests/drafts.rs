@@ -1,9 +1,9 @@
-//! Drafts that put something where it does not belong: refused with a sentence, and nothing is changed.
+//! Invalid drafts: each is refused with a sentence, and changes nothing.
 
 use super::super::MemoryStore;
 use super::*;
 
-/// A writer whose archive holds two events in quarantine, a window of two files and one of one.
+/// A writer whose archive holds two quarantined events, a window with two files and a window with one.
 fn held() -> (Arc<dyn Store>, TeamWriter) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
@@ -50,7 +50,7 @@ fn rows_belong_to_their_window_and_their_team() {
     let _ = commit(&mut writer, of_rows(vec![rows(date, fine.to_vec(), false)])).unwrap();
 }
 
-/// A window that comes in several pieces is put together when one of them asks for it.
+/// If one part of a window asks for compaction, all its files are joined.
 #[test]
 fn one_piece_of_a_window_asks_for_one_file_of_it() {
     let date = "2026-11-03";
@@ -99,7 +99,7 @@ fn what_leaves_quarantine_is_all_that_its_file_holds() {
     assert_eq!(writer.state().files_of(Dataset::Quarantine).count(), 0, "an empty file is none");
 }
 
-/// Which files a window has after rows come, settled or not, alone or with what is there.
+/// The files of a window after new rows, settled or not, with and without existing files.
 #[test]
 fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
     let files_after = |settle: &[bool], rows_each: u64| {
@@ -120,7 +120,7 @@ fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
     ] {
         assert_eq!(files_after(settle, rows_each), expected, "{settle:?}, {rows_each}");
     }
-    // A part alone becomes a window's file without a new row; a window's file alone stays as it is.
+    // A single part becomes the window's file without a new row; a single window file remains.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let date = "2026-11-03";
@@ -130,7 +130,7 @@ fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
     let findings = |n| Draft { read_points: vec![(Stream::Activity, records::point(n))], ..settle() };
     assert!(matches!(commit(&mut writer, findings(1)).unwrap(), Committed::Committed { files: 0, rows: 0, .. }));
     assert_eq!(writer.state().files_of(Dataset::Connections).count(), 1);
-    // Rows of one window may come apart: they settle it where some of them do.
+    // The rows of one window can come in several entries: the window settles if one of them says so.
     for settles in [[false, false], [true, false], [false, true]] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let mut writer = super::writer(&open(&store));

@@ -1,4 +1,4 @@
-//! What an archive answers about itself: its teams, the lines of a ledger and how far it reaches, what a reader sees.
+//! The archive's answers about itself: its teams, the lines and the end of a ledger, and a reader's view.
 
 use super::super::store::Tail;
 use super::super::{LedgerLine, MemoryStore, StoreError};
@@ -73,7 +73,7 @@ fn a_line_that_does_not_check_is_named_by_who_asks_for_it() {
     }
 }
 
-/// What tells whether anything was committed since: a file more, or a byte more, of lines and of nothing else.
+/// The extent changes with each further file or byte of lines, and with nothing else.
 #[test]
 fn a_ledger_reaches_further_with_each_line_and_with_nothing_else() {
     let (disk, store) = disk();
@@ -98,7 +98,7 @@ fn a_ledger_reaches_further_with_each_line_and_with_nothing_else() {
     assert_eq!((extent(), archive.extent(&TeamId::from("nobody")).unwrap()), Default::default());
 }
 
-/// A ledger whose first line never came to stand is no team's; one whose first line is damaged is not passed over.
+/// A team exists from its first whole line on; a ledger with a damaged first line is not skipped.
 #[test]
 fn a_team_is_one_whose_first_line_stands() {
     let (disk, store) = disk();
@@ -158,7 +158,7 @@ fn what_may_pass_is_told_from_what_will_not() {
     ] {
         assert_eq!((error.is_transient(), error.needs_reopen()), (is_transient, needs_reopen), "{error}");
     }
-    // A verb that failed has changed nothing where it says so, and where it was refused.
+    // An operation changed nothing if its error says so, or if it was refused.
     let io = |undone| {
         let source = std::io::Error::from_raw_os_error(28);
         StoreError::Io { verb: super::super::store::Verb::Append, path: "x".to_owned(), source, undone }

@@ -1,5 +1,5 @@
-//! A sync that failed is never believed later. The kernel may have thrown away what it could not write, called the pages
-//! clean, and answer the next sync of the same file with success: so the file is given up, and written anew.
+//! After a failed sync, the file is not trusted. The kernel can drop the unwritten data, mark the pages clean, and report
+//! success for the next sync of the same file. So the writer discards the file and writes it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, Ver
 use super::super::{Line, MemoryStore, VerifyOptions, verify};
 use super::*;
 
-/// What became of a file since it was made.
+/// The state of a file since its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Trust {
     Synced,
@@ -21,16 +21,16 @@ enum Trust {
 struct Log {
     syncs: u64,
     files: BTreeMap<String, Trust>,
-    /// Files to which the last append failed, and the bytes that are to be written again.
+    /// Files whose last append failed, and the bytes that must be written again.
     unsure: BTreeMap<String, (u64, Vec<u8>)>,
-    /// Files whose sync failed, with the content that each had then.
+    /// Files whose sync failed, with their content at that time.
     failed: BTreeSet<(String, Vec<u8>)>,
-    /// The same of those whose sync was answered for.
+    /// Files whose sync succeeded, with their content at that time.
     synced: BTreeSet<(String, Vec<u8>)>,
     broken: Vec<String>,
 }
 
-/// A store on which one sync fails. All was written, and is read as if nothing had happened; it only is not durable.
+/// A store on which one sync fails. All data was written and can be read, but it is not durable.
 #[derive(Clone)]
 struct Unsyncable {
     inner: MemoryStore,
@@ -114,7 +114,7 @@ struct Writer {
     inner: Box<dyn FileWriter>,
 }
 
-/// The files that a ledger line adds, and the salts that it names; none where it is no line.
+/// The files that a ledger line adds, and the salts that it names; empty for other bytes.
 fn named_by(bytes: &[u8]) -> Vec<String> {
     let line = Line::decode(bytes.strip_suffix(b"\n").unwrap_or(bytes));
     let Ok((line, _)) = line else { return Vec::new() };
@@ -149,7 +149,7 @@ impl FileWriter for Writer {
     }
 }
 
-/// Commits the history, opening the archive again after each failure as the program does. Returns the failures.
+/// Commits the history, and opens the archive again after each failure, as the program does. Returns the number of failures.
 fn history_on(store: &Unsyncable) -> usize {
     let (mut done, mut failures) = (0, 0);
     while done < history().len() {

@@ -1,5 +1,5 @@
-//! The fault table of the commit: each verb of the store x (failed, failed and said so, failed but done) x (only that
-//! one, all from there on) x each step of a history, then the crash, a reader, recovery, and the rest of the history.
+//! The fault table of the commit: each operation of the store x (failed, failed and known, failed but done) x (only this
+//! one, all later ones) x each step of a history; then the crash, a reader, recovery, and the rest of the history.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone];
 
-/// Opens the team and commits one step; an archive that cannot be opened has committed nothing.
+/// Opens the team and commits one step; if the archive cannot be opened, nothing is committed.
 fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
     let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
     let mut writer = archive.writer(&team())?;
@@ -20,7 +20,7 @@ fn draft_of(writer: &mut TeamWriter, step: usize) -> Result<Draft, ArchiveError>
     with_sessions(writer, history().swap_remove(step))
 }
 
-/// How many verbs a step takes when nothing fails.
+/// Number of operations of a step without failures.
 fn verbs_of(store: Arc<dyn Store>, step: usize) -> u64 {
     let counting = FaultyStore::new(store, u64::MAX, false, Fault::Failed);
     let shared: Arc<dyn Store> = Arc::new(counting.clone());
@@ -28,7 +28,7 @@ fn verbs_of(store: Arc<dyn Store>, step: usize) -> u64 {
     counting.verbs()
 }
 
-/// What must hold after any fault in step `step`, on the store as the crash left it.
+/// Checks what must hold after any fault in step `step`, on the store after the crash.
 fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, ArchiveError>, case: &str) {
     let whole = [ids_after(step), ids_after(step + 1)];
     let Ok(archive) = Archive::open(Arc::clone(store)) else {
@@ -53,7 +53,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     finish(&archive, steps_done, case);
 }
 
-/// Commits what is left of the history, which must come out as if nothing had happened.
+/// Commits the rest of the history, whose result must be the same as without a fault.
 fn finish(archive: &Archive, steps_done: usize, case: &str) {
     let mut writer = writer(archive);
     for step in steps_done..history().len() {

@@ -1,4 +1,4 @@
-//! Writers that are late: stalled for hours, overtaken by another, or told nothing of what they did.
+//! Late writers: stalled for hours, overtaken by another writer, or without an answer to their append.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,18 +6,18 @@ use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
 use super::super::{LedgerLine, MemoryStore, VerifyOptions, verify};
 use super::*;
 
-/// What an append answers instead of the truth.
+/// The answer to an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Told,
-    /// It is done, and the answer is lost.
+    /// The append takes effect, but its answer is lost.
     Lost,
 }
 
-/// A store without locks, as object stores are, on which a commit takes its time.
+/// A store without locks, like an object store, on which a commit takes time.
 struct Lockless {
     inner: MemoryStore,
-    /// How long each file takes to be written.
+    /// The time for writing each file.
     pause: Duration,
     answer: Answer,
     files: AtomicUsize,
@@ -70,7 +70,7 @@ impl Store for Lockless {
     }
 }
 
-/// The disk of several machines, none of which sees the others' locks.
+/// A disk shared by several machines that do not see each other's locks.
 pub fn without_locks(disk: &MemoryStore) -> Arc<dyn Store> {
     Lockless::over(disk, Duration::ZERO, Answer::Told)
 }
@@ -96,13 +96,13 @@ fn assert_clean(disk: &MemoryStore, steps: usize) {
     assert!(verify(disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
-/// `vacuum` leaves a file alone for two hours: a commit whose first file is older than one begins anew.
+/// `vacuum` keeps a file for two hours, so a commit whose first file is older than one hour begins again.
 #[test]
 fn a_commit_that_stalls_for_more_than_an_hour_begins_anew() {
     for (minutes, is_stalled) in [(10, false), (59, false), (61, true), (600, true)] {
         let disk = disk();
         let pause = Duration::from_secs(minutes * 60);
-        // The first step writes two files and two salts: so many pauses.
+        // The first step writes two files and two salts, so it pauses four times.
         let store = Lockless::over(&disk, pause / 4, Answer::Told);
         let archive = open(&store);
         let mut slow = writer(&archive);
@@ -120,7 +120,7 @@ fn a_commit_that_stalls_for_more_than_an_hour_begins_anew() {
     }
 }
 
-/// S2: of two writers of one team one appends each line, and the other is refused and reads again.
+/// S2: of two writers of one team, one appends each line; the other is refused and reads the ledger again.
 #[test]
 fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
     for midnight in [false, true] {
@@ -132,7 +132,7 @@ fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
         let (mut zombie, mut owner) = (writer(&archive), writer(&archive));
         let draft = steps.next().unwrap();
         let next_day = now().plus(Duration::from_secs(86_400));
-        // The owner goes on in the next day's file, or in the same one.
+        // The owner continues in the next day's file, or in the same one.
         let _ = owner.commit(draft.clone(), if midnight { next_day } else { now() }).unwrap();
         for (nth, at) in [now(), next_day, next_day.plus(Duration::from_secs(86_400))].into_iter().enumerate() {
             let late = zombie.commit(Draft { reviews: vec![records::review("late")], ..draft.clone() }, at);
@@ -151,7 +151,7 @@ fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
 fn an_append_whose_answer_is_lost_is_settled_by_reading() {
     let disk = disk();
     for step in 0..3 {
-        // Opening is told what it did, and the commit is not.
+        // The answer to opening arrives; the answer to the commit is lost.
         let lost = Lockless::over(&disk, Duration::ZERO, Answer::Lost);
         let archive = open(&lost);
         let draft = history().swap_remove(step);
@@ -168,7 +168,7 @@ fn an_append_whose_answer_is_lost_is_settled_by_reading() {
     }
 }
 
-/// Both write the same line at the same place: only the line's random number tells one from the other.
+/// Both write the same line at the same place: only the random nonce distinguishes the two lines.
 #[test]
 fn of_two_writers_of_the_very_same_line_one_is_told_that_it_committed() {
     let disk = disk();

@@ -1,4 +1,4 @@
-//! Random bits of an archive turned, one at a time: `verify` names the very file or line.
+//! Random bit flips in an archive, one at a time: `verify` names the right file or line.
 
 use super::super::{MemoryStore, VerifyOptions, verify};
 use super::*;
@@ -21,7 +21,7 @@ fn archive() -> MemoryStore {
     store
 }
 
-/// Where the bit is to be turned: half of the time anywhere, else in the newest lines.
+/// The place of the flip: half of the time anywhere, else in the newest lines.
 fn place(chance: &mut fastrand::Rng, files: &[(String, Bytes)]) -> (usize, usize) {
     let newest: Vec<usize> = (0..files.len()).filter(|at| files[*at].0.starts_with("ledger/")).collect();
     let is_newest = chance.u8(..).is_multiple_of(4);

@@ -1,4 +1,4 @@
-//! Signatures and remembered heads that do not fit the ledger beside which they stand: each is told for what it is.
+//! Signatures and remembered heads that do not fit the ledger: the report describes each correctly.
 
 use super::super::heads::rotation_text;
 use super::super::{
@@ -12,7 +12,7 @@ use crate::model::{Digest, LedgerSeq};
 const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.heads";
 const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.heads";
 
-/// Three lines of one day and three of the next, each signed by the first key but those in `without`.
+/// Three lines of one day and three of the next, signed by the first key except those in `without`.
 fn signed_without(without: std::ops::Range<usize>) -> MemoryStore {
     let disk = MemoryStore::new();
     let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(Arc::new(signer(1))));
@@ -50,7 +50,7 @@ fn put(disk: &MemoryStore, path: &str, lines: &[Vec<u8>]) {
     disk.tamper(path, Some(lines.concat().into()));
 }
 
-/// What a loss of power left of a file of signatures: none of it is believed, and the line's signature is written again.
+/// The remains of a signature after a power loss are not trusted, and the line is signed again.
 #[test]
 fn what_an_interruption_leaves_of_a_signature_is_written_again() {
     let zeros = || [[0; 600].as_slice(), b"\n"].concat();
@@ -78,7 +78,7 @@ fn what_an_interruption_leaves_of_a_signature_is_written_again() {
     }
 }
 
-/// The same seen by a verifier: at the very end it is an interruption, elsewhere damage.
+/// For verify, a torn signature is an interruption at the very end, and damage elsewhere.
 #[test]
 fn an_unfinished_signature_is_an_interruption_at_the_end_alone() {
     let zeros = [[0; 600].as_slice(), b"\n"].concat();
@@ -111,7 +111,7 @@ fn lines_that_nobody_signed_are_told_in_runs() {
     put(&disk, SECOND_DAY, &[second[0].clone(), second[2].clone()]);
     let runs = ["lines 2 to 3 are not signed", "lines 5 to 5 are not signed"];
     assert_eq!(faults(&check(&disk, &[1])), unsigned(&runs));
-    // A run goes on over midnight. What stands before the first signature was written without a key.
+    // A run of unsigned lines continues after midnight. Lines before the first signature were written without a key.
     put(&disk, SECOND_DAY, &second[1..]);
     assert_eq!(faults(&check(&disk, &[1])), unsigned(&["lines 2 to 4 are not signed"]));
     put(&disk, FIRST_DAY, &first[2..]);
@@ -119,7 +119,7 @@ fn lines_that_nobody_signed_are_told_in_runs() {
     assert_eq!(faults(&check(&disk, &[1])), []);
 }
 
-/// A writer with the key signs what was written without it: of that day, and of days before.
+/// A writer with the key signs lines that were written without it, also on earlier days.
 #[test]
 fn the_next_writer_with_the_key_signs_every_line_behind_the_last_signature() {
     for without in [2..6, 3..6, 1..6, 5..6] {
@@ -133,7 +133,7 @@ fn the_next_writer_with_the_key_signs_every_line_behind_the_last_signature() {
     }
 }
 
-/// The last line is signed when it stands: that it is not, is worth a word to who gave the key that signs.
+/// The last line is signed after its append: a missing signature is a notice if the signing key was given.
 #[test]
 fn a_last_line_without_a_signature_is_noticed_where_its_key_is_given() {
     let (all, but_last) = (signed(), signed_without(5..6));
@@ -174,7 +174,7 @@ fn a_signature_of_a_line_that_is_not_there_is_named() {
     assert_eq!(cut, [4, 5, 6].map(|line| format!("line {line} was signed, but the ledger ends with 3")));
 }
 
-/// A key takes over by a line that both have signed, right behind the last line that the old one signed.
+/// A key takes over by a line with both signatures, directly after the last line of the old key.
 #[test]
 fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
     let disk = signed_without(3..6);
@@ -221,7 +221,7 @@ fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
     }
 }
 
-/// Opening with a key: what was signed before stands in the ledger, or the archive is not what it was.
+/// Opening with a key: the signed lines must be in the ledger, else the archive was changed.
 #[test]
 fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
     let ledger = SECOND_DAY.replace("heads", "jsonl");
@@ -241,7 +241,7 @@ fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
     assert!(refused.contains("the signed line 1 is not the one"), "{refused}");
 }
 
-/// What each head that was remembered elsewhere says of a ledger of six lines.
+/// The verdict on each remembered head, for a ledger of six lines.
 #[test]
 fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
     let disk = signed();
@@ -283,7 +283,7 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
         assert!(report.faults[0].detail.contains(detail), "{what}: {}", report.faults[0].detail);
         assert_eq!((report.verdict, report.teams[0].anchored), (Verdict::Broken, None), "{what}");
     }
-    // The newest of those that are there vouches for all before it.
+    // The newest valid head confirms all lines before it.
     for (given, newest) in [(vec![2], 2), (vec![2, 4], 4), (vec![4, 2], 4), (vec![3, 3], 3)] {
         let heads: Vec<Head> = given.into_iter().map(held).collect();
         let report = verified(&heads.iter().collect::<Vec<_>>());

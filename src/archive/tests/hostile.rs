@@ -1,4 +1,4 @@
-//! What strangers may have put into an archive, what the ledger itself says of its times, and how far damage reaches.
+//! Hostile content in an archive, notices about its own times, and the extent of damage.
 
 use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
 use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, get, month};
@@ -6,14 +6,14 @@ use super::*;
 
 const SIGNATURES: &str = "ledger/team=acme/2026-11-20.heads";
 
-/// What a stranger may have put into an archive is named, not followed, and not read into memory.
+/// Hostile content is named, not followed, and not read into memory.
 #[test]
 fn hostile_archives_are_named_and_lead_nowhere() {
     let disk = Directory(tempfile::tempdir().unwrap());
     let _ = committed(&disk.store());
     let secret = tempfile::NamedTempFile::new().unwrap();
     let outside = secret.path().to_str().unwrap().to_owned();
-    // Paths that lead out of the archive, and a line whose numbers are as large as numbers are.
+    // Paths that lead out of the archive, and a line with the largest numbers.
     for path in ["../../../../etc/passwd", "/etc/passwd", &outside, "tables/../../x", "tables//x", ""] {
         edit_lines(&disk, |lines| {
             lines[5] = forge(&lines[5], |line| {
@@ -27,7 +27,7 @@ fn hostile_archives_are_named_and_lead_nowhere() {
         assert!(fault.is_some(), "{path}: {:#?}", report.faults);
         assert!(!report.faults.iter().any(|f| f.object == path && f.code == FaultCode::FileHash), "{path} was read");
     }
-    // Files of holes: larger than any memory, and made in no time.
+    // Sparse files: larger than any memory, and created in no time.
     let hole = |path: &str, bytes: u64| {
         let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(disk.0.path().join(path));
         let file = file.unwrap();
@@ -54,7 +54,7 @@ fn an_archive_without_a_team_is_held_against_no_head() {
     assert!(report.is_clean() && report.verdict == Verdict::SelfConsistent, "{:?}", report.verdict);
 }
 
-/// Told by its content, also where it is the only file that there ever was.
+/// A moved file is recognised by its content, even if it is the only file.
 #[test]
 fn a_file_that_was_moved_is_known_again() {
     let disk = MemoryStore::new();
@@ -91,7 +91,7 @@ fn a_directory_that_is_a_link_is_not_followed() {
     assert_eq!(report.verdict, Verdict::Broken);
 }
 
-/// Two notices: the clock was set back, and the archive says that something was lost.
+/// Two notices: the clock was set back, and the archive records a loss.
 #[test]
 fn what_the_ledger_itself_says_is_a_notice_and_no_fault() {
     let disk = MemoryStore::new();
@@ -162,12 +162,12 @@ fn content_of(disk: &dyn Disk, path: &str) -> Vec<u8> {
     disk.store().read(path).unwrap().to_bytes().unwrap().to_vec()
 }
 
-/// Zeros at the end of a sector of the file that lies in its last line, if one does: what a loss of power may leave.
+/// Writes zeros at the end of a sector within the last line, if there is one: a power loss can leave that.
 fn lose_power(content: &mut [u8]) -> bool {
     let begin = content[..content.len() - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let ends = begin + 8..content.len() - 8;
     let Some(end) = ends.into_iter().find(|at| at % 512 == 511 && (at - begin) % 512 > 3) else { return false };
-    // Were sectors counted from the line's beginning, none would end here.
+    // If sectors were counted from the start of the line, none would end here.
     let is_told = (begin..begin + content[begin..].len()).step_by(512).all(|from| from + 511 != end);
     content[end - 3..=end].fill(0);
     is_told

@@ -1,4 +1,4 @@
-//! Files of the inventory: one a day, one a month, and the standing read from the newest two months alone.
+//! Inventory files: one a day, one a month, and the current state from the newest two months alone.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn rows_and_looks_that_run_backwards_are_refused_and_change_nothing() {
     }
 }
 
-/// Every part with values of every kind that its columns have, and none of them.
+/// Every part with every kind of value of its columns, and with missing values.
 #[test]
 fn a_row_of_any_part_is_read_back_as_it_was() {
     use crate::model::InventoryKind;

@@ -1,4 +1,4 @@
-//! Small files of settled windows that become one: no row is lost or doubled, and the month takes them up.
+//! Small files of settled windows become one: no row is lost or doubled, and the month's file takes in the joined one.
 
 use super::super::{FileRole, MemoryStore, StateError, VerifyOptions, verify};
 use super::*;
@@ -50,7 +50,7 @@ fn files_of_windows_become_one_and_what_a_window_gains_later_stands_beside_it() 
     let place = "tables/connections/team=acme/month=2026-11/20261101t000000z-window-";
     assert!(joined.starts_with(place), "{joined}");
     check(&store, &writer, 15);
-    // Late, into the first of its windows and into another.
+    // Late rows for the first of the windows and for another one.
     let _ = commit(&mut writer, of_day("2026-11-01", 5, 1)).unwrap();
     let _ = commit(&mut writer, of_day("2026-11-02", 5, 2)).unwrap();
     check(&store, &writer, 18);

@@ -1,7 +1,7 @@
-//! Real kills: a child process that commits the history on a real disk is killed before, within or after every verb that
-//! changes it, and at random moments, also while it recovers; then a reader, recovery, and the laws.
+//! Real kills: a child process commits the history on a real disk and is killed before, within or after every operation that
+//! changes the disk, and at random moments, also during recovery; then a reader, recovery, and the laws.
 //!
-//! The child is this test binary once more, at [`child`]; the verbs are counted by a store that exists in tests alone.
+//! The child is this test binary, started at [`child`]. A store that exists only in tests counts the operations.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -14,14 +14,14 @@ use super::*;
 
 const ROOT: &str = "ANNALS_TEST_KILL_ROOT";
 const AT: &str = "ANNALS_TEST_KILL_AT";
-/// Kills at random moments; `ANNALS_LONG=1` asks for many more.
+/// Number of kills at random moments; `ANNALS_LONG=1` asks for many more.
 const RANDOM_KILLS: u64 = 25;
 const RANDOM_KILLS_LONG: u64 = 1_000;
-/// Of the steps, each is killed at by the long run; by others one of so many, a prime, so that every verb has its turn.
+/// The long run kills at each step. Other runs kill at one in this many, a prime, so that every kind of operation is hit.
 const STEPS_EVERY: usize = 11;
 const NEVER: u64 = u64::MAX;
 
-/// A local disk whose process dies at a chosen step; each changing verb is two: before it, and when it is done.
+/// A local disk whose process dies at a chosen step; each changing operation has two steps: before it and after it.
 #[derive(Clone)]
 struct KillingStore {
     inner: LocalStore,
@@ -64,7 +64,7 @@ impl Store for KillingStore {
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        // Half of it stands before the rest comes, as when the process dies within the write.
+        // The first half is written before the rest, as when the process dies within the write.
         let half = bytes.len() / 2;
         if self.steps.load(Ordering::SeqCst) == self.at && half > 0 {
             let _ = self.inner.append(path, tail, &bytes[..half]);
@@ -89,7 +89,7 @@ struct KillingWriter {
 impl std::io::Write for KillingWriter {
     fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
         let Self { store, inner } = self;
-        // A write may take a part.
+        // A write can write a part only.
         store.around(|| inner.write(&buffer[..buffer.len().div_ceil(2)]))
     }
 
@@ -109,7 +109,7 @@ fn signer() -> Arc<Signer> {
     Arc::new(signing::signer(4))
 }
 
-/// What the child does: commits what is left of the history, and answers for each commit on its standard output.
+/// The child: commits the rest of the history, and reports each commit on its standard output.
 #[test]
 fn child() {
     let Some(root) = std::env::var_os(ROOT) else { return };
@@ -137,7 +137,7 @@ fn start(root: &Path, at: u64) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits for a child: how it ended, the last commit that it answered for, and how many steps it took.
+/// Waits for a child: its exit status, its last reported commit, and its number of steps.
 fn outcome(mut child: Child) -> (ExitStatus, usize, Option<u64>) {
     let (mut committed, mut steps) = (0, None);
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -152,7 +152,7 @@ fn outcome(mut child: Child) -> (ExitStatus, usize, Option<u64>) {
     (child.wait().unwrap(), committed, steps)
 }
 
-/// What must hold on the disk that a killed process left, where a reader sees so many commits.
+/// Checks the disk of a killed process, where a reader sees `standing` commits.
 fn check_left(root: &Path, standing: usize, case: &str) {
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
     let archive = open(&store).signed_by(Some(signer()));
@@ -171,7 +171,7 @@ fn check_clean(store: &Arc<dyn Store>, case: &str) {
     assert!(report.is_clean(), "{case}: {:?}", report.faults);
 }
 
-/// Lets a child finish the history, which must come out as if nothing had happened.
+/// Lets a child finish the history, whose result must be the same as without a kill.
 fn finish(root: &Path, case: &str) {
     let (status, _, steps) = outcome(start(root, NEVER));
     assert!(status.success() && steps.is_some(), "{case}: {status}");
@@ -195,7 +195,7 @@ fn killed_at_every_step_nothing_is_lost_or_doubled() {
             let (root, case) = (directory.path().join(at.to_string()), format!("killed at step {at} of {steps}"));
             let (status, mut acknowledged, _) = outcome(start(&root, at));
             killed += u64::from(!status.success());
-            // The second hit: again while it recovers, or soon after.
+            // The second hit: during recovery or soon after.
             if number % 4 < 2 {
                 let (_, more, _) = outcome(start(&root, at % 23));
                 acknowledged = acknowledged.max(more);
@@ -214,11 +214,11 @@ fn killed_at_every_step_nothing_is_lost_or_doubled() {
         let other = scope.spawn(|| run(1));
         run(0) + other.join().unwrap()
     });
-    // The threads of a commit may order their steps otherwise, and then end a step earlier.
+    // The threads of a commit can run their steps in another order, and so end a step earlier.
     assert!(killed + 4 >= tried.len() as u64, "{killed} of {} were killed", tried.len());
 }
 
-/// The lines that stand, whoever answered for them.
+/// The number of lines in the ledger, reported or not.
 fn standing(root: &Path) -> usize {
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
     usize::try_from(open(&store).read(&team()).unwrap().state().seq.0).unwrap()
@@ -238,7 +238,7 @@ fn killed_at_random_again_and_again_the_history_comes_to_its_end() {
             let line = chance.usize(..4);
             let mut out = BufReader::new(child.stdout.take().unwrap());
             let mut text = String::new();
-            // Killed somewhere behind some of its answers: by what it did, not by the clock.
+            // Kill after some of the reports: the work decides the moment, not the clock.
             for _ in 0..line {
                 text.clear();
                 let _ = out.read_line(&mut text).unwrap();

@@ -1,4 +1,4 @@
-//! How a ledger's files may end, and where: what a loss of power leaves at the very end is no damage, anywhere else it is.
+//! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
 use super::super::replay::replay;
 use super::super::{FaultCode, MemoryStore};
@@ -26,13 +26,13 @@ fn edit(disk: &MemoryStore, file: &str, edit: impl Fn(&mut Vec<Vec<u8>>)) {
     disk.put(file, &lines.concat());
 }
 
-/// Zeros where the line stood; its newline stays.
+/// Replaces the line by zeros; its newline remains.
 fn zero(line: &mut [u8]) {
     let end = line.len() - 1;
     line[..end].fill(0);
 }
 
-/// The same line, that says to follow another one.
+/// The same line with a wrong `prev`.
 fn unlink(line: &[u8]) -> Vec<u8> {
     forge(line, |line| line.prev = Digest([7; 32]))
 }
@@ -42,7 +42,7 @@ type Edit = fn(&mut Vec<Vec<u8>>);
 struct Case {
     what: &'static str,
     edit: (&'static str, Edit),
-    /// Where `verify` says something, and what.
+    /// The object and the message of the fault.
     object: &'static str,
     said: &'static [(FaultCode, &'static str)],
 }
@@ -56,7 +56,7 @@ fn case(
     Case { what, edit, object, said }
 }
 
-/// What an interrupted append can have left: a replay stops before it.
+/// The possible remains of an interrupted append: a replay stops before them.
 fn left() -> Vec<Case> {
     use FaultCode::TornTail;
     vec![
@@ -75,7 +75,7 @@ fn left() -> Vec<Case> {
     ]
 }
 
-/// What nothing but damage leaves: a replay ends there.
+/// Ends that only damage can leave: a replay fails there.
 fn damages() -> Vec<Case> {
     use FaultCode::{ChainBreak, TornTail};
     vec![

@@ -1,4 +1,4 @@
-//! Tests of the archive as a whole, on both stores. The fixture makes small, readable histories.
+//! Tests of the whole archive, on both stores. The fixture makes small, readable histories.
 
 mod extents;
 mod buckets;
@@ -76,7 +76,7 @@ pub fn november() -> Range {
     month_of(now())
 }
 
-/// A connection event with everything filled in.
+/// A connection event with all fields.
 pub fn event(id: &str, time: Instant) -> EventRow {
     let detail = ConnectionDetail {
         connection_id: Some(format!("c-{id}").as_str().into()),
@@ -142,9 +142,9 @@ pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {
     WindowRows::new(Stream::Connections, day(date), rows, compact)
 }
 
-/// The history that most tests commit, one draft a step: parts, a settled window, another day, a sealed day, the sealed
-/// month with what its day gained, an amendment to it, with an event that was in quarantine, and the year's sessions put
-/// together while one more comes.
+/// The history of most tests, one draft for each step: parts, a settled window, another day, a sealed day, the sealed month with
+/// its day's late rows, an amendment with a released event, and the joined sessions of the year with one more
+/// session.
 pub fn history() -> Vec<Draft> {
     let (first, second) = ("2026-11-01", "2026-11-02");
     let windows =
@@ -201,14 +201,14 @@ pub fn history() -> Vec<Draft> {
     ]
 }
 
-/// The ids that a history of so many steps must hold, each once.
+/// The ids that a history of this many steps must hold, each once.
 pub fn ids_after(steps: usize) -> BTreeMap<String, usize> {
     let drafts = history().into_iter().take(steps);
     let rows = drafts.flat_map(|draft| draft.rows).flat_map(|window| window.rows);
     rows.map(|row| (row.event_id.to_string(), 1)).collect()
 }
 
-/// How often each id is archived, read from the files.
+/// The number of times that each id is archived, read from the files.
 pub fn ids_in(archive: &Archive) -> BTreeMap<String, usize> {
     let reader = archive.read(&team()).unwrap();
     let all = Range::new(Instant::EARLIEST, Instant::LATEST);
@@ -223,7 +223,7 @@ pub fn open(store: &Arc<dyn Store>) -> Archive {
     Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned()).unwrap()
 }
 
-/// An archive whose random numbers are always the same: whatever holds the same rows has the same bytes.
+/// An archive with constant random numbers: equal rows give equal bytes.
 pub fn open_same(store: &Arc<dyn Store>) -> Archive {
     open(store).drawing(Arc::new(|| 7))
 }
@@ -251,7 +251,7 @@ pub fn commit(writer: &mut TeamWriter, draft: Draft) -> Result<Committed, Archiv
     writer.commit(draft, now())
 }
 
-/// The session of an event that is all there is of its connection.
+/// The session of an event that is the only one of its connection.
 pub fn session(row: &EventRow) -> SessionRow {
     let Detail::Connections(texts) = &row.detail else { panic!("not a connection") };
     let detail = texts.detail();
@@ -274,8 +274,8 @@ pub fn session(row: &EventRow) -> SessionRow {
     }
 }
 
-/// A step of the history with its sessions: those of new events are open, those that were open rest. What is in quarantine
-/// and among its rows leaves it.
+/// A step of the history with its sessions: sessions of new events are open; earlier open ones are finished. Quarantined
+/// events among its rows are released.
 pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft, ArchiveError> {
     let rows: Vec<&EventRow> = draft.rows.iter().flat_map(|window| &window.rows).collect();
     for file in writer.state().files_of(Dataset::Quarantine) {
@@ -303,7 +303,7 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     Ok(draft)
 }
 
-/// How often each event's session is archived, read from the files.
+/// The number of times that each event's session is archived, read from the files.
 pub fn sessions_in(archive: &Archive) -> BTreeMap<String, usize> {
     let reader = archive.read(&team()).unwrap();
     let mut ids = BTreeMap::new();
@@ -316,7 +316,7 @@ pub fn sessions_in(archive: &Archive) -> BTreeMap<String, usize> {
     ids
 }
 
-/// The ids that must be in quarantine after so many steps of the history.
+/// The ids that must be in quarantine after this many steps of the history.
 pub fn quarantined_after(steps: usize) -> Vec<String> {
     let rejects = history().into_iter().take(steps).flat_map(|draft| draft.rejects).map(|row| row.event_id.to_string());
     rejects.filter(|id| !ids_after(steps).contains_key(id)).collect()
@@ -328,13 +328,13 @@ pub fn quarantined_in(archive: &Archive) -> Vec<String> {
     rejects.into_iter().map(|reject| reject.event_id.to_string()).collect()
 }
 
-/// The live files of the datasets whose names begin so, in the order of paths.
+/// The live files whose paths begin with `directory`, sorted by path.
 pub fn live_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {
     let reader = open(store).read(&team()).unwrap();
     reader.state().files.keys().filter(|path| path.starts_with(directory)).cloned().collect()
 }
 
-/// Ten days later nothing is left that no line names.
+/// Ten days later, a vacuum removes every file that no line names.
 pub fn vacuumed(disk: &MemoryStore) {
     disk.set_now(disk.now().unwrap().plus(Duration::from_secs(10 * 86_400)));
     let _ = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>))).vacuum().unwrap();

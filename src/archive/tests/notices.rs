@@ -1,4 +1,4 @@
-//! What `verify` says beside faults and what it takes for no fault, where a word too many or too few would mislead.
+//! The notices of `verify`, and facts that are no faults.
 
 use super::super::{
     FaultCode, Finding, FindingKind, Head, HeadGiven, MemoryStore, TeamKey, VerifyOptions, VerifyReport, verify,
@@ -44,7 +44,7 @@ fn a_gap_is_noticed_and_no_other_finding() {
     assert_eq!(notices[0].detail, "billing [?..2026-11-20T12:00:00Z), gap: why");
 }
 
-/// The manifest is the one that is wrong where every line of every team says another archive, the same.
+/// If every line of every team names the same other archive, the manifest is wrong.
 #[test]
 fn a_manifest_that_every_line_contradicts_is_named() {
     let (disk, store) = disk();
@@ -58,7 +58,7 @@ fn a_manifest_that_every_line_contradicts_is_named() {
     };
     let told: Vec<String> = lies(&disk.snapshot());
     assert_eq!(told, ["names archive archive-9, but every ledger line names archive-1"]);
-    // The lines of two teams that name two archives tell nothing of the manifest.
+    // If the lines of two teams name two archives, they say nothing about the manifest.
     let (strange, _) = self::disk();
     let second = Archive::open_or_create(Arc::new(strange.clone()), || "archive-2".to_owned()).unwrap();
     let _ = second.writer(&TeamId::from("third")).unwrap().commit(one, now()).unwrap();
@@ -84,7 +84,7 @@ fn a_signed_head_without_a_key_to_check_it_with_is_noticed() {
     assert_eq!(told(&head.signed(&key(1))), [FaultCode::UnknownKey]);
 }
 
-/// Half a line is an interruption at the ledger's very end, and damage anywhere else.
+/// Half a line is an interruption at the ledger's very end, and damage elsewhere.
 #[test]
 fn half_a_line_before_other_lines_is_damage() {
     let (disk, store) = disk();

@@ -1,4 +1,4 @@
-//! What holds for any rows and any order of commits.
+//! Properties of any rows and any order of commits.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// Rows arrive in any order, in any number of commits, settled or not, and are read back sorted, each once.
+    /// Rows come in any order and number of commits, settled or not; they are read back sorted, each once.
     #[test]
     fn any_way_of_committing_rows_archives_them_once(
         events in vec((0..3u64, 0..86_400u64, 0..4usize, any::<bool>()), 1..40),

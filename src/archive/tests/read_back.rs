@@ -1,4 +1,4 @@
-//! What a disk gives back is compared with what it was given, before the ledger says a word of it.
+//! The writer compares what it reads back with what it wrote, before the ledger names a file.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use super::super::{MemoryStore, VerifyOptions, verify};
 use super::columns::{encoded_before, encoded_before_of};
 use super::*;
 
-/// A disk that keeps one byte of each staged file otherwise than it was given it, so many hundredths into the file.
+/// A disk that changes one byte of each staged file, at this percentage of the file.
 struct Lying {
     inner: MemoryStore,
     hundredths: usize,
@@ -90,7 +90,7 @@ fn a_file_that_is_read_back_otherwise_is_not_committed() {
             let is_told = matches!(error, ArchiveError::ReadBack { .. } | ArchiveError::Table { .. });
             assert!(is_told, "step {step}, {hundredths} %: {error}");
             assert_eq!(archive.read(&team()).unwrap().state(), &state, "step {step}, {hundredths} %");
-            // The same disk, once it is mended.
+            // The same disk after its repair.
             let _ = commit(&mut writer(&open(&shared)), history().swap_remove(step)).unwrap();
             assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean(), "step {step}");
         }
@@ -116,7 +116,7 @@ fn a_file_that_was_encoded_before_is_read_back_as_it_was_written() {
 
 #[test]
 fn what_stands_in_a_file_is_told_from_what_should_by_every_byte() {
-    // Text that compresses little: the file is longer than what is compared at once.
+    // Text that compresses badly, so that the file is longer than one comparison block.
     let raw = |n: u32| {
         (0..4).map(|part| crate::model::Digest::of(&(n * 4 + part).to_le_bytes()).to_string()).collect::<String>()
     };

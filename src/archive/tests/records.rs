@@ -1,4 +1,4 @@
-//! What makes two drafts the same, what a record remembers, and which gap a finding takes back.
+//! Equality of drafts, the memory of records, and the gaps that a finding withdraws.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ pub fn hold(id: &str) -> HoldRecord {
     })
 }
 
-/// Whatever a draft holds makes it another draft: were a part left out, the archive would take news for what it has.
+/// Each part of a draft changes its digest: otherwise the archive would take a new draft for a repeated one.
 #[test]
 fn every_part_of_a_draft_tells_it_from_others() {
     let events = events("2026-11-02", 0, 2);
@@ -115,7 +115,7 @@ fn every_part_of_a_draft_tells_it_from_others() {
     let digests: BTreeSet<Digest> = drafts.iter().map(digest).collect();
     assert_eq!(digests.len(), drafts.len());
     assert!(drafts.iter().all(|draft| digest(draft) == digest(&draft.clone())));
-    // The order of rows is no part of it.
+    // The order of rows does not matter.
     let turned = vec![rows("2026-11-02", events.iter().rev().cloned().collect(), false)];
     assert_eq!(digest(&Draft { rows: turned, ..Draft::default() }), digest(&drafts[1]));
 }
@@ -147,17 +147,17 @@ fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
         assert_eq!(record.read_points.last(), Some(&last));
         record.read_points
     };
-    // Each minute: all up to half of them, then one in ten minutes and the newest.
+    // One point a minute: all of the first half remain, then one in ten minutes and the newest.
     assert_eq!(remembered(1, 17).len(), READ_POINTS_MAX / 2 + 1);
     let dense = remembered(1, 60);
     assert!(dense.len() < 24, "{} points", dense.len());
     assert_eq!(dense[..16], remembered(1, 16)[..]);
-    // Ten minutes apart none gives way, and the oldest go.
+    // Points ten minutes apart are not thinned out, so the oldest are dropped.
     let sparse = remembered(10, 40);
     assert_eq!((sparse.len(), sparse[0]), (READ_POINTS_MAX, point(80)));
 }
 
-/// What a draft says beside rows: the writer knows it, and so does whoever reads the ledger anew.
+/// The records of a draft: the writer has them, and so has a new reader of the ledger.
 #[test]
 fn what_a_draft_records_stands_in_the_ledger() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -183,7 +183,7 @@ fn what_a_draft_records_stands_in_the_ledger() {
     assert_eq!(state.streams[&Stream::Billing], stream);
     assert_eq!(state.streams[&Stream::Activity].read_points, [point(1)]);
     assert_eq!(state.devices, devices(&["two"], &[]).added);
-    // Two commits at one time: no clock was set back.
+    // Two commits at the same time: the clock was not set back.
     assert_eq!(state.findings, [(crate::model::LedgerSeq(1), finding(FindingKind::Gap))]);
     assert_eq!(state.last_scan(Computers), Some(&look));
     assert_eq!(state.holds.keys().collect::<Vec<_>>(), ["CASE-7"]);

@@ -1,4 +1,4 @@
-//! Events that leave quarantine, in the commit that brings them as rows, and in no other way.
+//! Events leave quarantine only in the commit that adds them as rows.
 
 use super::super::{FaultCode, FileEntry, MemoryStore, ReleasedRecord, StateError, TeamState, VerifyOptions, verify};
 use super::*;
@@ -48,7 +48,7 @@ fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
         Release { path: path.clone(), released: vec![row.clone()], kept: vec![row.clone()] },
         Release { path: "tables/quarantine/none".to_owned(), released: vec![row.clone()], kept: Vec::new() },
         Release { path: events, released: vec![row.clone()], kept: Vec::new() },
-        // An event that leaves and is nowhere then.
+        // An event that leaves quarantine without becoming a row.
         Release { path, released: vec![row], kept: Vec::new() },
     ];
     for release in cases {
@@ -59,7 +59,7 @@ fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
     }
 }
 
-/// The state before the release, and its line's body.
+/// The state before the release, and the body of its line.
 fn before_and_body() -> (TeamState, super::super::Body) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);

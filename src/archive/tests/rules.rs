@@ -1,4 +1,4 @@
-//! The rules of a team's state, each broken by the least that breaks it, and kept by the next best.
+//! The rules of a team's state: each is broken by the smallest possible change, and kept by a similar one.
 
 use super::super::path::{ArchivePath, DataPath, TeamKey};
 use super::super::seals::SealUnit;
@@ -8,14 +8,14 @@ use super::super::{
 use super::*;
 use crate::model::{Digest, InventoryPart};
 
-/// A digest of rows that adds up as the number does.
+/// A row digest that adds up like the number.
 pub fn sum(number: u8) -> Digest {
     let mut bytes = [0; 32];
     bytes[31] = number;
     Digest(bytes)
 }
 
-/// A file of so many rows, whose digest is ten times their number.
+/// A file with this many rows; its digest is ten times the number.
 pub fn file(dataset: impl Into<Dataset>, role: FileRole, start: &str, rows: u8, number: u64) -> FileEntry {
     let (dataset, team) = (dataset.into(), TeamKey::of(&team()));
     let place = DataPath { dataset, team, role, start: at(start), hash: format!("{number:016x}") };
@@ -51,7 +51,7 @@ fn look(part: InventoryPart, hour: u32) -> InventoryRead {
     InventoryRead { part, read_at: at(&format!("2026-11-20T{hour:02}:00:00Z")), visible: true, entities: 1 }
 }
 
-/// Two windows of connections with a day between them, a file of each, two events in quarantine, and a look.
+/// Two windows of connections with a day between them, a file for each, two quarantined events, and an inventory scan.
 pub fn state() -> TeamState {
     let body = Body {
         adds: vec![part(), window_file(), quarantined()],
@@ -74,7 +74,7 @@ pub fn files(adds: Vec<FileEntry>, removes: &[FileEntry]) -> Body {
     Body { adds, removes: removes.iter().map(|file| file.path.clone()).collect(), ..Body::default() }
 }
 
-/// What each body is told: nothing, or the rule that it breaks.
+/// Checks the result for each body: no error, or the broken rule.
 fn told(state: &TeamState, cases: Vec<(&str, Body, Option<StateError>)>) {
     for (case, body, expected) in cases {
         assert_eq!(state.check(&body).err(), expected, "{case}");
@@ -218,7 +218,7 @@ fn events_leave_quarantine_as_rows_and_no_more_of_them_than_come() {
     );
 }
 
-/// Where there are sessions, new connection events change them, or the line says that they are behind.
+/// If sessions exist, new connection events change them, or the line says that the sessions lack these events.
 #[test]
 fn sessions_go_with_their_events() {
     let mark = SessionsMark { rules: 1, through: None, until: None };

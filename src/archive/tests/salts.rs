@@ -1,4 +1,4 @@
-//! The salts of row digests: a month and a team have their own, sums stay sums, and one that is lost is named.
+//! The salts of row digests: each month and team has its own, sums remain sums, and a lost salt is named.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn a_row_without_a_time_is_of_the_month_in_which_it_was_first_seen() {
 }
 
 proptest! {
-    /// Whatever files the rows of several months go into, and whatever these go up in: the sum stays that of the rows.
+    /// For any distribution of rows over files and merges, the sum of the digests is the same.
     #[test]
     fn merging_keeps_the_sum_of_the_rows(
         events in vec((0..60u64, 0..86_400u64, 0..3usize), 1..24),
@@ -134,7 +134,7 @@ fn a_salt_that_is_missing_or_another_is_named_once_and_files_are_attested_by_the
         let report = report(&disk);
         assert!(report.faults[0].detail.contains("only the file hashes attest the rows"), "{report:?}");
         assert_eq!((report.files.good, report.rows.good), (report.files.total, report.rows.total), "{what}");
-        // The file's hash still tells that it is another.
+        // The file's hash still shows the change.
         flip(&disk, &file_with(&disk, "connections/team=acme/month=2026-11/20261101t000000z-month-"), |len| len / 3);
         assert!(faults(&disk).iter().any(|(code, _)| *code == FaultCode::FileHash), "{what}");
     }
@@ -177,7 +177,7 @@ fn a_writer_refuses_rows_of_a_month_whose_salt_is_lost_and_writes_those_of_other
     let november = with_sessions(&mut writer, "2026-11-07");
     let error = commit(&mut writer, november.clone()).unwrap_err();
     assert!(!error.needs_reopen() && error.to_string().contains(&path), "{error}");
-    // The sessions of the last line are of November as well.
+    // The sessions of the last line are in November, too.
     let reviews = vec![records::review("somebody")];
     let _ = commit(&mut writer, Draft { reviews, ..Draft::default() }).unwrap();
     drop(writer);
@@ -187,7 +187,7 @@ fn a_writer_refuses_rows_of_a_month_whose_salt_is_lost_and_writes_those_of_other
     assert_eq!(faults(&disk), []);
 }
 
-/// The line decides which salt is the month's: the loser reads the ledger again, and digests with the one that is named.
+/// The first line decides the month's salt: the losing writer reads the ledger again and uses the named salt.
 #[test]
 fn two_writers_end_with_one_salt_of_a_month() {
     let disk = MemoryStore::new();
@@ -206,7 +206,7 @@ fn two_writers_end_with_one_salt_of_a_month() {
     let named = again.salts().of(now()).unwrap();
     assert!(named == one.salts().of(now()).unwrap() && named != lost);
     let _ = commit(&mut again, late).unwrap();
-    // Of the commit that lost: its salts and its file.
+    // The salts and the file of the losing commit.
     assert_eq!((faults(&disk), report(&disk).unnamed), (vec![], 3));
     drop((one, again));
     vacuumed(&disk);
@@ -218,7 +218,7 @@ fn two_writers_end_with_one_salt_of_a_month() {
 fn columns_that_were_digested_with_a_salt_that_no_line_names_are_digested_again() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
-    // Theirs are made of sevens, and those of the archive are not.
+    // The salts of that draft consist of sevens, unlike those of the archive.
     let _ = commit(&mut writer(&open(&store)), columns::encoded_before("2026-11-03")).unwrap();
     assert_eq!(faults(&disk), []);
 }
@@ -233,7 +233,7 @@ fn a_salt_is_written_once_and_named_by_the_first_line_that_needs_it() {
         line.body.salts.into_iter().map(|record| record.month).collect::<Vec<_>>()
     };
     assert_eq!(named(lines.next().unwrap()), [DRAFTS_MONTH, november().start]);
-    // A look at computers is of October.
+    // A scan of computers in October.
     assert_eq!(named(lines.next().unwrap()), [at("2026-10-01T00:00:00Z")]);
     assert!(lines.all(|line| named(line).is_empty()));
     assert_eq!(files_under(&disk.store(), "salts").len(), 3);

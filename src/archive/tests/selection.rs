@@ -1,4 +1,4 @@
-//! Questions about a stretch of time, down to a single nanosecond: what lies in it, whichever files and row groups it is in.
+//! Queries on a range of time, down to a nanosecond: all matching rows, in any file and row group.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::super::MemoryStore;
 use super::*;
 use crate::model::{ConnectionId, ConnectionTexts};
 
-/// Events of two days in three files, the last moments of a window and the first of the next among them.
+/// Events of two days in three files, with the last moments of a window and the first of the next.
 fn held() -> (TeamWriter, Vec<EventRow>) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
@@ -58,7 +58,7 @@ fn every_question_about_a_stretch_finds_what_it_owns() {
     assert!(writer.events_in(Stream::Activity, all_time).unwrap().is_empty());
 }
 
-/// Each connection is looked for in its own range; a file is read where a range meets it, at its very edge too.
+/// Each connection is searched in its own range; a file is read if a range touches it.
 #[test]
 fn a_connection_is_found_at_the_edge_of_its_range() {
     let (mut writer, all) = held();
@@ -75,7 +75,7 @@ fn a_connection_is_found_at_the_edge_of_its_range() {
     assert!(writer.sessions().events_of(&HashMap::new()).unwrap().is_empty());
 }
 
-/// A row group that cannot hold a time of the range is not decoded.
+/// A row group outside the range is not decoded.
 #[test]
 fn row_groups_beside_the_range_are_passed_over() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -98,7 +98,7 @@ fn row_groups_beside_the_range_are_passed_over() {
     }
 }
 
-/// What sessions are made of is the same whether it comes from columns or from rows.
+/// Columns and rows give the same events for sessions.
 #[test]
 fn an_event_in_columns_says_what_its_row_says() {
     use crate::model::ConnectionEvent;

@@ -1,4 +1,4 @@
-//! Sessions in files: where they stand, how they are replaced, and what a ledger may say of them.
+//! Session files: their places, how they are replaced, and what a ledger can say about them.
 
 use super::super::draft_digest::row_digests;
 use super::super::plan::{Content, Output, plan};
@@ -27,7 +27,7 @@ pub fn change(through: &str) -> SessionsDraft {
     }
 }
 
-/// So many sessions of a day, at rest, numbered from `first`.
+/// This many finished sessions of a day, numbered from `first`.
 pub fn resting(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
     let start = day(date).start;
     (first..first + count).map(|n| at_time(&format!("{date}-{n}"), start.plus(Duration::from_secs(n)))).collect()
@@ -67,7 +67,7 @@ fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
     assert!(files_of(&writer)[0].2.starts_with("tables/sessions/team=acme/month=2026-11/20261101t000000z-month-"));
-    // What the month gains stands beside it, until the next month is sealed.
+    // The month's later sessions stand beside it until the next month is sealed.
     let draft = SessionsDraft { resting: resting("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Amendment, 3), (FileRole::Month, 200)]);
@@ -89,7 +89,7 @@ fn large_files_of_a_month_stay_when_it_is_sealed() {
         let _ = commit(&mut writer, sessions(draft)).unwrap();
     }
     let large: Vec<_> = files_of(&writer).into_iter().filter(|(_, rows, _)| *rows == 20_000).collect();
-    // What a sealed month gains goes up with its small file when the next is sealed, and what is alone is left as it is.
+    // A sealed month's amendments join its small file when the next month is sealed; a single file remains.
     let months = [("2026-11-01", 300, 2), ("2026-12-01", 302, 3), ("2027-01-01", 305, 0), ("2027-02-01", 305, 0)];
     for (date, expected, gained) in months {
         let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
@@ -126,7 +126,7 @@ fn replacing_a_session_leaves_every_other_row_as_it_is() {
         ["c-2026-10-05-7", "c-2026-10-05-8"]
     );
     assert!(held.iter().all(|held| held.path.contains("month=2026-10")));
-    // One goes on, one turns out to have begun a month earlier.
+    // One session continues; another turns out to have begun a month earlier.
     let later = SessionRow { event_count: 9, ..held[0].row.clone() };
     let earlier = SessionRow { first_event_at: at("2026-09-30T00:00:00Z"), ..held[1].row.clone() };
     let draft = SessionsDraft {
@@ -171,7 +171,7 @@ fn a_ledger_cannot_lose_or_alter_a_session_unsaid() {
         body = Some(super::super::ledger::Line::decode(&last).unwrap().0.body);
     }
     let (state, body) = (archive.read(&team()).unwrap().state().clone(), body.unwrap());
-    // As if the second line came again to a state where its first file still is.
+    // The second line is applied again to a state that still has its first file.
     let mut before = state.clone();
     before.files.clear();
     for path in &body.removes {
@@ -222,7 +222,7 @@ fn sessions_made_anew_replace_all_that_were() {
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
 }
 
-/// In whichever order they come: rows of a file stand by time, and one connection has one session.
+/// In any order of the input, rows of a file are sorted by time, and a connection has one session.
 #[test]
 fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -239,7 +239,7 @@ fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
     assert_eq!(held.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earliest, second, first, third]);
 }
 
-/// The same sessions as columns where there are many of a month.
+/// The same sessions, as columns for months with many of them.
 fn with_columns(draft: SessionsDraft) -> SessionsDraft {
     let SessionsDraft { mut resting, mut columns, .. } = draft.clone();
     columns.extend(SessionColumns::take_many(&mut resting, &salts()).unwrap());
@@ -299,7 +299,7 @@ fn sessions_made_columns_before_become_the_same_files() {
         };
         let ((rows, _), (columns, found)) = (commit_of(as_rows), commit_of(with_columns(made)));
         assert_eq!(found, encoded, "{scenario}");
-        // A file's path holds its hash: byte by byte the same.
+        // A file's path contains its hash, so equal paths mean equal bytes.
         assert_eq!(columns, rows, "{scenario}");
     }
 }

@@ -1,4 +1,4 @@
-//! Signed heads: what is signed, what an interruption leaves, and how one key hands over to another.
+//! Signed heads: what is signed, the effect of interruptions, and the handover between keys.
 
 use super::super::{
     Fault, FaultCode, FaultyStore, Head, HeadGiven, MemoryStore, PublicKey, SecretKey, Signer, TeamKey, Verdict,
@@ -23,7 +23,7 @@ fn codes(report: &VerifyReport) -> Vec<FaultCode> {
     report.faults.iter().map(|fault| fault.code).collect()
 }
 
-/// Commits the steps of the history, signed by what `signer` says.
+/// Commits the steps of the history, signed by `signer`.
 fn steps(store: &Arc<dyn Store>, range: std::ops::Range<usize>, signer: Option<Signer>) {
     let archive = open(store).signed_by(signer.map(Arc::new));
     let mut writer = writer(&archive);
@@ -83,7 +83,7 @@ fn a_new_key_signs_only_when_the_old_one_hands_over() {
         assert_eq!(codes(&check(&store, &[known])), [], "key {known}");
     }
     assert_eq!(codes(&check(&store, &[3])), [FaultCode::KeyMismatch]);
-    // The old key, once it has handed over, is nobody's.
+    // After the handover, the old key cannot sign any more.
     assert!(open(&store).signed_by(Some(Arc::new(signer(1)))).writer(&team()).is_err());
 }
 
@@ -100,7 +100,7 @@ fn an_open_writer_follows_the_key_that_is_in_force() {
     assert!(refused.to_string().contains("previous_key_file") && !refused.needs_reopen(), "{refused}");
     archive.sign_by(Some(Arc::new(Signer { key: key(2), previous: Some(key(1)) })));
     let _ = commit(&mut writer, next).unwrap();
-    // Nobody signs, and then somebody again.
+    // First no signer, then a signer again.
     archive.sign_by(None);
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     assert_eq!(check(&store, &[2]).teams[0].signed.as_ref().unwrap().seq.0, 2);

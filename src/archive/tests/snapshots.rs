@@ -1,4 +1,4 @@
-//! Snapshots: what a reader sees is what a whole replay says, whatever became of them.
+//! Snapshots: a reader always sees the result of a whole replay, whatever happened to the snapshots.
 
 use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
 use super::super::replay::{LedgerEnd, replay, replay_for_reading, replay_for_writing};
@@ -16,7 +16,7 @@ fn end_of(store: &Arc<dyn Store>) -> LedgerEnd {
     replay(store.as_ref(), ID, &team()).unwrap().end
 }
 
-/// The history up to a step, with a snapshot kept after each commit.
+/// The history up to a step, with a snapshot after each commit.
 fn kept(steps: usize) -> MemoryStore {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
@@ -36,7 +36,7 @@ fn without(disk: &MemoryStore) -> MemoryStore {
     bare
 }
 
-/// What a reader says of the team: its state, or the refusal.
+/// A reader's result for the team: its state, or the error.
 fn seen(disk: &MemoryStore) -> Result<TeamState, String> {
     let reader = Archive::open(Arc::new(disk.clone())).map_err(|e| e.to_string())?.read(&team());
     let reader = reader.map_err(|e| e.to_string())?;
@@ -119,7 +119,7 @@ fn a_damaged_or_foreign_one_is_no_snapshot() {
     assert_eq!(seen(&disk).unwrap(), whole);
 }
 
-/// Another text of a ledger, given where so many lines end.
+/// A changed text of a ledger, given the end of a number of lines.
 type Change = fn(Vec<u8>, &dyn Fn(&[u8], usize) -> usize) -> Vec<u8>;
 
 #[test]
@@ -146,7 +146,7 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
         put(&disk, ledger, &change(get(&disk, ledger), &cut_at));
         assert_eq!(seen(&disk), seen(&without(&disk)), "{what}");
     }
-    // An older copy that went another way: its snapshots are of lines that never were.
+    // An older copy that continued differently: its snapshots belong to lines that this ledger never had.
     let (older, newer) = (kept(3), kept(5));
     for seq in 4..=5 {
         put(&older, &path_of(seq), &get(&newer, &path_of(seq)));
@@ -162,7 +162,7 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     }
     keep(store.as_ref(), writer.state(), end_of(&store)).unwrap();
     assert_eq!(files_under(&store, SNAPSHOTS), [path_of(5), path_of(6)]);
-    // What stands before the snapshot is for `verify`, and for writers.
+    // Lines before the snapshot are checked by `verify` and by writers.
     let disk = kept(5);
     let mut text = get(&disk, ledger);
     text[100] ^= 1;
@@ -173,7 +173,7 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
     assert!(faults.iter().any(|fault| fault.code == FaultCode::ChainBreak), "{faults:?}");
 }
 
-/// A reader does not look at what stands before the snapshot. A writer extends the chain, so it looks at every byte of it.
+/// A reader does not read what is before the snapshot. A writer extends the chain, so it checks every byte.
 #[test]
 fn a_writer_refuses_a_chain_that_is_damaged_anywhere() {
     let ledger = "ledger/team=acme/2026-11-20.jsonl";
@@ -188,7 +188,7 @@ fn a_writer_refuses_a_chain_that_is_damaged_anywhere() {
     }
 }
 
-/// It is whole and of this ledger, and tells of a commit that never was.
+/// The snapshot is intact and of this ledger, but includes a commit that never happened.
 #[test]
 fn verify_names_a_snapshot_that_says_something_else_than_the_ledger() {
     let disk = kept(5);
@@ -205,7 +205,7 @@ fn verify_names_a_snapshot_that_says_something_else_than_the_ledger() {
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
-/// Bytes of so many lines.
+/// The length of this many lines.
 fn ledger_length(disk: &MemoryStore, lines: usize) -> u64 {
     let text = get(disk, "ledger/team=acme/2026-11-20.jsonl");
     text.split_inclusive(|byte| *byte == b'\n').take(lines).map(<[u8]>::len).sum::<usize>() as u64
@@ -223,7 +223,7 @@ fn a_longer_line_than_readers_hold_is_not_written() {
     let _ = commit(&mut writer, Draft { findings: vec![said(1)], ..Draft::default() }).unwrap();
 }
 
-/// Something to commit that is no row.
+/// A draft without rows.
 pub fn said(n: u64) -> Finding {
     Finding {
         stream: Some(Stream::Activity),

@@ -1,23 +1,23 @@
-//! Files whose large row groups go up in others as they are.
+//! Files whose large row groups are copied into other files unchanged.
 
 use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
 
 use super::super::{MemoryStore, VerifyOptions, verify};
 use super::*;
 
-/// Enough for a row group that is taken over.
+/// Enough rows for a row group that is copied.
 const MANY: u64 = 5_000;
-/// Too few for one.
+/// Too few rows for that.
 const FEW: u64 = 700;
 
-/// Events of one day from a second of it on, a second apart.
+/// Events of one day from a given second on, a second apart.
 fn from_second(date: &str, first: u64, count: u64) -> Vec<EventRow> {
     let start = day(date).start;
     let one = |n: u64| event(&format!("{date}-{n:05}"), start.plus(Duration::from_secs(n)));
     (first..first + count).map(one).collect()
 }
 
-/// Rows of each row group of the one sealed file.
+/// The rows of each row group of the only sealed file.
 fn groups(store: &Arc<dyn Store>) -> Vec<i64> {
     let files = live_under(store, "tables");
     assert_eq!(files.len(), 1, "{files:?}");

@@ -1,5 +1,5 @@
-//! The torn-store model: a loss of power after every step that changes the disk, with every unsynced write kept, dropped,
-//! cut, zero-filled or torn and every unsynced change of names kept or lost; then a reader, recovery, and the laws.
+//! The torn-store model: a power loss after every step that changes the disk. Every unsynced write is kept, dropped, cut,
+//! zero-filled or torn, and every unsynced rename is kept or lost; then a reader, recovery, and the laws.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,31 +12,30 @@ use super::super::{FaultCode, Signer, VerifyOptions, verify};
 use super::torn_disk::{Files, Lie, Photo, TornDisk, store_of};
 use super::*;
 
-/// The commits that were answered for, and what the disk then holds.
+/// The number of acknowledged commits, and the content of the disk.
 type State = (usize, Files);
 
-/// States are drawn from this seed.
+/// The seed of the drawn states.
 const SEED: u64 = 20_261_122;
-/// Each moment's states in so many rounds at most, so many a round beside those of the first.
+/// Maximum number of rounds, and the number of states of each moment in the later rounds.
 const ROUNDS_MAX: usize = 1_000;
 const DRAWS_A_ROUND: usize = 8;
-/// So many states are tried; `ANNALS_TORN_STATES` says otherwise, the long run tries ten times as many. Of a
-/// history of six steps there were 60,173, all of which it survived.
+/// Number of tried states. `ANNALS_TORN_STATES` sets another number; the long run tries ten times as many.
 const STATES: usize = 5_000;
 const LONG_RUN: usize = 10;
-/// Recovery is torn as well, from every state of so many.
+/// One in this many states also gets a torn recovery.
 const RECOVERIES_EVERY: usize = 7;
 const RECOVERY_STATES: usize = 1_000;
-/// The rest of the history is committed behind every state of so many.
+/// After one in this many states, the rest of the history is committed.
 const FINISHES_EVERY: usize = 20;
-/// So many states must show that a disk lied.
+/// A lying disk must be detected within this many states.
 const LIE_STATES_MAX: usize = 1_000;
 
 fn signer() -> Arc<Signer> {
     Arc::new(signing::signer(7))
 }
 
-/// The whole history, signed, on a disk that is photographed at every step.
+/// The whole history, signed, on a disk that records its state at every step.
 fn history_on(disk: &TornDisk) {
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = open(&store).signed_by(Some(signer()));
@@ -48,7 +47,7 @@ fn history_on(disk: &TornDisk) {
     }
 }
 
-/// What must hold however the power went; the sentence says what does not.
+/// Checks what must hold after any power loss; the error sentence names the broken law.
 fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), String> {
     let store: Arc<dyn Store> = Arc::new(store_of(files));
     let fail =
@@ -96,7 +95,7 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
     Ok(())
 }
 
-/// Nothing is wrong, nothing is left over, and every line is signed.
+/// Checks that there is no fault and no unnamed file, and that every line is signed.
 fn check_clean(archive: &Archive) -> Result<(), String> {
     let options = VerifyOptions { keys: vec![signer().key.public().clone()], ..VerifyOptions::default() };
     let report = verify(archive.store().as_ref(), &options).unwrap();
@@ -108,7 +107,7 @@ fn check_clean(archive: &Archive) -> Result<(), String> {
     }
 }
 
-/// How many states there were, and the first found that breaks a law; they are shared out among two threads and never held.
+/// The number of states, and the first that breaks a law. Two threads share the states, which are never all in memory.
 fn check_all(states: impl Iterator<Item = State> + Send) -> (usize, Option<String>) {
     let (states, is_over) = (Mutex::new(states.enumerate()), AtomicBool::new(false));
     let next = || {
@@ -134,7 +133,7 @@ fn check_all(states: impl Iterator<Item = State> + Send) -> (usize, Option<Strin
     })
 }
 
-/// Says of each state whether it was not met before.
+/// Remembers states, and tells whether a state is new.
 #[derive(Default)]
 struct Met(HashSet<u64>);
 
@@ -157,7 +156,7 @@ impl Drawing {
         Self { met: Met::default(), chance: Rng::with_seed(SEED) }
     }
 
-    /// What a loss of power at this moment can leave and was not met before.
+    /// New possible states after a power loss at this moment.
     fn states_of(&mut self, photo: &Photo, round: usize) -> Vec<State> {
         let draws = if photo.is_settled() { 0 } else { DRAWS_A_ROUND };
         let mut found: Vec<Files> = (0..draws).map(|_| photo.draw(&mut self.chance)).collect();
@@ -169,7 +168,7 @@ impl Drawing {
     }
 }
 
-/// States of all these moments, a few of each, and then a few more.
+/// States of all these moments: a few of each, then a few more.
 fn states_of(photos: Vec<Photo>) -> impl Iterator<Item = State> + Send {
     let mut drawing = Drawing::new();
     let moments = photos.len();
@@ -182,7 +181,7 @@ fn times(states: usize) -> usize {
     std::env::var("ANNALS_TORN_STATES").ok().and_then(|text| text.parse().ok()).unwrap_or(states * long)
 }
 
-/// What the whole history leaves at each of its steps.
+/// The moments of the whole history.
 fn history_photos(lie: Lie) -> Vec<Photo> {
     let disk = TornDisk::new(&BTreeMap::new(), 0, lie);
     history_on(&disk);
@@ -219,7 +218,7 @@ fn no_loss_of_power_during_recovery_loses_or_doubles_a_row() {
 #[test]
 fn a_disk_that_lies_about_a_sync_is_caught() {
     for lie in [Lie::FileSync, Lie::DirectorySync, Lie::LedgerSync] {
-        // What such a disk owes piles up: the latest photos show it best.
+        // A lying disk accumulates unsynced data, so the latest moments show it best.
         let photos = history_photos(lie).into_iter().rev().collect();
         let (count, broken) = check_all(states_of(photos).take(LIE_STATES_MAX));
         assert!(broken.is_some(), "{lie:?}: no law was broken in {count} states");

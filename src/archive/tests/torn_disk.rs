@@ -1,11 +1,11 @@
-//! A disk that loses power: what was synced is there, of the rest anything may be.
+//! A disk that loses power: synced data remains; unsynced data can become anything.
 //!
-//! It does under each verb of the store what the store on a local disk does, in the same order: a new file's content is
-//! durable once the file is synced, its name once its directory is; a renamed file's new name once the target's directory
-//! is synced, the end of the old name once the source's is; a rename never loses the file; of several files that are
-//! taken away together, each directory is synced once, after all of them. After every such step the disk
-//! is photographed, and the photo says what a loss of power at that moment can leave. Directories are not part of it: the
-//! store makes them, and syncs them, before it puts a file there.
+//! It performs the same steps as the local store, in the same order. A new file's content is durable after the file's
+//! sync, and its name after its directory's sync. The new name of a renamed file is durable after the target directory's
+//! sync, and the removal of the old name after the source directory's sync. A rename never loses the file. For several
+//! removed files, each directory is synced once, after all removals. After every step, a `Photo` records the disk, and tells
+//! the possible results of a power loss at that moment. Directories are left out: the store creates and syncs them before
+//! it puts a file there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -19,10 +19,10 @@ use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Ta
 use crate::model::Instant;
 
 const SECTOR: usize = 512;
-/// Of so many unsynced changes of names every combination is tried; of more, some.
+/// Up to this number of unsynced renames, every combination is tried; beyond it, some.
 const CHANGES_ALL_MAX: usize = 2;
 
-/// A step that the disk only says it did: bugs on purpose, which the laws must notice.
+/// A step that the disk only claims to have done: a planted bug, which the laws must detect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
     None,
@@ -37,7 +37,7 @@ struct Inode {
     now: Bytes,
 }
 
-/// A change of names that no directory's sync has made durable yet.
+/// A name change that no sync of its directory has made durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     Link { path: String, inode: usize },
@@ -46,7 +46,7 @@ enum Change {
 }
 
 impl Change {
-    /// The two ways in which it may have been done: whole, and of a rename the new name alone.
+    /// The two possible effects: the whole change, or only the new name of a rename.
     fn ways(&self, names: &BTreeMap<String, usize>) -> Vec<BTreeMap<String, usize>> {
         let mut done = names.clone();
         let mut half = None;
@@ -73,23 +73,23 @@ pub struct Photo {
     durable_names: BTreeMap<String, usize>,
     names: BTreeMap<String, usize>,
     changes: Vec<Change>,
-    /// Commits that were answered for by then.
+    /// Number of commits acknowledged by then.
     pub acknowledged: usize,
 }
 
 pub type Files = BTreeMap<String, Bytes>;
 
-/// What is found of a content, of what was durable of it and what was written.
+/// The content after a power loss, from the durable content and the written content.
 type Found = fn(&[u8], &[u8]) -> Vec<u8>;
 
 const CONTENTS: [Found; 9] = [
     |_, now| now.to_vec(),
     |durable, _| durable.to_vec(),
-    // Cut short: in the middle of what is new, after its first byte, before its last.
+    // Cut: in the middle of the new data, after its first byte, before its last byte.
     |durable, now| now[..durable.len().min(now.len()).midpoint(now.len())].to_vec(),
     |durable, now| now[..(durable.len() + 1).min(now.len())].to_vec(),
     |durable, now| now[..now.len().saturating_sub(1).max(durable.len().min(now.len()))].to_vec(),
-    // As long as it should be, with zeros.
+    // The full length, but with zeros.
     |durable, now| zeroed(durable, now, |_, _| true),
     |durable, now| zeroed(durable, now, |at, _| (at / SECTOR) % 2 == 1),
     |durable, now| zeroed(durable, now, |at, middle| at < middle),
@@ -103,7 +103,7 @@ fn zeroed(durable: &[u8], now: &[u8], is_lost: impl Fn(usize, usize) -> bool) ->
     now.iter().enumerate().map(byte).collect()
 }
 
-/// Sector by sector what was durable or what was written, in one length or the other, or one between.
+/// A mix of durable and written sectors, with either length or one between.
 fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
     let (least, most) = (durable.len().min(now.len()), durable.len().max(now.len()));
     let length = match chance.u8(..8) {
@@ -113,7 +113,7 @@ fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
     };
     let written = chance.f64();
     let is_new: Vec<bool> = (0..=length / SECTOR).map(|_| chance.f64() < written).collect();
-    // What was never written is zeros; what was cut off may still be there.
+    // Bytes that were never written are zeros; bytes that were cut off can remain.
     let byte = |at: usize| {
         let of = |content: &[u8]| content.get(at).copied();
         of(if is_new[at / SECTOR] { now } else { durable }).or_else(|| of(durable).filter(|_| at >= now.len()))
@@ -122,7 +122,7 @@ fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
 }
 
 impl Photo {
-    /// What a loss of power at this moment may leave, where every unsynced content is found in the same way.
+    /// The possible results of a power loss at this moment, if all unsynced contents change in the same way.
     pub fn alike(&self) -> impl Iterator<Item = Files> + '_ {
         self.possible_names().into_iter().flat_map(move |names| {
             let ways = if names.values().any(|at| self.is_dirty(*at)) { CONTENTS.len() } else { 1 };
@@ -130,7 +130,7 @@ impl Photo {
         })
     }
 
-    /// Whether a loss of power at this moment changes nothing.
+    /// Whether a power loss at this moment changes nothing.
     pub fn is_settled(&self) -> bool {
         self.changes.is_empty() && !self.names.values().any(|at| self.is_dirty(*at))
     }
@@ -143,7 +143,7 @@ impl Photo {
         names.iter().map(|(path, at)| (path.clone(), content(*at))).collect()
     }
 
-    /// What it may leave, where each name and each content is found in a way of its own.
+    /// A possible result in which each name and each content changes in its own way.
     pub fn draw(&self, chance: &mut Rng) -> Files {
         let kept = chance.f64();
         let mut names = self.durable_names.clone();
@@ -162,7 +162,7 @@ impl Photo {
         self.inodes[inode].durable != self.inodes[inode].now
     }
 
-    /// Ways in which unsynced changes of names may have been kept or lost: all, or the two ends where they are many.
+    /// Combinations of kept and lost name changes: all, or the two extremes if there are many.
     fn possible_names(&self) -> Vec<BTreeMap<String, usize>> {
         if self.changes.len() > CHANGES_ALL_MAX {
             return vec![self.durable_names.clone(), self.names.clone()];
@@ -231,7 +231,7 @@ impl TornDisk {
         self.inner.lock().unwrap()
     }
 
-    /// One step, and a photo after it.
+    /// Performs one step, and records the disk.
     fn step<T>(&self, act: impl FnOnce(&mut Photo) -> T) -> T {
         let mut inner = self.inner();
         let answer = act(&mut inner.disk);
@@ -250,7 +250,7 @@ impl TornDisk {
         }
     }
 
-    /// Each directory once.
+    /// Syncs each directory once.
     fn sync_directories_of<'p>(&self, paths: impl Iterator<Item = &'p str>) {
         let directories: BTreeSet<&str> =
             paths.map(|path| path.rsplit_once('/').map_or("", |(above, _)| above)).collect();
@@ -381,7 +381,7 @@ impl FileWriter for TornWriter {
     }
 }
 
-/// The store that a process finds after the power came back.
+/// The store after the power comes back.
 pub fn store_of(files: &BTreeMap<String, Bytes>) -> MemoryStore {
     let store = MemoryStore::new();
     for (path, content) in files {

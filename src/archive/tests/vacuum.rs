@@ -1,4 +1,4 @@
-//! What `vacuum` removes and what it keeps: alone, beside a commit, a reader and a second writer, and interrupted.
+//! What `vacuum` removes and keeps: alone, beside a commit, a reader and a second writer, and interrupted.
 
 use std::sync::Mutex;
 
@@ -23,7 +23,7 @@ fn gone(disk: &MemoryStore, before: &[String]) -> Vec<String> {
     before.iter().filter(|path| disk.read(path).is_err()).cloned().collect()
 }
 
-/// An archive with everything that a vacuum meets, and the files that no line names.
+/// An archive with every kind of file that a vacuum meets, and the files that no line names.
 fn littered() -> (MemoryStore, Archive, Vec<String>) {
     let (disk, store) = disk();
     let archive = committed(&store);
@@ -64,7 +64,7 @@ fn what_no_line_names_goes_after_the_grace_and_not_before() {
     assert_eq!(writer(&archive).vacuum().unwrap(), ObsoleteFiles::default(), "again there is nothing");
 }
 
-/// A line of today removes a file that is a month old: it stays for the grace after the line.
+/// Today's line removes a file that is a month old: the file remains for the grace after the line.
 #[test]
 fn the_grace_of_a_removed_file_begins_with_the_line_that_removes_it() {
     let (disk, store) = disk();
@@ -99,7 +99,7 @@ fn a_grace_is_never_shorter_than_a_commit_may_take() {
     assert_eq!(archive.obsolete_files(&team()).unwrap().expired.len(), left.len());
 }
 
-/// A snapshot that leaves files out would have them removed: the whole ledger is read.
+/// A snapshot without some files would make vacuum remove them, so vacuum reads the whole ledger.
 #[test]
 fn a_snapshot_that_lies_removes_nothing() {
     let (disk, store) = disk();
@@ -121,7 +121,7 @@ fn a_snapshot_that_lies_removes_nothing() {
     assert_eq!(archive.obsolete_files(&team()).unwrap(), ObsoleteFiles::default());
 }
 
-/// Whatever interrupts a vacuum, what is live stays, and the next one comes to the end.
+/// After any interruption of a vacuum, live files remain, and the next vacuum finishes the work.
 #[test]
 fn an_interrupted_vacuum_leaves_an_archive_that_is_whole() {
     let (disk, archive, _) = littered();
@@ -142,10 +142,10 @@ fn an_interrupted_vacuum_leaves_an_archive_that_is_whole() {
     }
 }
 
-/// What happens within a list of files, once.
+/// An action that runs once, during a listing.
 type Meanwhile = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
-/// A store beside which something happens when the files of a dataset are listed.
+/// A store that runs an action while the files of a dataset are listed.
 struct Beside {
     inner: Arc<dyn Store>,
     meanwhile: Meanwhile,
@@ -177,7 +177,7 @@ impl Store for Beside {
         self.inner.append(path, tail, bytes)
     }
 
-    /// As an object store has it: the append alone fences.
+    /// Like an object store: only the append fences.
     fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
         struct None;
         impl Guard for None {}
@@ -189,8 +189,8 @@ impl Store for Beside {
     }
 }
 
-/// S3: a second writer commits between the vacuum's list and its reading of the ledger, files that were there unnamed for
-/// long: the vacuum finds them named.
+/// S3: a second writer commits old unnamed files between the vacuum's listing and its read of the ledger: the vacuum finds them
+/// named.
 #[test]
 fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
     let is_kept = |bug: Option<crate::planted::Bug>| {
@@ -201,7 +201,7 @@ fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
         let _ = commit(&mut first, steps.next().unwrap()).unwrap();
         drop(first);
         let next = steps.next().unwrap();
-        // The files of a commit that failed lie there; they are older than the grace.
+        // The files of a failed commit, older than the grace.
         let copy: Arc<dyn Store> = Arc::new(disk.snapshot());
         let _ = commit(&mut writer(&open_same(&copy)), next.clone()).unwrap();
         for path in files_under(&copy, "tables") {
@@ -211,7 +211,7 @@ fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
         disk.set_now(later);
         let again = open_same(&store);
         let meanwhile = move || {
-            // Its files have old times here, as if a clock were wrong.
+            // Its files have old times here, as with a wrong clock.
             let _ = writer(&again).commit(next, later).unwrap();
         };
         let beside = Beside { inner: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };

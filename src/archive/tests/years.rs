@@ -1,4 +1,4 @@
-//! Years of sessions: when their files become one, what that leaves as it is, and what a year gains or replaces afterwards.
+//! Sessions of past years: when their files become one, which files remain, and later changes.
 
 use super::super::table::Groups;
 use super::super::{FileEntry, FileRole, MemoryStore, StateError, VerifyOptions, verify};
@@ -7,14 +7,14 @@ use super::*;
 use crate::archive::path::year_of;
 use crate::model::ConnectionId;
 
-/// Enough for a row group that is taken over.
+/// Enough rows for a row group that is copied.
 const MANY: u64 = 5_000;
 
 fn year(text: &str) -> Range {
     year_of(at(&format!("{text}-01-01T00:00:00Z")))
 }
 
-/// Seals the months of these days, with so many sessions each.
+/// Seals the months of these days, with this many sessions each.
 fn seal(writer: &mut TeamWriter, dates: impl IntoIterator<Item = String>, count: u64) {
     for date in dates {
         let seal_months = vec![(Stream::Connections, month_of(day(&date).start))];
@@ -42,7 +42,7 @@ fn is_clean(store: &MemoryStore) -> bool {
     report.is_clean()
 }
 
-/// An archive whose one year stands together, of twelve large row groups.
+/// An archive whose only year is joined, with twelve large row groups.
 fn joined() -> (MemoryStore, Archive, TeamWriter) {
     let store = MemoryStore::new();
     let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
@@ -117,7 +117,7 @@ fn a_session_that_changes_late_leaves_the_other_row_groups_of_its_year_as_they_a
     for (scenario, changes, expected) in [
         ("it goes on", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], [&[MANY; 12][..]].concat()),
         ("it began earlier", &[("2025-06-05-77", "2025-06-04T00:00:00Z")][..], {
-            // Of two that change beside one another, one is made.
+            // Two neighbouring row groups with changes become one.
             let mut rows = vec![MANY; 11];
             rows[4] = 2 * MANY;
             rows
@@ -193,7 +193,7 @@ fn what_a_year_gains_stands_beside_it_in_few_files() {
     assert!(files.len() == 2 && files.contains(&year_file), "{files:?}");
     assert_eq!(sessions_in(&archive).len() as u64, 12 * MANY + 12 * 40 + 10);
     assert!(writer.state().years_to_join().is_empty() && is_clean(&store));
-    // With what it gained a session's change does not bring it up in the year.
+    // A changed session rewrites the year's file; the amendment remains beside it.
     let found = held(&mut writer, &["c-2025-03-05-1".to_owned()]);
     let resting = vec![SessionRow { event_count: 3, ..found[0].row.clone() }];
     let draft = SessionsDraft { resting, replaced: replaced(found), ..change("2026-01-07T00:00:00Z") };

@@ -1,12 +1,10 @@
 //! A team's only writer, and the two steps of a commit.
 //!
-//! 1. The writer writes the files under their final names, makes them durable and reads them back. No reader sees a file that no
-//!    line names.
-//! 2. The writer appends one ledger line and makes it durable, on condition that the ledger still ends where the writer
-//!    expects. This append is the commit. If a key is configured, the writer signs the line's head.
+//! 1. The files get their final names, become durable, and are read back. No reader sees a file that no line names.
+//! 2. One ledger line is appended and becomes durable, on condition that the ledger still ends where the writer expects. This
+//!    append is the commit. If a key is configured, the line's head is signed.
 //!
-//! After a failure in step 1, orphan files remain, which `vacuum` removes later. After a failure in step 2, the writer refuses
-//! further commits: only opening the team again shows whether the line was appended.
+//! A failure in step 1 leaves orphan files, which `vacuum` removes later. After a failure in step 2, the writer refuses commits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -246,8 +244,7 @@ impl TeamWriter {
         self.append_line(body, now)
     }
 
-    /// A finding if the machine's clock is behind the last commit. The ledger defines the order of commits, not the clock. The new
-    /// line's own time is the earlier one, so the next commit does not report the same change again.
+    /// A finding if the clock is behind the last commit. The new line has the earlier time, so only one line reports the change.
     fn clock_regression(&self, now: Instant) -> Option<Finding> {
         let back = self.state.at.filter(|at| now < *at)?.since(now);
         Some(Finding {
@@ -399,7 +396,7 @@ fn heads_of(
         return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
     }
     if !heads_days(store, &TeamKey::of(team))?.is_empty() {
-        tracing::warn!(%team, "this ledger has signed heads, but this process has no key: `verify` will report unsigned lines");
+        tracing::warn!(%team, "this ledger has signed heads, but no key is configured: `verify` will report it");
     }
     Ok(None)
 }

@@ -89,10 +89,7 @@ impl Stage<'_> {
         let (written, meant) = match output.content {
             Content::Encoded { table, .. } | Content::Sessions(SessionsChange { encoded: Some(table), .. }) => {
                 table.write(self.store, &name(table.written().sha256))?;
-                (
-                    table.written(),
-                    ExpectedRows { digest: table.digest(), encoded: Some(table), ..ExpectedRows::default() },
-                )
+                (table.written(), Intended { digest: table.digest(), encoded: Some(table), ..Intended::default() })
             }
             content => {
                 let mut table = TableWriter::create(self.store, dataset, tier, rows, nonce)?;
@@ -121,7 +118,7 @@ impl Stage<'_> {
 
 /// The intended content of a file.
 #[derive(Default)]
-struct ExpectedRows {
+struct Intended {
     /// The digest of all rows: from the new rows and from the ledger's entries of the input files, not from the written
     /// data.
     digest: RowsDigest,
@@ -133,14 +130,9 @@ struct ExpectedRows {
 }
 
 /// Writes the rows.
-fn fill(
-    store: &dyn Store,
-    salts: &Salts,
-    table: &mut TableWriter,
-    content: Content,
-) -> Result<ExpectedRows, ArchiveError> {
+fn fill(store: &dyn Store, salts: &Salts, table: &mut TableWriter, content: Content) -> Result<Intended, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
-    let mut meant = ExpectedRows::default();
+    let mut meant = Intended::default();
     match content {
         Content::Rejects { rows, .. } => {
             for some in rows.chunks(REJECTS_PER_BATCH) {
@@ -207,7 +199,7 @@ fn write_run(
     table: &mut TableWriter,
     stream: Stream,
     run: Run,
-    meant: &mut ExpectedRows,
+    meant: &mut Intended,
 ) -> Result<(), ArchiveError> {
     match run {
         Run::Splice(entry, groups) => {
@@ -279,7 +271,7 @@ fn read_back(
     path: &str,
     dataset: Dataset,
     written: &Written,
-    meant: &ExpectedRows,
+    meant: &Intended,
     salts: &Salts,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
     let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
@@ -376,7 +368,7 @@ mod tests {
             batches(&rows).iter().for_each(|batch| table.write(batch).unwrap());
             let written = table.finish(|_| "file".to_owned()).unwrap();
             let read = |rows: &[EventRow]| {
-                let meant = ExpectedRows { rows: Some(batches(rows)), ..ExpectedRows::default() };
+                let meant = Intended { rows: Some(batches(rows)), ..Intended::default() };
                 read_back(&store, "file", STREAM.into(), &written, &meant, &salts())
             };
             assert_eq!(read(&rows).unwrap(), (count, RowsDigest::default()));

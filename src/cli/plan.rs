@@ -171,7 +171,7 @@ impl Planner<'_> {
         Ok(sampled)
     }
 
-    /// The number of users that the first inventory read will find.
+    /// The number of users that the first inventory scan will find.
     async fn users(&mut self, team: &TeamId, state: Option<&TeamState>) -> Result<Option<u64>, Error> {
         let samples = &mut self.samples.users;
         if samples.len() >= SAMPLED_TEAMS_MAX {

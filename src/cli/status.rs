@@ -95,7 +95,7 @@ fn named(teams: &[TeamStatus], names: &TeamNames, shard: Shard) -> Vec<serde_jso
     teams.iter().map(one).collect()
 }
 
-/// The requests that the inventory reads still need, and their maximum rate; `None` if the configuration turns the inventory
+/// The requests that the inventory scans still need, and their maximum rate; `None` if the configuration turns the inventory
 /// off.
 fn scan_backlog<'a>(
     config: &Config,
@@ -113,7 +113,7 @@ fn scan_backlog_json(left: ScanBacklog, rate: Option<f64>) -> serde_json::Value 
     json!({"teams": left.teams, "requests": left.requests, "requests_per_second": rate, "seconds": seconds})
 }
 
-/// The time until every due inventory read is done.
+/// The time until every due inventory scan is done.
 fn left_text(left: ScanBacklog, teams: usize, rate: Option<f64>) -> Option<String> {
     if left.teams == 0 {
         return None;

@@ -80,7 +80,7 @@ impl SyncArgs {
         Ok(settings)
     }
 
-    /// An inventory read is always about now, so a sync with `--until` leaves it out. If `--stream` names it, it runs even if
+    /// An inventory scan is always about now, so a sync with `--until` leaves it out. If `--stream` names it, it runs even if
     /// the configuration turns it off.
     fn apply_to_looks(&self, settings: &mut Settings) {
         let is_named = self.stream.contains(&Subject::Inventory);

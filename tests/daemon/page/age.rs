@@ -12,7 +12,7 @@ use annals::clock::Clock;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::pipeline::Live;
 use annals::report::{Limits, SnapshotSource};
-use annals::web::{QueryService, EngineLimits};
+use annals::web::{EngineLimits, QueryService};
 use futures::future::BoxFuture;
 
 use super::world::Lonely;

@@ -179,17 +179,14 @@ impl TeamWriter {
 
     /// Like [`TeamWriter::sessions`], for use on another thread during commits; it does not see these commits.
     pub fn detach_sessions(&mut self) -> DetachedSessions {
-        DetachedSessions::new(
-            self.store.clone(),
-            self.state.clone(),
-            std::mem::take(&mut self.lookup),
-            self.salts.clone(),
-        )
+        let lookup = std::mem::take(&mut self.lookup);
+        let (store, state, salts) = (self.store.clone(), self.state.clone(), self.salts.clone());
+        DetachedSessions::new(store, state, lookup, salts)
     }
 
     /// Takes back what the reader has cached about files.
-    pub fn reattach_sessions(&mut self, lent: DetachedSessions) {
-        self.lookup = lent.into_lookup();
+    pub fn reattach_sessions(&mut self, detached: DetachedSessions) {
+        self.lookup = detached.into_lookup();
     }
 
     /// See [`reader::event_types_in`].

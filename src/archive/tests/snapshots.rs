@@ -1,8 +1,8 @@
 //! Snapshots: a reader always sees the result of a whole replay, whatever happened to the snapshots.
 
 use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
-use super::super::replay::{LedgerEnd, replay, replay_for_reading, replay_for_writing};
-use super::super::snapshot::{SNAPSHOT_LINES, before_the_end, keep};
+use super::super::replay::{LedgerEnd, ledger_files, replay, replay_for_reading, replay_for_writing};
+use super::super::snapshot::{self, SNAPSHOT_LINES, keep};
 use super::super::text_lines::LINE_BYTES_MAX;
 use super::super::{
     Fault, FaultCode, FaultyStore, Finding, FindingKind, MemoryStore, TeamState, VerifyOptions, verify,
@@ -11,6 +11,12 @@ use super::*;
 use crate::model::LedgerSeq;
 
 const ID: &str = "archive-1";
+
+/// The newest snapshot that fits the ledger.
+fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Option<(TeamState, LedgerEnd)> {
+    let files = ledger_files(store, &TeamKey::of(team)).unwrap();
+    snapshot::before_the_end(store, &files, archive_id, team)
+}
 
 fn end_of(store: &Arc<dyn Store>) -> LedgerEnd {
     replay(store.as_ref(), ID, &team()).unwrap().end

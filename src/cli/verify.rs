@@ -120,10 +120,10 @@ fn read_given(place: &str, path: &str) -> Result<String, Error> {
 pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     let mut text = format!("{place}: {}\n", report.verdict_text());
     let found = match report.found_from.zip(report.found_to) {
-        Some((from, to)) => format!("found commits from {from} to {to}"),
-        None => "found no commit that checks".to_owned(),
+        Some((from, to)) => format!("commits from {from} to {to}"),
+        None => "no valid commit found".to_owned(),
     };
-    let _ = writeln!(text, "asked for the whole archive, {found}");
+    let _ = writeln!(text, "checked the whole archive: {found}");
     let left = [(report.retired, "retired"), (report.unnamed, "unnamed")].into_iter().filter(|(files, _)| *files > 0);
     let left: String = left.map(|(files, kind)| format!(", {files} files {kind}")).collect();
     let _ = writeln!(text, "commits {}, files {}, rows {}{left}", report.commits, report.files, report.rows);

@@ -111,7 +111,8 @@ pub fn team(text: &str) -> Result<Snapshot, Malformed> {
     let groups = Object::parse(groups).ok_or_else(|| malformed("`team.groups` is not an object"))?;
     for (id, text) in groups.fields() {
         let object = Object::parse(text).filter(|_| is_usable_id(id));
-        let object = object.ok_or_else(|| malformed("`team.groups` holds what is not a group by its id"))?;
+        let object =
+            object.ok_or_else(|| malformed("an entry of `team.groups` has no valid id or is not an object"))?;
         group(&mut snapshot, id, object)?;
     }
     Ok(snapshot)
@@ -232,7 +233,7 @@ pub fn user_info(user: &str, text: &str) -> Result<Snapshot, Malformed> {
     let tokens = tokens.transpose()?.unwrap_or_default();
     let mut read = Vec::new();
     for text in tokens.into_iter().take(TOKENS_MAX) {
-        let object = Object::parse(text).ok_or_else(|| malformed("`info.tokenLog` holds what is not an object"))?;
+        let object = Object::parse(text).ok_or_else(|| malformed("an entry of `info.tokenLog` is not an object"))?;
         read.push(token(object, &mut snapshot.unknown));
     }
     snapshot.parts.insert(InventoryPart::Tokens, keyed(user, read));
@@ -279,9 +280,9 @@ fn things<'a>(text: &'a str, under: Option<&str>) -> Result<Vec<(String, Object<
     for item in items {
         let object = Object::parse(item);
         let id = object.as_ref().and_then(|object| object.string("id")).filter(|id| is_usable_id(id));
-        let id = id.ok_or_else(|| Malformed(format!("`{name}` holds what has no usable id")))?.into_owned();
+        let id = id.ok_or_else(|| Malformed(format!("an entry of `{name}` has no valid id")))?.into_owned();
         if found.insert(id, object.unwrap_or_default()).is_some() {
-            return Err(Malformed(format!("`{name}` holds one id twice")));
+            return Err(Malformed(format!("`{name}` contains an id twice")));
         }
     }
     Ok(found.into_iter().collect())

@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The answer differs from the documented interface. The text contains none of its data.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the answer is not what the interface describes: {0}")]
+#[error("the response differs from the documented interface: {0}")]
 pub struct Malformed(pub(super) String);
 
 /// Undocumented fields, or fields of another type than documented: their number by path and type.

@@ -273,14 +273,7 @@ fn fallen_behind(
     let told = told.filter_map(|gap| gap.to).max();
     let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));
     let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
-    is_behind.then(|| Finding {
-        stream: Some(Stream::Connections),
-        kind: FindingKind::Gap,
-        subject: PLAN_SPAN.to_owned(),
-        from: Some(from),
-        to: Some(horizon),
-        reason: "not read before the plan's span had passed: the service may show it no longer".to_owned(),
-        count: 1,
-        found_at: now,
-    })
+    let reason = "not read before the plan's span had passed: the service may show it no longer";
+    let finding = Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now);
+    is_behind.then_some(Finding { from: Some(from), to: Some(horizon), ..finding })
 }

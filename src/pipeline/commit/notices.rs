@@ -57,15 +57,9 @@ impl Notices {
         let learned = &mut self.learned.entry(before.stream).or_default().lag;
         *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
         let reason = format!("first seen on a re-scan, up to {} s after their time", of.seen_at.since(first).as_secs());
-        let finding = finding(
-            before.stream,
-            FindingKind::Late,
-            &before.range.to_string(),
-            added.rows.len() as u64,
-            &reason,
-            of.seen_at,
-        );
-        Some(Finding { from: Some(first), to: Some(last), ..finding })
+        let subject = before.range.to_string();
+        let finding = Finding::new(Some(before.stream), FindingKind::Late, &subject, &reason, of.seen_at);
+        Some(Finding { from: Some(first), to: Some(last), count: added.rows.len() as u64, ..finding })
     }
 
     pub fn learned(&self, stream: Stream) -> Learned {
@@ -81,7 +75,7 @@ impl Notices {
                 FindingKind::Redacted => "a string under a key named secret was replaced",
                 _ => "kept in quarantine",
             };
-            finding(stream, kind, &subject, count, reason, seen_at)
+            Finding { count, ..Finding::new(Some(stream), kind, &subject, reason, seen_at) }
         };
         counts.map(finding).collect()
     }
@@ -100,7 +94,7 @@ pub fn learn(
     for name in types {
         if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
             let reason = "an event type met for the first time";
-            findings.push(finding(stream, FindingKind::NewEventType, &name, 1, reason, seen_at));
+            findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
         }
     }
     findings
@@ -112,7 +106,7 @@ pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Fin
     let changed = added.changed.iter().map(|(id, time)| Finding {
         from: Some(*time),
         to: Some(*time),
-        ..finding(stream, FindingKind::ChangedUpstream, id.as_str(), 1, reason, of.seen_at)
+        ..Finding::new(Some(stream), FindingKind::ChangedUpstream, id.as_str(), reason, of.seen_at)
     });
     changed.collect()
 }
@@ -135,8 +129,8 @@ pub fn gone(
         .sum();
     let more = gone.checked_sub(known).filter(|more| *more > 0)?;
     let reason = "archived, and no longer served upstream";
-    let finding = finding(stream, FindingKind::NoLongerServed, &window.to_string(), more, reason, of.seen_at);
-    Some(Finding { from: Some(range.start), to: Some(range.end), ..finding })
+    let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, of.seen_at);
+    Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }
 
 /// Gaps of seconds that became stable after all: nothing of them is lost.
@@ -157,27 +151,6 @@ pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding
         ..gap.clone()
     };
     closed.map(finding).collect()
-}
-
-/// A finding about a stream, without times.
-pub fn finding(
-    stream: Stream,
-    kind: FindingKind,
-    subject: &str,
-    count: u64,
-    reason: &str,
-    found_at: Instant,
-) -> Finding {
-    Finding {
-        stream: Some(stream),
-        kind,
-        subject: subject.to_owned(),
-        from: None,
-        to: None,
-        reason: reason.to_owned(),
-        count,
-        found_at,
-    }
 }
 
 fn shorten(name: &str) -> String {

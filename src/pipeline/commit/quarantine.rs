@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::wire;
-use crate::archive::{ArchiveError, Committed, Dataset, Draft, FindingKind, Release, TeamWriter, WindowRows};
+use crate::archive::{ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, Release, TeamWriter, WindowRows};
 use crate::collect::Counted;
 use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
 
@@ -141,14 +141,8 @@ impl<'a> Reading<'a> {
         }
         for ((stream, reason), count) in counts {
             let why = concat!("read again, and a row since annals ", env!("CARGO_PKG_VERSION"));
-            flush.draft.findings.push(notices::finding(
-                stream,
-                FindingKind::Released,
-                reason,
-                count,
-                why,
-                flush.of.seen_at,
-            ));
+            let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.of.seen_at);
+            flush.draft.findings.push(Finding { count, ..finding });
         }
         flush.computers(&Batch::default())?;
         flush.count_rows_by_kind();

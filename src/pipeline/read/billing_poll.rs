@@ -153,15 +153,7 @@ impl Poll<'_> {
     }
 
     fn finding(&self, kind: FindingKind, (from, to): (Option<Instant>, Option<Instant>), reason: &str) -> Finding {
-        Finding {
-            stream: Some(Stream::Billing),
-            kind,
-            subject: Stream::Billing.to_string(),
-            from,
-            to,
-            reason: reason.to_owned(),
-            count: 1,
-            found_at: self.now,
-        }
+        let finding = Finding::new(Some(Stream::Billing), kind, Stream::Billing.as_str(), reason, self.now);
+        Finding { from, to, ..finding }
     }
 }

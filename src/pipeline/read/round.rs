@@ -61,15 +61,7 @@ impl Round<'_> {
     }
 
     pub fn finding(&self, kind: FindingKind, subject: &str, range: Option<Range>, reason: &str) -> Finding {
-        Finding {
-            stream: Some(self.stream),
-            kind,
-            subject: subject.to_owned(),
-            from: range.map(|range| range.start),
-            to: range.map(|range| range.end),
-            reason: reason.to_owned(),
-            count: 1,
-            found_at: self.now,
-        }
+        let finding = Finding::new(Some(self.stream), kind, subject, reason, self.now);
+        Finding { from: range.map(|range| range.start), to: range.map(|range| range.end), ..finding }
     }
 }

@@ -97,16 +97,9 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
     if known {
         return Ok(());
     }
-    let finding = Finding {
-        stream: Some(stream),
-        kind: FindingKind::DeprecatedHistory,
-        subject: "history/devices".to_owned(),
-        from: None,
-        to: None,
-        reason: "not found upstream: read computer by computer from the deprecated history".to_owned(),
-        count: lists as u64,
-        found_at: now,
-    };
+    let reason = "not found upstream: read computer by computer from the deprecated history";
+    let finding = Finding::new(Some(stream), FindingKind::DeprecatedHistory, "history/devices", reason, now);
+    let finding = Finding { count: lists as u64, ..finding };
     Ok(ctx.add(|batch| batch.findings.push(finding)).await?)
 }
 

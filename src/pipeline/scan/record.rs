@@ -77,15 +77,10 @@ pub fn unknown_fields(state: &TeamState, snapshot: &Snapshot, found_at: Instant)
         .filter(|(_, finding)| finding.kind == FindingKind::UnknownField)
         .map(|(_, finding)| finding.subject.as_str())
         .collect();
-    let finding = |(path, kind, count): (&str, &str, u64)| Finding {
-        stream: None,
-        kind: FindingKind::UnknownField,
-        subject: format!("{path}: {kind}"),
-        from: None,
-        to: None,
-        reason: "not documented, or of another kind than documented: counted, not kept".to_owned(),
-        count,
-        found_at,
+    let reason = "not documented, or of another kind than documented: counted, not kept";
+    let finding = |(path, kind, count): (&str, &str, u64)| {
+        let subject = format!("{path}: {kind}");
+        Finding { count, ..Finding::new(None, FindingKind::UnknownField, &subject, reason, found_at) }
     };
     let new = snapshot.unknown.counts().map(finding).filter(|finding| !known.contains(finding.subject.as_str()));
     new.take(UNKNOWN_FIELDS_MAX.saturating_sub(known.len())).collect()

@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
-use crate::archive::{ArchiveError, Committed, Dataset, Draft, SessionsMark, TeamState, TeamWriter, WindowState};
+use crate::archive::{
+    ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, SessionsMark, TeamState, TeamWriter, WindowState,
+};
 use crate::correlate::SESSION_RULES;
 use crate::model::{Instant, Range, Stream};
 
-use super::update::{COMPLETE, DAY, NewEvents, no_connection_id};
+use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
 
 /// Events of one chunk, about. They and their sessions take half a kilobyte of memory each. Each chunk reads and writes the open
 /// sessions again, so smaller chunks take longer.
@@ -67,9 +69,13 @@ impl Chunk {
             Some(_) => SessionsMark { rules: SESSION_RULES, through: self.to, until: self.until },
             None => COMPLETE,
         };
+        let mut findings = Vec::new();
         // The commits of a backfill have counted them.
-        let is_uncounted = events.strays > 0 && self.until.is_none();
-        let findings = is_uncounted.then(|| no_connection_id("", events.strays, service_now)).into_iter().collect();
+        if events.strays > 0 && self.until.is_none() {
+            let (stream, kind) = (Some(Stream::Connections), FindingKind::NoConnectionId);
+            let finding = Finding::new(stream, kind, "", NO_CONNECTION_ID, service_now);
+            findings.push(Finding { count: events.strays, ..finding });
+        }
         let sessions = match self.is_anew {
             true => events.sessions_anew(mark, service_now),
             false => events.sessions(&mut reader, mark, service_now)?,

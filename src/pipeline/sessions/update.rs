@@ -7,8 +7,8 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::archive::{
-    ArchiveError, Dataset, Draft, Finding, FindingKind, HeldSession, SessionsDraft, SessionsMark, SessionsReader,
-    TeamState, TeamWriter, WindowRows,
+    ArchiveError, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, SessionsReader, TeamState, TeamWriter,
+    WindowRows,
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, is_connection, session_from};
 use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
@@ -212,18 +212,4 @@ fn archived_events<'h>(
 /// The times of a session's events; files keep microseconds.
 fn range_of(session: &SessionRow) -> Range {
     Range::new(session.first_event_at, Instant::from_nanos((session.last_event_at.micros() + 1) * 1_000))
-}
-
-/// Events without a connection. An empty `event_type` stands for several types.
-pub fn no_connection_id(event_type: &str, count: u64, found_at: Instant) -> Finding {
-    Finding {
-        stream: Some(Stream::Connections),
-        kind: FindingKind::NoConnectionId,
-        subject: event_type.to_owned(),
-        from: None,
-        to: None,
-        reason: NO_CONNECTION_ID.to_owned(),
-        count,
-        found_at,
-    }
 }

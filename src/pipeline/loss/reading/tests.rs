@@ -1,0 +1,133 @@
+use super::*;
+use crate::pipeline::commit::change::fresh;
+
+const LAG: Duration = Duration::from_secs(900);
+
+fn at(seconds: i64) -> Instant {
+    Instant::from_seconds(1_700_006_400 + seconds)
+}
+
+fn begins(from: i64, since: i64) -> Finding {
+    let finding = Finding::new(Some(Stream::Connections), FindingKind::ArchiveBegins, "", "", at(since));
+    Finding { from: Some(at(from)), ..finding }
+}
+
+/// The archive begins a day before its first reading, which began at 0.
+fn reading(points: &[i64]) -> Reading {
+    let mut reading = Reading { lag: LAG, ..Reading::default() };
+    reading.note_findings([begins(-86_400, 0)].iter());
+    reading.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
+    reading.note_points(
+        &points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }).collect::<Vec<_>>(),
+    );
+    reading
+}
+
+fn removal(seconds: i64) -> Removal {
+    let seen_until = Some(at(seconds - 1));
+    Removal { subject: "d".to_owned(), at: at(seconds), seen_until, added_at: None }
+}
+
+fn confirmed(range: (i64, i64), ended: i64, state: WindowState) -> WindowRecord {
+    let mut window = fresh(Stream::Connections, Range { start: at(range.0), end: at(range.1) });
+    (window.state, window.confirmed_at) = (state, Some(at(ended)));
+    if state == WindowState::Provisional {
+        window.confirmed = vec![window.range];
+    }
+    window
+}
+
+fn spans(found: &[Finding], kind: FindingKind) -> Vec<(i64, i64)> {
+    let seconds = |time: Option<Instant>| time.unwrap().seconds() - at(0).seconds();
+    found.iter().filter(|f| f.kind == kind).map(|f| (seconds(f.from), seconds(f.to))).collect()
+}
+
+fn gaps(reading: &Reading, removal: &Removal) -> Vec<(i64, i64)> {
+    let found = reading.losses(removal, at(9_999));
+    assert!(found.iter().all(|finding| finding.kind == FindingKind::Gap), "{found:?}");
+    spans(&found, FindingKind::Gap)
+}
+
+#[test]
+fn a_gap_begins_where_events_could_still_appear() {
+    let reading = reading(&[3_600, 7_200]);
+    let removal = removal(7_800);
+    assert_eq!(gaps(&reading, &removal), [(6_300, 7_800)]);
+    let reason = &reading.losses(&removal, at(9_999))[0].reason;
+    assert!(reason.contains(&format!("from {} on were not read", at(7_200))), "{reason}");
+}
+
+/// A computer that was added after the last reading has nothing that could appear from before it.
+#[test]
+fn a_gap_begins_no_earlier_than_the_read_point_before_the_computer_was_added() {
+    let reading = reading(&[3_600, 7_000, 7_200]);
+    for (added, expected) in [(7_300, 7_200), (7_100, 7_000), (6_000, 6_300)] {
+        let removal = Removal { added_at: Some(at(added)), ..removal(7_800) };
+        assert_eq!(gaps(&reading, &removal), [(expected, 7_800)], "added at {added}");
+    }
+}
+
+#[test]
+fn a_reading_that_ended_within_the_second_of_the_removal_may_have_missed_the_computer() {
+    let reading = reading(&[3_600, 7_200]);
+    assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
+}
+
+/// The service's clock seems to go back between the beginning of the first reading and its end.
+#[test]
+fn a_first_reading_that_seems_to_end_before_it_began_has_read_all_the_same() {
+    let mut first = reading(&[]);
+    first.note_points(&[ReadPoint::ended(at(-1), at(0))]);
+    assert_eq!(gaps(&first, &removal(300)), [(-900, 300)]);
+}
+
+#[test]
+fn in_the_first_reading_the_gap_is_what_was_not_confirmed_by_then() {
+    let mut reading = reading(&[]);
+    assert_eq!(gaps(&reading, &removal(60)), [(-86_400, 60)]);
+    reading.note_window(&confirmed((-86_400, -60_000), 30, WindowState::Settled));
+    reading.note_window(&confirmed((-50_000, -40_000), 31, WindowState::Provisional));
+    reading.note_window(&confirmed((-40_000, -30_000), 61, WindowState::Settled));
+    assert_eq!(gaps(&reading, &removal(60)), [(-60_000, -50_000), (-40_000, 60)]);
+    let reasons = reading.losses(&removal(60), at(9_999));
+    assert!(reasons.iter().all(|gap| gap.reason.ends_with("of this time were not read")), "{reasons:?}");
+}
+
+#[test]
+fn what_is_recorded_is_not_recorded_again() {
+    let mut reading = reading(&[3_600]);
+    let first = reading.losses(&removal(4_000), at(9_999));
+    reading.note_findings(first.iter());
+    assert!(reading.losses(&removal(4_000), at(9_999)).is_empty());
+    assert!(reading.losses(&removal(3_900), at(9_999)).is_empty(), "told later, and dated before it was noticed");
+    assert_eq!(gaps(&reading, &removal(5_000)), [(4_000, 5_000)], "it came back, and was removed again");
+    assert_eq!(gaps(&reading, &Removal { subject: "e".to_owned(), ..removal(4_000) }), [(2_700, 4_000)]);
+}
+
+#[test]
+fn a_removal_before_the_first_reading_is_no_gap() {
+    let mut reading = reading(&[3_600]);
+    let found = reading.losses(&removal(-100), at(9_999));
+    assert_eq!(spans(&found, FindingKind::RemovedBefore), [(-86_400, -100)]);
+    assert_eq!(found.len(), 1);
+    assert!(reading.losses(&removal(-90_000), at(9_999)).is_empty(), "before the archive's beginning");
+    // The archive is extended: of what it gains, all that were removed by then are missing.
+    reading.note_findings(found.iter());
+    reading.note_findings([begins(-100_000, 5_000)].iter());
+    let found = [removal(-100), removal(4_000), removal(-90_000)].map(|r| reading.losses(&r, at(9_999)));
+    let before = found.iter().map(|found| spans(found, FindingKind::RemovedBefore)).collect::<Vec<_>>();
+    assert_eq!(before, [vec![(-100_000, -86_400)], vec![(-100_000, -86_400)], vec![(-100_000, -90_000)]]);
+    assert_eq!(spans(&found[1], FindingKind::Gap), [(2_700, 4_000)]);
+}
+
+#[test]
+fn nothing_is_lost_of_connections_that_are_not_read() {
+    assert!(Reading::default().losses(&removal(60), at(9_999)).is_empty());
+}
+
+#[test]
+fn the_gap_of_a_computer_that_nothing_names_says_so() {
+    let removal = Removal { subject: UNKNOWN_COMPUTER.to_owned(), ..removal(7_800) };
+    let found = reading(&[7_200]).losses(&removal, at(9_999));
+    assert!(found[0].reason.starts_with("a computer that activity does not name was removed"), "{found:?}");
+}

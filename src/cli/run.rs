@@ -288,7 +288,8 @@ fn edges(
     };
     let source = Retrying::sharing(Arc::new(http), clock.clone(), policy, counts.clone(), pause.clone());
     let settings = reading::settings(config);
-    Ok((Edges::new(Arc::new(source), clock.clone(), Workers::Threads, metrics.clone(), settings), token))
+    let (workers, progress) = (Workers::Threads, metrics.clone());
+    Ok((Edges { source: Arc::new(source), clock: clock.clone(), workers, progress, settings }, token))
 }
 
 /// This program's path, even after an upgrade replaced its file.

@@ -30,7 +30,6 @@ mod loss;
 mod plan;
 mod progress;
 mod read;
-mod sealing;
 mod sessions;
 mod settings;
 mod status;

@@ -152,7 +152,8 @@ impl FleetWorld {
         let commit_every = self.commit_every;
         let settings = Settings { since, concurrency: 8, inventory, commit_every, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
-        let edges = Edges::new(source, clock.clone(), Workers::Inline, Arc::new(Quiet), settings);
+        let edges =
+            Edges { source, clock: clock.clone(), workers: Workers::Inline, progress: Arc::new(Quiet), settings };
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
         let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);

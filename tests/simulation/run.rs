@@ -159,13 +159,13 @@ impl Run {
         let clock = Arc::clone(&self.clock);
         let archive = archive.drawing(Arc::new(move || clock.random()));
         let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines));
-        let edges = Edges::new(
-            self.source(self.service.clone()),
-            self.clock.clone(),
-            Workers::Inline,
-            Arc::new(Quiet),
-            self.plan.settings_at(self.clock.truth().seconds()),
-        );
+        let edges = Edges {
+            source: self.source(self.service.clone()),
+            clock: self.clock.clone(),
+            workers: Workers::Inline,
+            progress: Arc::new(Quiet),
+            settings: self.plan.settings_at(self.clock.truth().seconds()),
+        };
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);

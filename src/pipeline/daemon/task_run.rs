@@ -33,43 +33,27 @@ pub struct Edges {
     pub clock: Arc<dyn Clock>,
     pub workers: Workers,
     pub progress: Arc<dyn Progress>,
-    /// Of all streams.
+    /// Of all tasks.
     pub settings: Settings,
-    /// The same, each of one stream.
-    by_stream: [Arc<Settings>; 3],
-    /// The same, of people and computers alone.
-    inventory: Arc<Settings>,
 }
 
 impl Edges {
-    pub fn new(
-        source: Arc<dyn EventSource>,
-        clock: Arc<dyn Clock>,
-        workers: Workers,
-        progress: Arc<dyn Progress>,
-        settings: Settings,
-    ) -> Self {
-        let never = InventorySettings { scan: ScanMode::Never, ..settings.inventory };
-        let of = |stream| Arc::new(Settings { streams: vec![stream], inventory: never, ..settings.clone() });
-        let mut by_stream = [Stream::Activity; 3].map(of);
-        for stream in Stream::ALL {
-            by_stream[stream as usize] = of(stream);
-        }
-        let inventory = Arc::new(Settings { streams: Vec::new(), ..settings.clone() });
-        Self { source, clock, workers, progress, settings, by_stream, inventory }
-    }
-
     /// The tasks of each team.
     pub fn tasks(&self) -> Vec<Task> {
-        let looks = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
-        self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(looks).collect()
+        let inventory = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
+        self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
     }
 
+    /// The settings of a run: of one stream, or of the inventory alone.
     fn settings_of(&self, task: Task) -> Arc<Settings> {
-        match task {
-            Task::Read(stream) => self.by_stream[stream as usize].clone(),
-            Task::Inventory => self.inventory.clone(),
-        }
+        let all = self.settings.clone();
+        Arc::new(match task {
+            Task::Read(stream) => {
+                let inventory = InventorySettings { scan: ScanMode::Never, ..all.inventory };
+                Settings { streams: vec![stream], inventory, ..all }
+            }
+            Task::Inventory => Settings { streams: Vec::new(), ..all },
+        })
     }
 }
 

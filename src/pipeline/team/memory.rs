@@ -1,5 +1,5 @@
-//! What is known of a team beside its archive, as long as the process lives: readings that brought nothing, and so were
-//! not committed, and what need not be asked for again at each of them.
+//! The state of a team that only this process has: readings that brought nothing and so were not committed, and answers that
+//! stay valid for a while.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,20 +14,20 @@ use crate::pipeline::plan::range_backoff::RangeBackoff;
 use crate::pipeline::plan::urgency::Known;
 use crate::pipeline::team::service_clock::ServiceClock;
 
-/// The team's view is asked for again after so long: the plan's span changes seldom.
+/// The team's view is read again after so long: the plan's span changes seldom.
 const VIEW_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Events dated into the future are looked for so often.
+/// The interval at which events dated into the future are read.
 const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
-/// Read points of one stream that are remembered: some hours of connections that are read every minute.
+/// Read points of one stream that are kept: some hours of connections that are read every minute.
 const POINTS_MAX: usize = 256;
-/// The computers are listed so often, while activity tells what becomes of them.
+/// The interval at which the computers are listed while activity tells of their changes.
 const LIST_EVERY: Duration = Duration::from_secs(3600);
-/// The team's files are vacuumed so often: each vacuum reads the whole ledger.
+/// The interval at which the team's files are vacuumed: each vacuum reads the whole ledger.
 const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
-/// Activity that was read no longer ago than this has told of every removal that matters.
+/// Activity that is no older than this has told of every removal that matters.
 const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
 
-/// One team's memory. A round of `sync` begins with an empty one; the daemon keeps it from run to run.
+/// One team's state in this process. `sync` begins with an empty one; the daemon keeps it from run to run.
 pub struct TeamMemory {
     pub service: ServiceClock,
     pub limits: [PageLimit; 3],
@@ -39,7 +39,7 @@ pub struct TeamMemory {
 struct Held {
     view: Option<View>,
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
-    looked_ahead: BTreeMap<Stream, Duration>,
+    looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
     listed: Option<Listed>,
     /// A computer was removed and activity did not tell.
@@ -51,7 +51,7 @@ struct Held {
 #[derive(Clone, Copy)]
 struct View {
     plan_span: Option<Duration>,
-    /// By both clocks: the one stands still while the machine sleeps, the other may jump.
+    /// By both clocks: the monotonic one stands still while the machine sleeps, the other may jump.
     now: Instant,
     monotonic: Duration,
 }
@@ -62,7 +62,7 @@ struct Listed {
     /// By the service's clock.
     at: Instant,
     monotonic: Duration,
-    /// How many computers the archive knew after it: on the list, and ever.
+    /// How many computers the archive knew after it: listed, and ever.
     known: (usize, usize),
 }
 
@@ -80,7 +80,7 @@ impl TeamMemory {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan's span, where the team was asked for it not long ago.
+    /// The plan's span, if it was read not long ago.
     pub fn plan_span(&self) -> Option<Option<Duration>> {
         let view = self.held().view?;
         let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
@@ -93,7 +93,7 @@ impl TeamMemory {
         self.held().view = Some(view);
     }
 
-    /// Remembers a reading that went well, whether it was worth a commit or not.
+    /// Keeps the read point of a successful reading, committed or not.
     pub fn note_point(&self, stream: Stream, point: ReadPoint) {
         let mut held = self.held();
         let points = held.points.entry(stream).or_default();
@@ -106,7 +106,7 @@ impl TeamMemory {
         }
     }
 
-    /// The remembered read points of a stream, oldest first.
+    /// The kept read points of a stream, oldest first.
     pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
         self.held().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl TeamMemory {
         self.held().points.get(&stream)?.back().copied()
     }
 
-    /// What the archive does not say of a stream.
+    /// The state of a stream that the archive does not have.
     pub fn known(&self, stream: Stream) -> Known {
         let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
         Known { point: self.last_point(stream), entries }
@@ -127,8 +127,8 @@ impl TeamMemory {
         self.held().billing = entries;
     }
 
-    /// When the computers were last listed, where that is as good as a list now: activity is read and tells of every change,
-    /// and the archive knows the same computers as after the list.
+    /// When the computers were last listed, if a list now would say the same: activity is read and tells of every change, and the
+    /// archive knows the same computers as after that list.
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
         let (held, now) = (self.held(), self.service.now());
         let listed = held.listed.filter(|listed| listed.known == known && !held.is_activity_silent)?;
@@ -143,25 +143,25 @@ impl TeamMemory {
         self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
     }
 
-    /// A computer was removed and activity did not tell: from now on only lists show removals.
+    /// Activity did not tell of a removal: from now on only lists show removals.
     pub fn note_untold(&self) {
         self.held().is_activity_silent = true;
     }
 
-    /// A range would not hold still: it is left alone for a while.
+    /// A range was unstable: it is not read for a while.
     pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
         self.held().backoffs.entry(stream).or_default().note(range, now);
     }
 
-    /// A range held still.
+    /// A range was stable.
     pub fn note_stable(&self, stream: Stream, range: Range) {
         if let Some(backoff) = self.held().backoffs.get_mut(&stream) {
             backoff.forget(range);
         }
     }
 
-    /// What of `unread` may be read now, and which of `rescans`.
+    /// The parts of `unread`, and those of `rescans`, that may be read now.
     pub fn without_unstable(
         &self,
         stream: Stream,
@@ -174,25 +174,21 @@ impl TeamMemory {
         }
     }
 
-    /// Whether it is time to look for events that are dated into the future; taken for done.
+    /// Whether it is time to look for events that are dated into the future. The caller does so now.
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
-        let mut held = self.held();
-        let is_due = held.looked_ahead.get(&stream).is_none_or(|last| now.saturating_sub(*last) >= LOOK_AHEAD_EVERY);
-        if is_due {
-            held.looked_ahead.insert(stream, now);
-        }
-        is_due
+        is_due(self.held().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
     }
 
-    /// Whether it is time to vacuum the team's files; taken for done.
+    /// Whether it is time to vacuum the team's files. The caller does so now.
     pub fn is_vacuum_due(&self) -> bool {
         let now = self.clock.monotonic();
-        let mut held = self.held();
-        let is_due = held.vacuumed.is_none_or(|last| now.saturating_sub(last) >= VACUUM_EVERY);
-        if is_due {
-            held.vacuumed = Some(now);
-        }
-        is_due
+        is_due(&mut self.held().vacuumed, now, VACUUM_EVERY)
     }
+}
+
+fn is_due(last: &mut Option<Duration>, now: Duration, every: Duration) -> bool {
+    let is_due = last.is_none_or(|last| now.saturating_sub(last) >= every);
+    *last = if is_due { Some(now) } else { *last };
+    is_due
 }

@@ -1,4 +1,4 @@
-//! All teams of a token: side by side, one team's failure leaving the others alone.
+//! Reads all teams of a token side by side. The failure of one team does not stop the others.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::pipeline::workers::Workers;
 
-/// What reads many teams.
+/// Reads many teams.
 pub struct Fleet {
     pub source: Arc<dyn EventSource>,
     pub archive: Arc<Archive>,
@@ -29,7 +29,7 @@ pub struct Fleet {
     pub progress: Arc<dyn Progress>,
 }
 
-/// What a round of all teams came to.
+/// The result of a round of all teams.
 #[derive(Debug, Default)]
 pub struct FleetRound {
     pub teams: Vec<(TeamId, Result<TeamRound, RoundError>)>,
@@ -41,12 +41,12 @@ impl FleetRound {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
-    /// Whether a range did not hold still and stays open.
+    /// Whether a range was unstable and stays open.
     pub fn has_deferred(&self) -> bool {
         self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.is_empty()))
     }
 
-    /// What was committed in all.
+    /// The sum of all commits.
     pub fn committed(&self) -> Flushed {
         let mut sum = Flushed::default();
         self.teams.iter().filter_map(|(_, round)| round.as_ref().ok()).for_each(|round| sum.add(&round.committed));
@@ -55,7 +55,7 @@ impl FleetRound {
 }
 
 impl Fleet {
-    /// The teams to read: those asked for, else all that the token sees; of these, the shard's own.
+    /// The teams to read: those asked for, else all that the token sees. Of these, the shard's own.
     ///
     /// # Errors
     /// When the service does not list them.
@@ -70,12 +70,12 @@ impl Fleet {
     /// Reads every team once.
     ///
     /// # Errors
-    /// When the service does not list the teams; a team's own failure stands in its round.
+    /// When the service does not list the teams. The failure of a team is in its round.
     pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
         self.read_within(&Budget::of(&self.settings)).await
     }
 
-    /// The same, with room for the events that `budget` has.
+    /// As [`Fleet::read_once`], within `budget`.
     ///
     /// # Errors
     /// As [`Fleet::read_once`].

@@ -1,25 +1,23 @@
-//! Where stages meet: one window, one stream, one team, the fleet; gaps and findings.
+//! The room where the others meet: it plans, reads, commits and schedules.
 //!
 //! # The way of an event, from `api` to a committed file
 //!
-//! 1. `plan` says which ranges of event time a stream lacks ([`StreamPlan`]), and cuts them into spans, each for one reading.
-//! 2. `read` asks for spans side by side. Each reading first takes a `Share` of the [`Budget`]: room for its events. `collect`
-//!    answers with a `Segment`: `Counted` events of a range, and whether they are proved complete.
-//! 3. The events of a segment become a `Piece` for each window. Workers make columns of rows of it while other spans are read. A
-//!    bounded channel keeps the segments in order.
-//! 4. What a segment says becomes a `Batch`: its pieces, changes of window records, findings. With its share it goes into the `Inbox`
-//!    of the commit stage, which is bounded, too: a reading that brings more than the stage takes waits there.
-//! 5. The `Committer` alone owns what is read and not committed: one batch, which the others join. It has the `Encoder` make files
-//!    of windows that are read whole, and takes out of the batch what is worth a commit.
-//! 6. A commit joins its batch with what the archive holds (`join`), adds what is worth noticing (`flush`), and is a `Draft` then.
-//!    `archive` writes the draft's files and, last, the ledger's line: now readers see the event.
-//! 7. Sessions follow in the same commit. Of a backfill the `SessionMaker` makes them ([`Made`]) beside later commits.
+//! 1. `plan` finds the ranges of event time that a stream lacks ([`StreamPlan`]), and cuts them into spans, one for each reading.
+//! 2. `read` reads spans side by side. Each reading first takes a `Permit` of the [`Budget`]: room for its events. `collect` answers
+//!    with a `Segment`: events of a range, and whether they are proved complete.
+//! 3. A segment becomes a `Batch`: events by window, changes of window records, findings. Batch and permit go into the `Inbox`.
+//! 4. The inbox is a bounded channel to the commit stage. It is full while a commit is under way, and then the readings wait.
+//! 5. The `Committer` alone owns what is read and not committed. It joins batches until they are worth a commit, and keeps back
+//!    windows that are not read whole.
+//! 6. `flush` joins a batch with what the archive holds, adds findings, makes the sessions, and so has a `Draft`. The archive
+//!    writes the files of the draft and, last, the ledger's line: from now on readers see the event.
+//! 7. A commit of a backfill defers its sessions. A `Chunk` makes them in a commit of its own.
 //!
-//! An error ends the stage that meets it, and closes its channels: what is connected with it ends, too. `team_round` is the one
-//! place where a round ends, and says why. On one thread (the simulation) and on many the same code runs: only [`Workers`]
-//! differ.
+//! An error ends its stage and closes the channel, which ends the other stage. `team_round` is the one place where a round ends. The
+//! same code runs on one thread (the simulation) and on many: only [`Workers`] differs.
 //!
-//! `fleet` reads all teams once, and `daemon` again and again. What decides is pure; the edges come in through `team`.
+//! `fleet` reads all teams once; `daemon` reads them again and again. The code that decides is pure. The edges (event source,
+//! archive, clock) come in through `team`.
 
 mod commit;
 mod daemon;

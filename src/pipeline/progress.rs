@@ -1,4 +1,4 @@
-//! What a round tells while it works; shown as progress bars where there is a terminal.
+//! The progress of a round, which a terminal shows as bars.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use crate::model::{Range, Stream, TeamId};
 
 use crate::pipeline::commit::counts::Flushed;
 
-/// Hears how a round goes on. Called from several streams at once.
+/// Learns how a round goes on. Several streams call it at once.
 pub trait Progress: Send + Sync {
     /// The service says what the team is called.
     fn named(&self, _team: &TeamId, _name: &str) {}
-    /// So many seconds of event time will be read, beside the open windows.
+    /// The round will read so many seconds of event time, besides the open windows.
     fn planned(&self, _team: &TeamId, _stream: Stream, _seconds: u64) {}
-    /// A part was read; `planned` says whether it was among the planned seconds.
+    /// A part was read. `planned`: it is of the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}
-    /// A batch became a commit, which took so long.
+    /// A batch was committed in so much time.
     fn committed(&self, _team: &TeamId, _flushed: &Flushed, _took: Duration) {}
 }
 
-/// Tells nobody.
+/// Shows no progress.
 pub struct Quiet;
 
 impl Progress for Quiet {}

@@ -1,4 +1,4 @@
-//! How a team is read: checked numbers, made from the configuration.
+//! The settings of a round, checked, from the configuration.
 
 use std::time::Duration;
 
@@ -6,46 +6,45 @@ use crate::api::PAGE_EVENTS_MAX;
 use crate::config::Partition;
 use crate::model::{Instant, Range, Shard, Stream, TeamId, WindowGrid};
 
-/// Events or seconds after which a long reading commits what it has. What is read and waits for its commit is most of the
-/// memory that a backfill takes.
+/// A batch of so many events is worth a commit. Events that wait for their commit are most of a backfill's memory.
 pub const COMMIT_EVENTS_MAX: usize = 12_000;
-/// Windows that are read whole and hold fewer events than this wait for others.
+/// Windows that are read whole are worth a commit from so many events on.
 pub const COMMIT_EVENTS_MIN: usize = 8_000;
-/// Events that are read and not committed, among them those of the commit under way that it has to encode itself, above which
-/// reading waits. Fewer take less memory, which is worth more where it is kept for what is read next.
+/// A batch of so many events is committed as it is, even if it has windows that are not read whole.
 pub const HELD_EVENTS_MAX: usize = 24_000;
+/// Events wait no longer than this for their commit.
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
-/// Events that one reading brings at most before it hands them on.
+/// The most events that a reading brings before it hands them on.
 pub const READ_EVENTS_MAX: usize = 6_000;
-/// The same of a re-scan: it has wide padding, and what is cut off is no longer compared with the archive.
+/// The same for a re-scan: it has wide padding, and a part that is cut off is not compared with the archive.
 pub const RESCAN_EVENTS_MAX: usize = 12_000;
-/// Events after which a walk is cut: the page that brings more still belongs to the reading.
+/// A walk is cut after so many events. The page that brings more still belongs to the reading.
 pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
-/// The same of a re-scan.
+/// The same for a re-scan.
 pub const RESCAN_WALK_EVENTS_MAX: usize = RESCAN_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
-/// Events that a span is sized to bring.
+/// The target size of a span.
 pub const SPAN_EVENTS_TARGET: u64 = 3_000;
-/// How far back a first reading goes when the team does not show its plan's span.
+/// A first reading goes so far back if the team does not show its plan's span.
 pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
-/// The learned lag never grows beyond this.
+/// The limit of the learned lag.
 pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
 
-/// When people and computers are looked at.
+/// When the inventory is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ScanMode {
     #[default]
     Never,
     /// Once a day, and when activity tells of a change.
     WhenDue,
-    /// Now, however young the last look is.
+    /// Now, whatever the age of the last scan.
     Now,
 }
 
-/// How a team's people and computers are looked at.
+/// How a team's people and computers are scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InventorySettings {
     pub scan: ScanMode,
-    /// Ask about each user how the user may sign in, and with which tokens: a request a user.
+    /// Read how each user may sign in, and with which tokens: one request a user.
     pub user_info: bool,
 }
 
@@ -57,23 +56,23 @@ pub struct Settings {
     pub rescan: Vec<Duration>,
     /// Whether a month is sealed day by day.
     pub partition: Partition,
-    /// Ranges of one stream read at once.
+    /// Ranges of one stream that are read at once.
     pub concurrency: usize,
-    /// Teams read at once.
+    /// Teams that are read at once.
     pub teams_at_once: usize,
     pub streams: Vec<Stream>,
     /// Empty: every team that the token sees.
     pub teams: Vec<TeamId>,
-    /// Of these, only its own are read.
+    /// Only the shard's own teams are read.
     pub shard: Shard,
-    /// Where a first reading begins, or to where an archive is extended; `None`: the plan's span.
+    /// Where a first reading begins, or to where it extends the archive. `None`: the plan's span.
     pub since: Option<Instant>,
-    /// Windows that end later are left alone.
+    /// Windows that end later are not read.
     pub until: Option<Instant>,
     /// Read settled windows again now.
     pub rescan_now: bool,
     pub inventory: InventorySettings,
-    /// After a commit of a team the daemon leaves the team alone for so long, unless there is more to read at once.
+    /// The daemon pauses a team so long after a commit, unless there is more to read at once.
     pub commit_every: Duration,
 }
 
@@ -82,7 +81,7 @@ impl Settings {
         self.streams.contains(&stream)
     }
 
-    /// Those of `teams` that this process reads.
+    /// The teams of `teams` that this process reads.
     pub fn own(&self, mut teams: Vec<TeamId>) -> Vec<TeamId> {
         teams.retain(|team| self.shard.owns(team));
         teams

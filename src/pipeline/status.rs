@@ -1,4 +1,4 @@
-//! Where a team's streams stand: a pure look at the archive's state.
+//! The status of a team: a pure function of the archive's state.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::model::{Instant, InventoryPart, Stream};
 use crate::pipeline::plan::coverage::{read_to, windows_in_a_row};
 use crate::pipeline::plan::urgency::{Known, Urgency};
 
-/// One stream's standing.
+/// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamStatus {
     pub stream: Stream,
@@ -24,45 +24,45 @@ pub struct StreamStatus {
     pub lag_seconds: Option<u64>,
     pub windows: u64,
     pub sealed_windows: u64,
-    /// Windows that are not settled yet.
+    /// Windows that are not settled.
     pub open_windows: u64,
     /// From the start of the oldest window that is not settled to now.
     pub open_seconds: Option<u64>,
-    /// Seconds of event time that never held still, and stay open.
+    /// Ranges that were never stable, and stay open.
     pub unstable: Vec<String>,
     pub events: u64,
     pub late: u64,
     pub gaps: u64,
-    /// What is left until unread events pass out of the plan's span, or billing's ten entries could all be new; `None`
-    /// where span or pace are not known.
+    /// The time until unread events leave the plan's span, or until billing's ten entries can all be new. `None` if span or pace
+    /// are not known.
     pub seconds_to_loss: Option<u64>,
-    /// What is left just after a reading: the plan's span, or the time that ten billing entries take.
+    /// The same just after a reading: the plan's span, or the time that ten billing entries take.
     pub seconds_kept: Option<u64>,
     /// The deprecated per-computer history is read, because `history/devices` is not there.
     pub deprecated_history: bool,
 }
 
-/// What is known of a team's people and computers.
+/// The status of a team's inventory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct InventoryStatus {
-    /// The last look at any part; `None` before the first.
+    /// The last scan of any part; `None` before the first.
     pub looked_at: Option<Instant>,
-    /// When every user had been asked how they sign in, the last time; `None` before the first.
+    /// The last time that the sign-in info of all users was complete; `None` before the first.
     pub sign_in_looked_at: Option<Instant>,
-    /// Users whose answer to that is held.
+    /// Users with sign-in info.
     pub users_asked: u64,
     pub users: u64,
     pub computers: u64,
     pub groups: u64,
-    /// Parts that the token may not see, as of the last look at each.
+    /// Parts that the token may not see, as of the last scan of each.
     pub hidden: Vec<InventoryPart>,
-    /// Fields that the service shows and nobody documented; they are not kept.
+    /// Undocumented fields that the service shows. They are not kept.
     pub unknown_fields: u64,
 }
 
 impl StreamStatus {
-    /// What is left until unread events are lost, `aged` seconds after this standing was taken, when it is less than
-    /// `threshold` and than half of what there was.
+    /// The time until unread events are lost, `aged` seconds after this status, if it is less than `threshold` and less than half
+    /// of the time just after a reading.
     pub fn short_of_time(&self, threshold: Duration, aged: u64) -> Option<Duration> {
         let left = self.seconds_to_loss?.saturating_sub(aged);
         let least = threshold.as_secs().min(self.seconds_kept.unwrap_or(u64::MAX) / 2);
@@ -70,7 +70,7 @@ impl StreamStatus {
     }
 }
 
-/// One team's standing.
+/// The status of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TeamStatus {
     pub team: String,
@@ -82,17 +82,17 @@ pub struct TeamStatus {
     pub bytes: u64,
     pub streams: Vec<StreamStatus>,
     pub inventory: InventoryStatus,
-    /// The file of the archive that holds the team's name; another name stands in another file.
+    /// The file of the archive that holds the team's name. Another name is in another file.
     #[serde(skip)]
     pub name_file: Option<String>,
 }
 
-/// The standing of a team at `now`, as its archive tells it.
+/// The status of a team at `now`, from its archive.
 pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
     status_with(state, &|_| Known::default(), now)
 }
 
-/// The standing of a team at `now`, with what is known beside its archive.
+/// The status of a team at `now`, with what this process knows beside its archive.
 pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Instant) -> TeamStatus {
     let quarantine = state.files.values().filter(|file| file.dataset == Dataset::Quarantine);
     TeamStatus {
@@ -110,7 +110,7 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Inst
 
 fn inventory_status(state: &TeamState) -> InventoryStatus {
     let scans = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_scan(part));
-    // Where the last look was refused, the count is that of the last one that was not.
+    // If the last scan was refused, the count is that of the last scan that was not.
     let entities = |part| {
         let shown = state.inventory.get(&part).and_then(|scans| scans.iter().rev().find(|scan| scan.visible));
         shown.map_or(0, |scan| scan.entities)

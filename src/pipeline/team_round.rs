@@ -1,4 +1,4 @@
-//! One round of one team: the three streams side by side, then what only the whole can tell.
+//! One round of one team: the three streams side by side, then computers, seals and the inventory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,37 +24,37 @@ use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 use crate::pipeline::team::context::TeamContext;
 use crate::pipeline::team::edges::TeamEdges;
 
-/// Reading that stays this close behind the plan's span in a first backfill is still its beginning, not a loss.
+/// A first backfill may be this far behind the plan's span: this is no loss.
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 /// The subject of such a gap.
 const PLAN_SPAN: &str = "plan_span";
 
-/// The service's clock and the machine's are believed at once where they differ by no more.
+/// A first date that differs from the machine's clock by more is checked by further requests.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
 
-/// What a round of a team came to.
+/// The result of a round of a team.
 #[derive(Debug)]
 pub struct TeamRound {
-    /// Where a first reading begins, and what says so.
+    /// Where a first reading begins.
     pub first: Instant,
-    /// The archive held nothing of the team before.
+    /// The archive held nothing of the team.
     pub is_first_reading: bool,
     pub plan_span: Option<Duration>,
-    /// What the team is called, where this round was told.
+    /// The team's name, if this round read it.
     pub name: Option<String>,
     pub committed: Flushed,
-    /// What could not be done, stream by stream; the rest was.
+    /// The failures by stream. The rest was done.
     pub failures: Vec<(Option<Stream>, RoundError)>,
-    /// The looks at people and computers.
+    /// The scan of the inventory.
     pub scan: ScanRound,
-    /// Ranges that did not hold still: they stay open until another round.
+    /// Unstable ranges: they stay open until another round.
     pub deferred: Vec<(Stream, Range)>,
-    /// The round has worked long enough, and leaves the rest to the next.
+    /// The round ran out of time, and leaves the rest to the next.
     pub is_unfinished: bool,
 }
 
 impl TeamRound {
-    /// A round in which nothing was done yet.
+    /// The round before any work.
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
         let (scan, deferred) = (ScanRound::default(), Vec::new());
@@ -86,7 +86,7 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
     remember(&edges, &ended);
     round.committed = ended.committed;
     if let Some(error) = ended.error {
-        // Whatever else failed since then failed because the stage had ended.
+        // Other failures only say that the stage had ended.
         let is_own = |failure: &RoundError| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. }));
         round.failures.retain(|(_, failure)| is_own(failure));
         round.failures.push((None, error.into()));
@@ -94,7 +94,7 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
     round
 }
 
-/// All that is read of a team in a round. When it has ended, nothing more comes to the commit stage.
+/// Reads all of a team in a round. Its end closes the inbox of the commit stage.
 async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut round = TeamRound::empty(ctx.service().now());
     let reads_any = !ctx.settings.streams.is_empty();
@@ -102,7 +102,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     if let Err(error) = read(&ctx, &mut round).await {
         round.failures.push((None, error));
     }
-    // Keep the events already read, even if another step fails.
+    // Commit the events already read, even after a failure.
     let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
@@ -128,7 +128,7 @@ async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// What later rounds of this process should know.
+/// Keeps the read points for later rounds of this process.
 fn remember(edges: &TeamEdges, ended: &Ended) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
@@ -148,7 +148,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.first = first_instant(ctx, round.plan_span, now);
     let mut computers = None;
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
-        // A computer that is removed during the first reading is known by then.
+        // So a computer that is removed during the first reading is known.
         note_computers(ctx, now, None, &mut computers).await?;
     }
     note_quiet_streams(ctx).await?;
@@ -156,8 +156,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, known, now));
     let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
     if let Some(gap) = &behind {
-        // It goes with whatever this round commits: what is read now comes too late to have been read in time, and a round
-        // that breaks off half-way must not make it look so.
+        // The next commit has it: a round that stops half-way must not make these events look read in time.
         ctx.add(|batch| batch.note_finding(gap.clone())).await?;
     }
     let first = round.first;
@@ -198,7 +197,7 @@ fn has_begun(state: &TeamState) -> bool {
     state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
 }
 
-/// The plan's span, and the team's name with it: asked for, unless this process knows it from not long ago.
+/// The plan's span, and with it the team's name, unless this process read it not long ago.
 async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Option<Duration>, ApiError> {
     if let Some(known) = ctx.memory.plan_span() {
         return Ok(known);
@@ -214,7 +213,7 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     Ok(view.body.plan_span)
 }
 
-/// Quiet readings of the streams that this round does not read go with its commit, if there is one.
+/// Adds uncommitted read points of the streams that this round does not read: they go with its commit, if there is one.
 async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
         let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(&held.read_points)));
@@ -227,8 +226,8 @@ async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Hears the first date of a round. Where it lies far from the machine's clock, one of the two is wrong: other answers
-/// decide, before anything rests on it.
+/// Observes the first date of a round. If it differs much from the machine's clock, one of the two is wrong, and the dates of
+/// further answers decide.
 async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
     ctx.service().hear(date);
     let ours = ctx.clock.now();
@@ -240,7 +239,7 @@ async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// `--since`, else the plan's span where the team shows it, else 30 days.
+/// `--since`, else the plan's span if the team shows it, else 30 days.
 fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Instant {
     let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
     ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
@@ -263,12 +262,12 @@ fn fallen_behind(
     let first = record.read_points.first()?;
     let reached = reached(state, Stream::Connections, known, now)?;
     let (from, slack) = if record.read_points.len() == 1 {
-        // What was out of reach when the first reading began is not lost: the archive begins later.
+        // Events out of reach of the first reading are no loss: the archive begins later.
         (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
     } else {
         (reached, Duration::ZERO)
     };
-    // What is said already is not said again.
+    // Each loss is recorded once.
     let told = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
     let told = told.filter_map(|gap| gap.to).max();
     let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));

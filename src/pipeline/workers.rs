@@ -1,11 +1,11 @@
-//! Where heavy work (decoding, compressing, syncing) is done.
+//! Where heavy work (decoding, compressing, syncing) runs.
 
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
 use tokio::sync::Semaphore;
 
-/// Heavy work at once, of all teams: more of it is not done sooner, and each takes memory.
+/// Heavy work of all teams at once. More would not end sooner, and each takes memory.
 static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, usize::from);
     Semaphore::new((processors + 1).clamp(3, 8))
@@ -13,14 +13,14 @@ static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
-    /// On the runtime's threads for blocking work, beside the reading.
+    /// On the runtime's threads for blocking work.
     Threads,
     /// In place: the simulation has one thread.
     Inline,
 }
 
 impl Workers {
-    /// Does heavy work; a panic in it is a panic here.
+    /// Runs heavy work. A panic in it is a panic here.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
         if self == Workers::Inline {
             return work();

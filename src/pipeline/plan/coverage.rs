@@ -5,8 +5,8 @@ use crate::model::{Instant, Stream};
 
 use super::ranges::missing;
 
-/// Up to where everything of a stream was read at least once; `None` before the first reading. `known`: a reading that is
-/// not committed.
+/// The end of the part of a stream that was read at least once. `None` before the first reading. `known`: an uncommitted read
+/// point.
 pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
     let record = state.streams.get(&stream)?;
     let begins = record.begins?;
@@ -14,7 +14,7 @@ pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now:
     Some(points.map(|point| point.read_to).max().unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
 }
 
-/// The windows that follow one another without a break, the first of them from `begins` on.
+/// The windows from `begins` on that follow one another without a break.
 pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> impl Iterator<Item = &WindowRecord> {
     let windows =
         state.windows.range((stream, begins)..).map_while(move |((of, _), window)| (*of == stream).then_some(window));
@@ -25,7 +25,7 @@ pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> i
     })
 }
 
-/// Up to where everything since `begins` is confirmed.
+/// The end of the part since `begins` that is confirmed without a break.
 fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
     let mut edge = begins;
     for window in windows_in_a_row(state, stream, begins) {
@@ -38,7 +38,7 @@ fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Insta
     edge.min(now)
 }
 
-/// The newest moment up to which a stream was read, as of the last commit.
+/// The newest end of a reading among `points`.
 pub fn read_to(points: &[ReadPoint]) -> Option<Instant> {
     points.iter().map(|point| point.read_to).max()
 }

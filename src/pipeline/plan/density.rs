@@ -1,20 +1,20 @@
-//! How many events a stream has by when: known from windows that are held, or sampled from the service.
+//! The density of a stream's events over time: from archived windows, or sampled from the service.
 
 use crate::api::{ApiError, EventSource, PAGE_EVENTS_MAX, PageQuery};
 use crate::model::{Instant, Range, RawEvent, Stream, TeamId};
 
 use crate::pipeline::plan::window_index::Windows;
 
-/// Windows whose mean stands for those that follow.
+/// The mean of so many windows stands for later ones.
 const WINDOWS_RECENT: usize = 14;
-/// Of a full page so many events are points of the curve.
+/// A full page gives so many points of the curve.
 const POINTS_A_PAGE: usize = 16;
-/// Requests that look for the last event.
+/// Requests that search for the last event.
 const PROBES_MAX: u32 = 40;
-/// The number of all events is known to a sixteenth.
+/// The number of all events is found to one part in so many.
 const EXACTNESS: u64 = 16;
 
-/// A curve of events over time; between two points they come evenly, and beyond the last at the rate of the last windows.
+/// A curve of events over time. It is even between two points, and follows the rate of the last windows beyond them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Density {
     /// Instants, and the events before them: both rise.
@@ -24,7 +24,7 @@ pub struct Density {
 }
 
 impl Density {
-    /// That of windows that are held; `None` where there are none.
+    /// The density of archived windows; `None` if there are none.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn of_windows(windows: &Windows) -> Option<Self> {
         let mut points = Vec::with_capacity(2 * windows.len());
@@ -67,8 +67,8 @@ impl Density {
     }
 }
 
-/// Asks the service how many events a range has, in about a dozen requests: where the n-th of them stands, for some n.
-/// `None` where the service does not say.
+/// Samples the density of a range from the service, in about a dozen requests for the time of the n-th event. `None` if the
+/// service refuses.
 ///
 /// # Errors
 /// When it does not answer.
@@ -101,7 +101,7 @@ impl Sampler<'_> {
         let mut points: Vec<(u64, Instant)> = Vec::new();
         let step = first.len().div_ceil(POINTS_A_PAGE).max(1);
         points.extend((0..).zip(&first).step_by(step).filter_map(|(nth, at)| Some((nth, (*at)?))));
-        // So many events are there, and at that place there is none.
+        // There are at least `there` events, and none at the place `beyond`.
         let (mut there, mut beyond) = (count, (count == 0).then_some(0));
         for _ in 0..PROBES_MAX {
             let probe = match beyond {
@@ -131,7 +131,7 @@ impl Sampler<'_> {
     }
 }
 
-/// The curve through these points that rises in time and in number, up to the number of all events.
+/// The curve through the points that rise in time and in number, up to the number of all events.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn rising(mut points: Vec<(u64, Instant)>, all: u64, range: Range) -> Vec<(Instant, f64)> {
     points.sort_unstable();

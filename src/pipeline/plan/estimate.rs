@@ -1,4 +1,4 @@
-//! What a plan would cost: the round is gone through, span by span, by the density of events that is known.
+//! The cost of a plan: goes through the round, span by span, by the known density of events.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use crate::pipeline::plan::stream_plan::StreamPlan;
 use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
-/// Spans that are gone through; what is left is reckoned from them.
+/// Spans that are gone through. The cost of the rest is extrapolated.
 const SPANS_MAX: u64 = 100_000;
 
-/// About what a round of one stream would ask for.
+/// The estimated requests of one stream's round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Seconds of event time to read and confirm, beside the open windows.
+    /// Seconds of event time to read and confirm, besides the open windows.
     pub seconds: u64,
     pub open_windows: u64,
     pub rescans: u64,
@@ -29,7 +29,7 @@ pub struct Estimate {
     pub is_informed: bool,
 }
 
-/// Estimates `plan`. Where the density is not known, it is taken for nothing.
+/// Estimates `plan`. An unknown density counts as zero.
 pub fn estimate(
     plan: &StreamPlan,
     windows: &Windows,
@@ -55,13 +55,13 @@ pub fn estimate(
     }
 }
 
-/// Requests of a team's round beside those of its streams and of the looks at people: the team itself, and its computers.
+/// Requests of a team's round for the team itself and its computers.
 pub fn estimate_of_team(state: Option<&TeamState>, settings: &Settings) -> u64 {
     let is_new = state.is_none_or(|state| state.devices.is_empty());
     1 + u64::from(is_new) + u64::from(settings.reads(Stream::Connections))
 }
 
-/// Pages of a walk: a page begins with the last events of the one before, and the last one brings these alone.
+/// Pages of a walk. A page begins with the last events of the page before, and the last page has these alone.
 fn walk(events: u64) -> u64 {
     let (page, anchors) = (u64::from(PAGE_EVENTS_MAX), ANCHORS_MAX as u64);
     match events {
@@ -70,7 +70,7 @@ fn walk(events: u64) -> u64 {
     }
 }
 
-/// A look at an open window: on from where the last one stood, else two walks.
+/// Requests for an open window: from the end of the last walk on, else two walks.
 fn open_window_requests(window: Range, windows: &Windows, density: &Density, now: Instant) -> u64 {
     let passed = clip(window, Range::new(window.start, now.max(window.start)));
     let events = passed.map_or(0, |passed| density.events_in(passed));
@@ -81,7 +81,7 @@ fn open_window_requests(window: Range, windows: &Windows, density: &Density, now
     }
 }
 
-/// Requests of all spans, each of which takes as many as `pages` says of its events.
+/// Requests of all spans. `pages` gives the requests of so many events.
 fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: impl Fn(u64) -> u64) -> u64 {
     let most = WALK_EVENTS_MAX as u64;
     let (mut requests, mut seconds) = (0, 0);
@@ -91,7 +91,7 @@ fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: 
         under_way.extend(std::iter::from_fn(|| planner.next_span()).take(free));
         let Some(span) = under_way.pop_front() else { break };
         let events = density.events_in(span);
-        // A walk above this is cut, and the rest of the span is read by itself.
+        // A longer walk is cut, and the rest of the span is read by itself.
         requests +=
             events / most * pages(most) + if events < most || events % most > 0 { pages(events % most) } else { 0 };
         seconds += span.length().as_secs();

@@ -1,5 +1,4 @@
-//! What there is to read, and how urgent that is. All of it is pure: functions of the archive's state and the service's
-//! clock.
+//! What there is to read, and how urgent it is: pure functions of the archive's state and the service's clock.
 
 pub mod coverage;
 pub mod density;

@@ -1,7 +1,7 @@
-//! Ranges that would not hold still: each is left alone for a while, longer every time, and never for good. Pure.
+//! Backoff of unstable ranges: each is paused for a while, longer every time, and never for good. Pure.
 //!
-//! Such a range costs more requests than any other, at every poll, and brings nothing new while it lasts. That it is open is
-//! the ledger's; when it is tried again only this process remembers, so that another one tries at once.
+//! Such a range costs many requests at every poll, and brings nothing new. The ledger knows that it is open. Only this process
+//! knows when to try it again, so another process tries at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,26 +10,25 @@ use crate::model::Range;
 
 use crate::pipeline::plan::ranges::missing;
 
-/// After the first time a range is left alone for so long, then twice as long each time, up to the longest.
-const LEFT_ALONE_MIN: Duration = Duration::from_secs(20 * 60);
-const LEFT_ALONE_MAX: Duration = Duration::from_secs(6 * 3600);
+/// The first pause of a range. Each further pause is twice as long, up to the longest.
+const PAUSE_MIN: Duration = Duration::from_secs(20 * 60);
+const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
 
-/// One stream's backoff ranges: how often each failed, and until when it is left alone, by the monotonic clock. They are
-/// disjoint.
+/// One stream's paused ranges: how often each failed, and until when it is paused, by the monotonic clock. They are disjoint.
 #[derive(Debug, Default)]
 pub struct RangeBackoff {
     held: BTreeMap<Range, (u32, Duration)>,
 }
 
 impl RangeBackoff {
-    /// A reading of `range` ended without its holding still.
+    /// A reading of `range` ended unstable.
     pub fn note(&mut self, range: Range, now: Duration) {
         let times = self.forget(range).saturating_add(1);
-        let alone = LEFT_ALONE_MIN.saturating_mul(1 << (times - 1).min(16)).min(LEFT_ALONE_MAX);
-        self.held.insert(range, (times, now + alone));
+        let paused = PAUSE_MIN.saturating_mul(1 << (times - 1).min(16)).min(PAUSE_MAX);
+        self.held.insert(range, (times, now + paused));
     }
 
-    /// `range` held still; how often what overlapped it had failed.
+    /// `range` is stable again. Returns how often the ranges that overlapped it had failed.
     pub fn forget(&mut self, range: Range) -> u32 {
         let mut times = 0;
         self.held.retain(|held, (failed, _)| {
@@ -40,19 +39,19 @@ impl RangeBackoff {
         times
     }
 
-    /// What of `ranges` may be read now.
+    /// The parts of `ranges` that may be read now.
     pub fn without_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
-        let alone = self.alone(now);
-        ranges.iter().flat_map(|range| missing(*range, &alone)).collect()
+        let paused = self.paused(now);
+        ranges.iter().flat_map(|range| missing(*range, &paused)).collect()
     }
 
-    /// Those of `ranges` in which nothing is left alone now.
+    /// The ranges of `ranges` without a paused part.
     pub fn free_of_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
-        let alone = self.alone(now);
-        ranges.iter().filter(|range| !alone.iter().any(|held| held.overlaps(range))).copied().collect()
+        let paused = self.paused(now);
+        ranges.iter().filter(|range| !paused.iter().any(|held| held.overlaps(range))).copied().collect()
     }
 
-    fn alone(&self, now: Duration) -> Vec<Range> {
+    fn paused(&self, now: Duration) -> Vec<Range> {
         self.held.iter().filter(|(_, (_, until))| now < *until).map(|(range, _)| *range).collect()
     }
 }
@@ -74,7 +73,7 @@ mod tests {
     fn a_range_is_left_alone_longer_each_time_and_read_again_each_time() {
         let (mut backoff, day) = (RangeBackoff::default(), [range(0, 86_400)]);
         let mut now = Duration::ZERO;
-        let mut alone = Vec::new();
+        let mut paused = Vec::new();
         for _ in 0..10 {
             assert_eq!(backoff.without_paused(&day, now), day, "it is due");
             backoff.note(range(7, 8), now);
@@ -84,10 +83,10 @@ mod tests {
             while backoff.without_paused(&day, now).len() > 1 {
                 now += seconds(600);
             }
-            alone.push((now - before).as_secs());
+            paused.push((now - before).as_secs());
         }
-        assert_eq!(alone[..3], [1_200, 2_400, 4_800]);
-        assert_eq!(alone[8..], [21_600, 21_600]);
+        assert_eq!(paused[..3], [1_200, 2_400, 4_800]);
+        assert_eq!(paused[8..], [21_600, 21_600]);
         backoff.note(range(7, 8), now);
         assert_eq!(backoff.forget(range(0, 20)), 11, "it held still");
         assert_eq!(backoff.without_paused(&day, now), day);

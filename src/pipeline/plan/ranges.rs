@@ -1,8 +1,8 @@
-//! Sets of half-open ranges: what of a window is read and what is not.
+//! Sets of half-open ranges.
 
 use crate::model::Range;
 
-/// `ranges` and `added`, disjoint and in order; neighbours become one.
+/// The union of `ranges` and `added`, disjoint and in order. Neighbours become one range.
 pub fn union(ranges: &[Range], added: Range) -> Vec<Range> {
     let mut all: Vec<Range> = ranges.iter().copied().chain([added]).filter(|range| !range.is_empty()).collect();
     all.sort();
@@ -16,7 +16,7 @@ pub fn union(ranges: &[Range], added: Range) -> Vec<Range> {
     merged
 }
 
-/// What of `whole` lies in none of `ranges`, which are disjoint and in order.
+/// The parts of `whole` in none of `ranges`, which are disjoint and in order.
 pub fn missing(whole: Range, ranges: &[Range]) -> Vec<Range> {
     let mut open = Vec::new();
     let mut from = whole.start;
@@ -32,7 +32,7 @@ pub fn missing(whole: Range, ranges: &[Range]) -> Vec<Range> {
     open
 }
 
-/// What of `range` lies in `within`, where anything does.
+/// The part of `range` in `within`, if there is one.
 pub fn clip(range: Range, within: Range) -> Option<Range> {
     range.overlaps(&within).then(|| Range::new(range.start.max(within.start), range.end.min(within.end)))
 }

@@ -1,4 +1,4 @@
-//! Cuts what there is to read into spans, each for one reading. Pure.
+//! Cuts ranges to read into spans, one for each reading. Pure.
 
 use std::time::Duration;
 
@@ -7,13 +7,12 @@ use crate::pipeline::plan::ranges::clip;
 use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
-/// The first stride of a settled reading. Of a stream that nothing is known of, several windows read at once might each be
-/// more than may wait for its end.
+/// The first stride of a settled reading. Windows of an unknown stream may be large, so they are read in parts.
 pub fn first_stride(grid: WindowGrid, windows: &Windows) -> Duration {
     if windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() }
 }
 
-/// The first stride of a re-scan, by the density of the windows.
+/// The first stride of a re-scan, from the density of the windows.
 pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
     let held = rescans.iter().filter_map(|window| windows.get(&window.start));
     let (events, seconds) =
@@ -21,16 +20,15 @@ pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
     Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
 }
 
-/// Cuts the ranges to read into spans that bring about [`SPAN_EVENTS_TARGET`] events each: one walk may cover a run of
-/// quiet windows, and a busy day takes many. A span is of whole windows, or an equal part of one: it brings nothing of the
-/// window after, which would wait for the rest of it.
+/// Cuts ranges into spans of about [`SPAN_EVENTS_TARGET`] events each: one span covers many quiet windows, and a busy day takes
+/// many spans. A span is whole windows, or an equal part of one window.
 #[derive(Debug, Clone)]
 pub struct SpanPlanner {
-    /// Ranges still to hand out, the next one last.
+    /// Ranges that are not handed out, the next one last.
     rest: Vec<Range>,
     grid: WindowGrid,
     stride: Duration,
-    /// Events and nanoseconds of what was read last, the latest counting most.
+    /// Events and nanoseconds of recent parts. The latest counts most.
     seen: (u64, u128),
     whole_seconds_left: u64,
 }
@@ -38,11 +36,11 @@ pub struct SpanPlanner {
 /// Spans of a window whose density is not known.
 const FIRST_SPANS_A_WINDOW: u32 = 4;
 const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
-/// The stride grows by so much at once; what is so much denser than the mean counts alone.
+/// The stride grows by this factor at most. A part that is denser than the mean by this factor counts alone.
 const STRIDE_FACTOR: u32 = 4;
 
 impl SpanPlanner {
-    /// `stride` stands until more is known.
+    /// `stride` holds until parts are learned.
     pub fn new(ranges: &[Range], grid: WindowGrid, stride: Duration) -> Self {
         let mut rest: Vec<Range> = Vec::new();
         for range in ranges {
@@ -67,7 +65,7 @@ impl SpanPlanner {
         Some(span)
     }
 
-    /// Where a span that starts there ends. It may be a little longer than the stride where that makes a part less.
+    /// The end of a span that starts at `start`. It may exceed the stride a little, if that saves a part.
     fn end_from(&self, start: Instant) -> Instant {
         let window = self.grid.window_of(start);
         let (length, stride) = (window.length().as_secs(), self.stride.as_secs().max(1));
@@ -79,11 +77,11 @@ impl SpanPlanner {
         let part = (length / parts).max(1);
         let passed = start.since(window.start).as_secs() / part * part;
         let end = window.start.plus(Duration::from_secs(passed + part));
-        // What dividing leaves over goes with the last.
+        // The remainder of the division goes with the last part.
         if window.end < end.plus(Duration::from_secs(part)) { window.end } else { end }
     }
 
-    /// Learns from what a part brought: the stride follows the density of events, over nights and days.
+    /// Learns from a part that was read: the stride follows the density of events.
     pub fn learn(&mut self, part: Range, events: u64) {
         let new = (events, part.length().as_nanos());
         let wanted = |(events, nanos): (u64, u128)| {
@@ -100,7 +98,7 @@ impl SpanPlanner {
         self.rest.is_empty()
     }
 
-    /// Seconds of event time not handed out yet.
+    /// Seconds of event time that are not handed out.
     pub fn seconds_left(&self) -> u64 {
         self.whole_seconds_left
     }

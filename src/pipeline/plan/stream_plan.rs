@@ -1,4 +1,4 @@
-//! What a stream's next round would read: a pure function of its windows and the service's clock.
+//! The plan of a stream's round: a pure function of its windows and the service's clock.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::pipeline::plan::ranges::missing;
 use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::settings::Settings;
 
-/// What there is to do for one stream.
+/// The plan of one stream's round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// The start of the first window, as it will stand.
+    /// The start of the first window.
     pub begins: Option<Instant>,
-    /// Windows whose lag has not passed: their new events are read, provisionally.
+    /// Windows within their lag: their new events are read provisionally.
     pub open: Vec<Range>,
-    /// Parts of windows past their lag that are not confirmed yet, oldest first.
+    /// Unconfirmed parts of windows past their lag, oldest first.
     pub unread: Vec<Range>,
     /// Settled windows to read again, oldest first.
     pub rescans: Vec<Range>,
 }
 
-/// The lag in force: the configured one, or the learned one where that is longer.
+/// The lag in force: the longer of the configured and the learned one.
 pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
     if planted::is(Bug::NoLag) {
         return Duration::ZERO;
@@ -55,7 +55,7 @@ pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: 
     plan
 }
 
-/// An archive that began in the future would never read anything: it begins at the latest with the window of now.
+/// The archive begins at the latest with the window of now. If it began in the future, it would never read anything.
 fn begins(record: &StreamRecord, first: Instant, settings: &Settings, now: Instant) -> Instant {
     let latest = settings.grid.window_of(now).start;
     let first = settings.grid.window_of(first).start.min(latest);

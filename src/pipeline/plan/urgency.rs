@@ -1,4 +1,4 @@
-//! How much time is left until something is lost. Pure.
+//! The time left until events are lost. Pure.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use crate::model::{Instant, Stream};
 use crate::pipeline::plan::coverage::reached;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 
-/// With less left than this a task goes before all others, however much it had.
+/// A task with less time left goes before all others.
 const PRESSING: Duration = Duration::from_secs(86_400);
-/// Where nothing is known of when the service forgets, this is assumed for the order of tasks, and not shown.
+/// The span that the service is assumed to keep, if it is unknown. Used for the order of tasks, never shown.
 pub const HORIZON_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
-/// Billing is not polled more often than this because of its pace.
+/// A high pace of billing makes polls no more frequent than this.
 pub const BILLING_WITHIN_MIN: Duration = Duration::from_secs(15);
-/// So many entries at least tell a pace.
+/// Fewer entries tell no pace.
 const PACE_ENTRIES_MIN: u32 = 3;
 const ENTRIES_SHOWN: u32 = 10;
 
-/// What the archive does not say, because nothing happened that was worth a commit.
+/// The state of a stream that no commit holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The last reading that went well.
+    /// The read point of the last successful reading.
     pub point: Option<ReadPoint>,
     /// The times of the billing entries shown, newest first.
     pub entries: Vec<Instant>,
 }
 
-/// When a task's next events would be lost, and how long the service keeps them in all.
+/// When a task's next events are lost, and how long the service keeps events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Urgency {
     /// `None`: nothing was read yet.
@@ -41,18 +41,17 @@ impl Default for Urgency {
     }
 }
 
-/// The smaller goes first.
+/// The order of tasks: the smaller goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// Seconds left.
     Pressing(u64),
-    /// What is left, in millionths of what there was: so that a team with a long span is not put off until it is in
-    /// trouble.
+    /// Time left, in millionths of the horizon: so a team with a long span does not wait until it is pressed.
     Share(u64),
 }
 
 impl Urgency {
-    /// What was never read is worth a look before all that is not pressing.
+    /// A stream that was never read goes before all that is not pressing.
     pub fn rank(&self, now: Instant) -> Rank {
         let Some(loss_at) = self.loss_at else { return Rank::Share(0) };
         let left = loss_at.since(now);
@@ -63,7 +62,7 @@ impl Urgency {
         Rank::Share(u64::try_from(share).unwrap_or(u64::MAX))
     }
 
-    /// The urgency of reading a stream, from what is read of it.
+    /// The urgency of reading a stream.
     pub fn of(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Self {
         match stream {
             Stream::Billing => Self::of_billing(state, known),
@@ -82,7 +81,7 @@ impl Urgency {
         Self { loss_at: Some(read.plus(horizon)), horizon }
     }
 
-    /// The time left, where the service's span, or the pace of billing, is known.
+    /// The time left, if the service's span, or the pace of billing, is known.
     pub fn left(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Option<Duration> {
         let is_known = match stream {
             Stream::Billing => {
@@ -103,7 +102,7 @@ fn read_to(state: &TeamState, stream: Stream, known: Option<ReadPoint>) -> Optio
     record.read_points.iter().copied().chain(known).map(|point| point.read_to).max()
 }
 
-/// How long ten billing entries take at the greatest pace that the last ten show, as of `read`.
+/// The time that ten billing entries take at the highest pace of the last ten, as of `read`.
 fn time_for_ten(state: &TeamState, known: &Known, read: Instant) -> Option<Duration> {
     if !known.entries.is_empty() {
         return pace(known.entries.iter().zip(1..).map(|(at, count)| (count, *at)), read);
@@ -113,19 +112,19 @@ fn time_for_ten(state: &TeamState, known: &Known, read: Instant) -> Option<Durat
     let counts = windows.map_while(|window| {
         let before = held;
         held += window.events;
-        // Of a window only its start and its number of entries is known.
+        // Only the start and the number of entries of a window are known.
         (before < u64::from(ENTRIES_SHOWN)).then_some((u32::try_from(held).unwrap_or(u32::MAX), window.range.start))
     });
     pace(counts, read)
 }
 
-/// `counts`: so many entries came since then. One or two say nothing of a pace.
+/// `counts`: so many entries came since then. One or two tell no pace.
 fn pace(counts: impl Iterator<Item = (u32, Instant)>, read: Instant) -> Option<Duration> {
     let telling = counts.filter(|(count, _)| *count >= PACE_ENTRIES_MIN);
     telling.map(|(count, since)| read.since(since) / count * ENTRIES_SHOWN).min()
 }
 
-/// Within which time billing must be looked at again: before half of the ten entries can be new.
+/// The time within which billing must be polled again: before half of the ten entries can be new.
 pub fn billing_within(state: &TeamState, known: &Known) -> Option<Duration> {
     let read = read_to(state, Stream::Billing, known.point)?;
     time_for_ten(state, known, read).map(|ten| (ten / 2).max(BILLING_WITHIN_MIN))

@@ -1,4 +1,4 @@
-//! What activity says about computers that come and go. The payload's shape is not documented.
+//! Added and removed computers in activity events. The payload's shape is not documented.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::model::DeviceId;
 /// A longer text is no id.
 const ID_CHARS_MAX: usize = 200;
 
-/// Whether an activity event of this type tells of a computer's removal. The complete list of types is not documented;
-/// `teamDeviceRemovedEvent` is.
+/// Whether an activity event of this type tells of a computer's removal. Of these types only `teamDeviceRemovedEvent` is
+/// documented.
 pub fn tells_of_removal(event_type: &str) -> bool {
-    // What is removed from a group, or taken from a computer, leaves the computer where it is.
+    // A removal from a group, or of a thing from a computer, does not remove the computer.
     matches!(of_computer(event_type).as_deref(), Some("removed" | "deleted"))
 }
 
@@ -21,7 +21,7 @@ pub fn tells_of_addition(event_type: &str) -> bool {
     matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
 }
 
-/// What happened to a computer, by the name of the event's type.
+/// The verb of an event type about a computer.
 fn of_computer(event_type: &str) -> Option<String> {
     let name = event_type.to_ascii_lowercase();
     let name = name.strip_prefix("team").unwrap_or(&name);
@@ -29,14 +29,14 @@ fn of_computer(event_type: &str) -> Option<String> {
     ["device", "computer"].iter().find_map(|what| name.strip_prefix(what)).map(str::to_owned)
 }
 
-/// The computers that an event names in the places where ids of computers stand: `deviceID`, `device.id`, `devices`, and
-/// the like, else the event's own `id`. `event_type` is the event's own field.
+/// The computers that an event names in the usual places (`deviceID`, `device.id`, `devices` and similar), else in its own `id`.
+/// `event_type` is the event's own field.
 pub fn devices_named(text: &str, event_type: &str) -> BTreeSet<DeviceId> {
     let Ok(event) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
     event.get(event_type).map(|payload| ids_of(payload).into_iter().collect()).unwrap_or_default()
 }
 
-/// The known computers whose id stands anywhere in the event.
+/// The known computers with an id anywhere in the event.
 pub fn devices_in(text: &str, known: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
     let mut found = BTreeSet::new();

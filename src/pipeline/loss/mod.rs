@@ -1,5 +1,4 @@
-//! What is lost when a computer is removed: its ids in an event's text, and the connections that were not read in time.
-//! Pure.
+//! The loss when a computer is removed: its ids in an event's text, and its connections that were not read in time. Pure.
 
 pub mod computer_ids;
 pub mod reading;

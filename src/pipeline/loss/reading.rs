@@ -1,4 +1,4 @@
-//! What the removal of a computer took with it: the events that nobody had read by then. Pure.
+//! The loss by a computer's removal: its events that were not read in time. Pure.
 
 use std::time::Duration;
 
@@ -8,43 +8,43 @@ use crate::planted::{self, Bug};
 
 use crate::pipeline::plan::ranges::{missing, union};
 
-/// The subject of a gap of a removed computer that nothing names.
+/// The subject of a gap of a removed computer without a name.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
 
-/// The removal of a computer, as far as it is known.
+/// The removal of a computer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
     /// The computer's id, or [`UNKNOWN_COMPUTER`].
     pub subject: String,
-    /// When activity says it happened, else when it was noticed.
+    /// The time by activity, else the time when it was noticed.
     pub at: Instant,
-    /// What was read up to this moment was read with the computer.
+    /// Readings up to this moment had the computer's events.
     pub seen_until: Option<Instant>,
-    /// When activity says that the computer was added.
+    /// When the computer was added, by activity.
     pub added_at: Option<Instant>,
 }
 
-/// What was read of a team's connections, and when.
+/// Which connections were read, and when.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// Where the archive begins since when, in the order of time: a first reading, and those that extended it.
+    /// Where the archive begins, and since when: a first reading, and readings that extended it.
     begins: Vec<(Instant, Instant)>,
     points: Vec<ReadPoint>,
-    /// Confirmed ranges, and when they were.
+    /// Confirmed ranges, and when they were confirmed.
     confirmed: Vec<(Range, Instant)>,
-    /// So long after their time events may appear.
+    /// Events may appear so long after their time.
     lag: Duration,
-    /// Standing findings of removals.
+    /// Recorded findings of removals.
     recorded: Vec<Finding>,
 }
 
-/// Whether a finding is of connections and tells of what was lost.
+/// Whether a finding is about lost connections.
 fn tells_of_loss(finding: &Finding) -> bool {
     finding.stream == Some(Stream::Connections) && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
 }
 
 impl Reading {
-    /// As the last commit left it. `quiet` points are those that no commit holds.
+    /// The state of the last commit. No commit holds the `quiet` points.
     pub fn of(state: &TeamState, quiet: &[ReadPoint], lag: Duration) -> Self {
         let mut reading = Self { lag, ..Self::default() };
         let held = state.streams.get(&Stream::Connections);
@@ -77,18 +77,18 @@ impl Reading {
         self.confirmed.extend(parts.iter().map(|part| (*part, at)));
     }
 
-    /// The last read point that was taken by `at`.
+    /// The last read point by `at`.
     pub fn point_by(&self, at: Option<Instant>) -> Option<ReadPoint> {
         let taken = self.points.iter().filter(|point| Some(point.at) <= at && at.is_some());
         taken.copied().max_by_key(|point| point.read_to)
     }
 
-    /// Where events of a computer that is removed then may be missing, at the earliest.
+    /// The earliest time of events that a removal at that time may take.
     pub fn open_from(&self, seen_until: Instant) -> Option<Instant> {
         self.point_by(Some(seen_until)).map(|point| point.read_to.minus(self.lag))
     }
 
-    /// What is recorded of a removal, less what is recorded already.
+    /// The findings of a removal that are not recorded.
     pub fn losses(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let mut losses = if planted::is(Bug::NoRemovalGap) { Vec::new() } else { self.gaps(removal, found_at) };
         if !planted::is(Bug::RemovedBeforeForgotten) {
@@ -97,7 +97,7 @@ impl Reading {
         losses
     }
 
-    /// The beginning of the archive as it stood then.
+    /// Where the archive began at that time.
     fn begins_at(&self, at: Instant) -> Option<Instant> {
         self.begins.iter().filter(|(_, since)| *since <= at).map(|(from, _)| *from).min()
     }
@@ -136,7 +136,7 @@ impl Reading {
         gaps.map(|gap| finding(FindingKind::Gap, removal, gap, &gap_reason(removal, gap, &unread), found_at)).collect()
     }
 
-    /// What a reading that began after the removal cannot have seen of the computer.
+    /// The spans of the computer's events that were first read after its removal.
     fn before(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let mut begins = self.begins.clone();
         begins.sort_by_key(|(_, since)| *since);
@@ -161,7 +161,7 @@ fn who(removal: &Removal) -> &'static str {
     if removal.subject == UNKNOWN_COMPUTER { "a computer that activity does not name" } else { "the computer" }
 }
 
-/// Says which part of a gap is certain, and which is possible.
+/// The reason says which part of a gap is certain, and which is possible.
 fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
     let who = who(removal);
     let lost = format!("{who} was removed, and the service deleted its history");

@@ -1,4 +1,4 @@
-//! What the looks at people and computers have left to ask, over all teams. Pure.
+//! The backlog of inventory scans, over all teams. Pure.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::model::{Instant, InventoryPart};
 use crate::pipeline::scan::record::SCAN_AGE;
 use crate::pipeline::status::InventoryStatus;
 
-/// The team, its computers, its users, and its SSO users.
+/// Requests for the team, its computers, its users, and its SSO users.
 const REQUESTS_OF_LISTS: u64 = 4;
-/// A look is awaited when the last one is older than the schedule asks for by this much: its turn comes within it.
+/// A scan is in the backlog when it is later than its schedule by more than this.
 const LATENESS: Duration = Duration::from_secs(3_600);
 
-/// Teams that wait for a look, and the requests that they take.
+/// Teams that wait for a scan, and the requests that the scans take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanBacklog {
     pub teams: u64,
@@ -20,8 +20,8 @@ pub struct ScanBacklog {
 }
 
 impl ScanBacklog {
-    /// `user_info`: each user is asked about. `every`: the time between two looks by the schedule. Teams whose users are
-    /// not known yet count as many as the others have in the mean.
+    /// `user_info`: scans read the sign-in info of each user. `every`: the scheduled time between two scans. A team with an unknown
+    /// number of users counts the mean of the others.
     pub fn of<'a>(
         inventories: impl IntoIterator<Item = &'a InventoryStatus>,
         user_info: bool,
@@ -48,15 +48,14 @@ impl ScanBacklog {
         left
     }
 
-    /// How long that takes at so many requests a second.
+    /// The time that the backlog takes at so many requests a second.
     pub fn seconds(self, requests_per_second: f64) -> u64 {
         Duration::from_secs(self.requests).div_f64(requests_per_second).as_secs()
     }
 }
 
 impl InventoryStatus {
-    /// Users whom the next round asks about. A first round that was cut goes on with those who are left; where the token may
-    /// not see the answers, the round ends after a few.
+    /// Users that the next round asks about. An interrupted first round goes on with the remaining users.
     fn users_to_ask(&self) -> u64 {
         match self.sign_in_looked_at {
             Some(_) if self.hidden.contains(&InventoryPart::SignIn) => 0,

@@ -1,9 +1,9 @@
-//! The look at a team's computers that follows a reading of their connections: what is missing was removed, and with it
-//! its history.
+//! The check of a team's computers that follows a reading of their connections. A computer that is missing was removed, and its
+//! history with it.
 //!
-//! The read point, the computers and the gaps go into one commit. While activity is read, which tells of what becomes of
-//! computers, the list is asked for now and then; each read point says when that was. A removal that activity tells of leaves its record in the commit that archives the
-//! event (`told`), and takes the computer from those that are known; only the others are missed here.
+//! The read point, the computers and the gaps go into one commit. While activity is read, the computers are listed only now and
+//! then; each read point says when. Removals that activity tells of are recorded by `commit::computer_events`, and only the
+//! others are found here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,25 +19,25 @@ use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::team::context::TeamContext;
 
-/// Connections that were read up to now.
+/// A reading of connections up to now.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionsRead {
     pub point: ReadPoint,
     pub plan_span: Option<Duration>,
 }
 
-/// Compares the team's list of computers with the last one. `began` is the start of the round; the list that was `shown` serves
-/// the look at the inventory, too.
+/// Compares the team's list of computers with the last list. `began` is the start of the round. The scan of the inventory uses the
+/// list that was `shown`, too.
 ///
 /// # Errors
-/// When the service does not list the computers, or the archive fails: the next round looks from the same read point.
+/// When the service does not list the computers, or the archive fails: the next round checks from the same read point.
 pub async fn note_computers(
     ctx: &TeamContext,
     began: Instant,
     read: Option<ConnectionsRead>,
     shown: &mut Option<Computers>,
 ) -> Result<(), RoundError> {
-    // The service's clock is told in whole seconds: it may seem to go back.
+    // The service tells its time in whole seconds: it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
     let mut known = known(ctx).await?;
     let ever = ctx.with_state(|state| state.devices_ever.clone());
@@ -49,11 +49,11 @@ pub async fn note_computers(
     let listed = list(ctx, shown).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
     if !known.is_subset(&listed) {
-        // A list that is cut short for once must not look like a removal.
+        // A list that is cut short once must not look like a removal.
         listed.extend(list(ctx, shown).await?.unwrap_or_default());
     }
     if !known.is_subset(&listed) {
-        // Activity knows when it was; what it tells is recorded by its commit.
+        // Activity knows the time of a removal, and its commit records it.
         ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
         ctx.inbox.commit().await?;
@@ -83,7 +83,7 @@ pub async fn note_computers(
     }
 }
 
-/// Notes the read point of connections, with the last list of the computers.
+/// Notes the read point of connections, with the time of the last list of computers.
 async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant) -> Result<(), RoundError> {
     let point = ReadPoint { listed_at: Some(listed_at), ..read.point };
     let (read_points, plan_span_seconds) = (vec![point], read.plan_span.map(|span| span.as_secs()));
@@ -91,7 +91,7 @@ async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant)
     Ok(ctx.note_point(Stream::Connections, change).await?)
 }
 
-/// The computers that the last look left.
+/// The known computers, with the changes that wait for a commit.
 async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
     let noted = ctx.inbox.inspect(|batch| batch.devices.clone()).await?;
     let mut known = ctx.with_state(|state| state.devices.clone());
@@ -100,8 +100,8 @@ async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
     Ok(known)
 }
 
-/// Reads the activity up to now, where it is read at all. Without an answer the removal is taken to have happened at any
-/// moment since the last look.
+/// Reads the activity up to now, if it is read at all. Without an answer the removal may have happened at any moment since the
+/// last list.
 async fn ask_activity(ctx: &TeamContext, now: Instant) {
     let Some(begins) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)) else {
         return;
@@ -111,7 +111,7 @@ async fn ask_activity(ctx: &TeamContext, now: Instant) {
     }
 }
 
-/// The computers listed now, and the list whole into `shown`; `None` where the service has no such list.
+/// The computers listed now; `shown` takes the whole list. `None` if the service has no such list.
 async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
     match ctx.source.devices(&ctx.team).await {
         Ok(served) => {
@@ -128,8 +128,7 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
     }
 }
 
-/// The gaps of computers that are listed no more, and of whose removal activity does not tell. Each was on
-/// the last list before this one.
+/// The gaps of computers that vanished from the list without an event of activity.
 async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Result<Vec<Finding>, RoundError> {
     if removed.is_empty() {
         return Ok(Vec::new());
@@ -145,10 +144,10 @@ async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant)
     reading.note_points(&begun.0.unwrap_or_default().read_points);
     reading.note_findings(begun.1.iter());
     let found_at = ctx.service().now();
-    // The service's clock is told in whole seconds: activity may tell of the same removal later, and dates it before this.
+    // The service tells its time in whole seconds: a later event of the same removal is dated before this.
     let at = found_at.max(began).plus(Duration::from_secs(1));
     let last = reading.point_by(Some(began.minus(Duration::from_nanos(1))));
-    // Later points stand beside no list that showed the computer.
+    // Later read points have no list that showed the computer.
     let seen_until = reading.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
     let gaps = removed.iter().flat_map(|device| {
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };

@@ -1,8 +1,8 @@
-//! Looks at a team's people and computers: once a day, and when activity tells of a change. They come after the streams, and
-//! nothing that fails here holds those up.
+//! Scans of a team's people and computers: once a day, and when activity tells of a change. Scans follow the streams, and their
+//! failures do not stop the streams.
 //!
-//! When a look is due is decided from the ledger: it says when each part was looked at last, and whether the token may see
-//! it. What was not shown is never taken for gone.
+//! The ledger says when each part was scanned last, and whether the token may see it. A part that was not shown does not count as
+//! gone.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::pipeline::scan::sign_in::ask_users;
 use crate::pipeline::settings::ScanMode;
 use crate::pipeline::team::context::TeamContext;
 
-/// Looks at what is due, and commits it; `listed`: the computers as this round listed them last.
+/// Scans the parts that are due, and commits them. `listed`: the last list of computers of this round.
 pub async fn scan_inventory(ctx: &TeamContext, listed: Option<Computers>) -> ScanRound {
     let mut round = ScanRound::default();
     if let Err(error) = scan_due_parts(ctx, listed, &mut round).await {
@@ -53,7 +53,7 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
     Ok(())
 }
 
-/// Whether activity since the oldest of the last looks tells of more than people who signed in.
+/// Whether activity since the oldest of the last scans tells of more than sign-ins.
 async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
     let since = ctx.with_state(|state| {
         let asked = ScanRequest::ALL.iter().flat_map(|ask| ask.parts());
@@ -62,14 +62,14 @@ async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveErr
     });
     let Some(since) = since else { return Ok(false) };
     let after = |at: Instant| Instant::from_nanos(at.nanos().saturating_add(1));
-    // An event dated into the future tells of a change when its time has come.
+    // An event dated into the future counts when its time comes.
     let range = Range { start: after(since), end: after(now) };
     let types = ctx.with_writer(move |writer| writer.event_types_in(Stream::Activity, range)).await?;
     Ok(types.iter().any(|event_type| tells_of_change(event_type)))
 }
 
-/// Whether an activity event of this type may tell of a change of people, computers, groups or settings. The list of types
-/// is not documented, so everything does but what is plainly someone who signs in or out.
+/// Whether an activity event of this type may tell of a change of people, computers, groups or settings. The types are not
+/// documented, so every type does, except plain sign-ins and sign-outs.
 fn tells_of_change(event_type: &str) -> bool {
     let name = event_type.to_ascii_lowercase();
     !["loggedin", "loggedout", "login", "logout", "signedin", "signedout", "signin", "signout"]
@@ -77,7 +77,7 @@ fn tells_of_change(event_type: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// What was shown, and the parts that were asked for and not shown.
+/// The parts that the service showed, and those that it did not show.
 struct Scanned {
     snapshot: Snapshot,
     hidden: BTreeSet<InventoryPart>,
@@ -91,7 +91,7 @@ async fn send_requests(
 ) -> Scanned {
     let mut scanned = Scanned { snapshot: Snapshot::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
-    // The team is asked in any case: it tells whether the token sees all.
+    // The team is always read: it tells whether the token sees all.
     for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
         match send(ctx, ask, is_whole, &mut listed).await {
             Ok(snapshot) => {

@@ -1,4 +1,4 @@
-//! Looks at a team's people and computers, and what they leave in the archive.
+//! Scans of a team's people and computers, and their records in the archive.
 
 pub mod requests;
 pub mod backlog;

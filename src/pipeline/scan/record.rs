@@ -1,5 +1,4 @@
-//! What a look leaves in the archive: changed rows, and a record of each part that was looked at. The ledger says when a
-//! part was looked at last, and so when it is due again.
+//! The records of a scan: changed rows, and the time of the scan of each part, from which the next scan is due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,22 +9,21 @@ use crate::inventory::{Malformed, Snapshot, Standing};
 use crate::model::{Instant, InventoryPart, InventoryRow};
 use crate::pipeline::error::RoundError;
 
-/// A look this old is made again: a day, less what a day's run may begin earlier or end later than the one before.
+/// A scan of this age is due again: a day, less the jitter of the daily run.
 pub const SCAN_AGE: Duration = Duration::from_secs(23 * 3_600);
-/// Undocumented fields that are announced of one team.
+/// The most undocumented fields that one team announces.
 const UNKNOWN_FIELDS_MAX: usize = 200;
 
-/// What the looks of a round came to.
+/// The result of a round's scan.
 #[derive(Debug, Default)]
 pub struct ScanRound {
-    /// Rows that tell of something new, changed or gone.
+    /// Rows of new, changed or vanished things.
     pub changes: u64,
-    /// What could not be looked at; the next round tries again.
+    /// Failures; the next round tries again.
     pub failures: Vec<RoundError>,
 }
 
-/// Whether a part was never looked at, or too long ago. A look that is dated far into the future was made by a clock that
-/// nobody believes any more.
+/// Whether a part was never scanned, or too long ago. A scan dated far into the future comes from a wrong clock.
 pub fn is_old(state: &TeamState, part: InventoryPart, now: Instant) -> bool {
     let is_far = |at: Instant| at.since(now).max(now.since(at)) >= SCAN_AGE;
     state.last_scan(part).is_none_or(|scan| is_far(scan.read_at))
@@ -35,7 +33,7 @@ pub fn unexpected(what: &str, malformed: &Malformed) -> ApiError {
     ApiError::Unexpected { what: what.to_owned(), detail: malformed.to_string() }
 }
 
-/// What the archive holds of parts.
+/// The archived state of parts.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -46,7 +44,7 @@ pub fn standings(
     parts.into_iter().map(|part| Ok((part, Standing::of(writer.inventory(part)?)))).collect()
 }
 
-/// The service's time, or the first microsecond after all that is held, should a clock have been set back.
+/// The service's time, or the microsecond after the newest archived row, if a clock was set back.
 pub fn next_moment<'a>(
     state: &TeamState,
     parts: impl Iterator<Item = InventoryPart>,
@@ -59,7 +57,7 @@ pub fn next_moment<'a>(
     Instant::from_nanos(micros.saturating_mul(1_000))
 }
 
-/// The record of a look; `entities`: none where the token may not see the part.
+/// The record of a scan. `entities`: `None` if the token may not see the part.
 pub fn scan_record(part: InventoryPart, read_at: Instant, entities: Option<usize>) -> InventoryRead {
     InventoryRead { part, read_at, visible: entities.is_some(), entities: entities.unwrap_or(0) as u64 }
 }
@@ -69,7 +67,7 @@ pub fn changes_in(draft: &Draft) -> u64 {
     rows.filter(|row: &&InventoryRow| !row.repeats).count() as u64
 }
 
-/// Fields that are met for the first time.
+/// Findings of new undocumented fields.
 pub fn unknown_fields(state: &TeamState, snapshot: &Snapshot, found_at: Instant) -> Vec<Finding> {
     let known: BTreeSet<&str> = state
         .findings

@@ -1,4 +1,4 @@
-//! What the looks of a round ask for, and how many requests that takes.
+//! The requests of a round's scan.
 
 use crate::api::{ApiError, EventSource};
 use crate::archive::TeamState;
@@ -8,10 +8,10 @@ use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
 
 use super::record::{is_old, unexpected};
 
-/// After so many refusals without an answer the token may not see this at all.
+/// After so many refusals without an answer, the token may not see any user's sign-in info.
 pub const REFUSALS_MAX: usize = 3;
 
-/// What is asked for, and the parts that its answer shows.
+/// A request, and the parts that its answer shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanRequest {
     Team,
@@ -34,17 +34,16 @@ impl ScanRequest {
     }
 }
 
-/// Requests that the looks of a round would take.
+/// The requests that a round's scan would take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlannedScan {
-    /// About people: these keep to the rate of the looks.
+    /// About people: these keep to the rate of scans.
     pub people: u64,
     /// About the team and its computers.
     pub others: u64,
 }
 
-/// What the looks of a round would ask for, as far as the ledger tells; `users` where the ledger does not know how many there
-/// are.
+/// Plans the scan of a round from the ledger. `users`: their number, if the ledger does not know it.
 pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> PlannedScan {
     let inventory = &settings.inventory;
     let is_due = |part| state.is_none_or(|state| is_old(state, part, now));
@@ -54,13 +53,13 @@ pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Se
     }
     let lists = [ScanRequest::Users, ScanRequest::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
     let told = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
-    // A reading of the connections lists the computers anyway.
+    // A reading of connections lists the computers anyway.
     let lists_computers = is_asked(ScanRequest::Computers) && !settings.reads(Stream::Connections);
     let is_any = ScanRequest::ALL.into_iter().any(is_asked);
     PlannedScan { people: lists + told, others: u64::from(is_any) + u64::from(lists_computers) }
 }
 
-/// Users whom a look asks about one by one; where the token may not see the answers, it ends after a few.
+/// Users that a scan asks about one by one. If the token may not see the answers, the scan ends after a few.
 fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
     let held = state.and_then(|state| state.last_scan(InventoryPart::Users)).map(|scan| scan.entities);
     let is_hidden = state.and_then(|state| state.last_scan(InventoryPart::SignIn)).is_some_and(|scan| !scan.visible);
@@ -68,8 +67,8 @@ fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
     if is_hidden { users.min(REFUSALS_MAX as u64) } else { users }
 }
 
-/// How many users the team has, asked for where a look will ask about each and the ledger does not know them. `None` where
-/// that is no question, or where the token may not see them.
+/// Reads the number of users, if a scan will ask about each and the ledger does not know them. `None` if no scan needs it, or if
+/// the token may not see the users.
 ///
 /// # Errors
 /// When the service does not answer.

@@ -1,7 +1,6 @@
-//! How each user may sign in, and with which tokens: one request a user, at the source's rate for looks, and committed as
-//! it goes.
+//! The sign-in info of each user: one request a user, at the rate of scans, committed in small batches.
 //!
-//! Each user's row says when the user was asked about last: what was interrupted goes on with those who are left.
+//! Each user's row says when it was read last, so an interrupted scan goes on with the remaining users.
 
 use std::collections::BTreeSet;
 
@@ -17,25 +16,25 @@ use crate::pipeline::scan::requests::REFUSALS_MAX;
 use crate::pipeline::team::context::TeamContext;
 
 const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
-/// Answers that are committed together.
+/// Answers of one commit.
 const USERS_A_COMMIT: usize = 50;
-/// After so many failures one after another the service is left alone until the next round.
+/// After so many failures in a row, the next round goes on.
 const FAILURES_MAX: usize = 3;
 
-/// How asking about many users ended.
+/// How the requests about users ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     All,
-    /// The token may not see it.
+    /// The token may not see the info.
     Hidden,
-    /// Some could not be asked about; the next round goes on.
+    /// Interrupted; the next round goes on.
     Cut,
 }
 
-/// Asks about the users who are due. `has_scanned`: the roster may have new ones.
+/// Reads the sign-in info of the users that are due. `has_scanned`: the list of users is new.
 ///
 /// # Errors
-/// When the archive cannot be written. What the service did not answer stands in the round's failures.
+/// When the archive cannot be written. Failures of the service are in the round.
 pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRound) -> Result<(), RoundError> {
     let now = ctx.service().now();
     let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
@@ -55,7 +54,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     if users.is_empty() || (waiting.is_empty() && !is_due) {
         return Ok(());
     }
-    // A newcomer who cannot be asked about says nothing about the others.
+    // One new user without an answer says nothing about the others.
     let enough = REFUSALS_MAX.min(users.len());
     let end = ask_each(ctx, waiting, enough, round).await?;
     if end != End::Cut {
@@ -64,7 +63,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     Ok(())
 }
 
-/// Asks about each of `waiting`; `enough` refusals without an answer mean that the token may not see this.
+/// Asks about each user of `waiting`. After `enough` refusals without an answer, the token may not see the info.
 async fn ask_each(
     ctx: &TeamContext,
     waiting: Vec<String>,
@@ -95,7 +94,7 @@ async fn ask_each(
         } else if failures >= FAILURES_MAX {
             end = Some(End::Cut);
         } else if at < last && ctx.is_out_of_time() {
-            // Whoever is left is asked about by the next run: the team's events do not wait for it.
+            // The next run goes on: the team's events must not wait.
             ctx.deferred.note_unfinished();
             end = Some(End::Cut);
         }
@@ -116,7 +115,7 @@ async fn ask(ctx: &TeamContext, user: &str) -> Result<Snapshot, crate::api::ApiE
     user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
 }
 
-/// Commits answers, and with `end` that all who were due were asked about.
+/// Commits answers, and with `end` also the record of a complete scan.
 async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option<End>) -> Result<u64, ArchiveError> {
     if answers.is_empty() && end.is_none() {
         return Ok(0);

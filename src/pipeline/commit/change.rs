@@ -1,4 +1,4 @@
-//! What a reading changes in a window's and a stream's record. Pure: flushed with the rows that prove it.
+//! Changes of the records of windows and streams by a reading. Pure: committed with the rows that prove them.
 
 use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
@@ -6,7 +6,7 @@ use crate::model::{Instant, Range, Stream};
 use crate::pipeline::plan::ranges::{missing, union};
 use crate::pipeline::settings::Settings;
 
-/// What one reading says of one window.
+/// The change of one window by one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WindowChange {
     pub stream: Stream,
@@ -15,13 +15,13 @@ pub struct WindowChange {
     pub requests: u64,
     /// Proved complete by two equal walks, begun after the lag.
     pub confirmed: Option<Range>,
-    /// Never held still.
+    /// Unstable at each walk.
     pub unstable: Option<Range>,
-    /// Where the walk of an open window stands.
+    /// The end of the last walk over an open window.
     pub walk: Option<WalkPoint>,
     /// The whole window was re-scanned.
     pub rescanned: bool,
-    /// Late events of the window when the round began: more of them mean that its re-scan changed something.
+    /// Late events of the window when the round began. More of them mean that the re-scan found a change.
     pub late_before: u64,
     /// Parts of the window were confirmed in an earlier round.
     pub is_resumed: bool,
@@ -61,7 +61,7 @@ impl WindowChange {
             record.late += rows;
             if self.rescanned && record.state == WindowState::Settled {
                 let passed = settings.tiers_passed(record.range.end, self.read_at);
-                // What changed on the last re-scan is looked at once more before it is called final.
+                // A change on the last re-scan needs one more re-scan before the window is final.
                 let has_changed = record.late > self.late_before;
                 record.rescans = if has_changed { but_the_last(passed, settings) } else { passed };
                 if record.rescans >= settings.tiers() {
@@ -86,7 +86,7 @@ impl WindowChange {
         record.unstable = record.unstable.iter().flat_map(|open| missing(*open, &record.confirmed)).collect();
         if missing(record.range, &record.confirmed).is_empty() {
             let passed = settings.tiers_passed(record.range.end, self.read_at);
-            // What was confirmed long ago may have gained late events since: it is read once more before it is final.
+            // Parts confirmed long ago may have late events by now: the window is read once more before it is final.
             record.rescans = if self.is_resumed { but_the_last(passed, settings) } else { passed };
             let is_final = record.rescans >= settings.tiers();
             record.state = if is_final { WindowState::Sealed } else { WindowState::Settled };
@@ -97,12 +97,12 @@ impl WindowChange {
     }
 }
 
-/// So many re-scans done, and the last one still to come.
+/// The number of re-scans done, without the last one.
 fn but_the_last(passed: u32, settings: &Settings) -> u32 {
     passed.min(settings.tiers().saturating_sub(1))
 }
 
-/// The record of a window that was never read.
+/// The record of an unread window.
 pub fn fresh(stream: Stream, range: Range) -> WindowRecord {
     WindowRecord {
         stream,
@@ -121,7 +121,7 @@ pub fn fresh(stream: Stream, range: Range) -> WindowRecord {
     }
 }
 
-/// What a round says of a stream beside its windows.
+/// The change of a stream's record by a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamChange {
     pub begins: Option<Instant>,
@@ -148,14 +148,13 @@ impl StreamChange {
     }
 }
 
-/// Applies a change to a record, but for its read points, which a commit tells apart: the record need not be written
-/// again for each of them.
+/// Applies a change to a record, without its read points. A commit writes them apart, so it need not write the record again.
 pub fn apply_but_points(stream: Stream, change: &StreamChange, record: &mut StreamRecord) -> Vec<(Stream, ReadPoint)> {
     StreamChange { read_points: Vec::new(), ..change.clone() }.apply(record);
     change.read_points.iter().map(|point| (stream, *point)).collect()
 }
 
-/// Whether a window's record tells anything new beside the counts of what its reading cost.
+/// Whether a window's record has news besides the counts of its readings.
 pub fn says_more(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
     let held = before.cloned().unwrap_or_else(|| fresh(record.stream, record.range));
     *record != WindowRecord { reads: record.reads, requests: record.requests, events: record.events, ..held }

@@ -1,5 +1,5 @@
-//! What the rows of a commit tell of computers: those that they name, and removals, each of which leaves a record in the
-//! commit that archives the event.
+//! Events of a commit about computers: the computers that they name, and removals. The commit that archives a removal records its
+//! loss.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::pipeline::loss::reading::{Reading, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 
-/// The service's clock is told in whole seconds: what was read up to this long before a removal was surely read before it.
+/// The service tells its time in whole seconds: a reading that ended so long before a removal surely ended before it.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 /// What a commit is made with.
@@ -30,7 +30,7 @@ pub struct CommitContext<'a> {
     pub seen_at: Instant,
 }
 
-/// An activity event that tells of a computer.
+/// An activity event about a computer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ComputerEvent {
     at: Instant,
@@ -38,7 +38,7 @@ struct ComputerEvent {
     text: String,
 }
 
-/// What new rows tell of computers.
+/// New events about computers.
 #[derive(Debug, Default)]
 pub struct ComputerEvents {
     removals: Vec<ComputerEvent>,
@@ -47,7 +47,7 @@ pub struct ComputerEvents {
 }
 
 impl ComputerEvents {
-    /// How many removals the rows tell of.
+    /// How many removals there are.
     pub fn removals_told(&self) -> u64 {
         self.removals.len() as u64
     }
@@ -80,7 +80,7 @@ impl ComputerEvents {
         if tells_of_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(event);
     }
 
-    /// Adds to the draft what the rows tell.
+    /// Adds computers and losses to the draft.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -93,7 +93,7 @@ impl ComputerEvents {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
         if batch.findings.iter().any(begins) {
-            // A removal that came before the reading which begins now was archived without a record of its own.
+            // Removals before this first reading were archived without a record.
             let before = Range { start: Instant::EARLIEST, end: of.seen_at };
             self.removals.extend(archived(writer, before, tells_of_removal)?);
         }
@@ -105,7 +105,7 @@ impl ComputerEvents {
         let removals = self.removals(of, batch, &reading)?;
         for (device, removal) in removals {
             let losses = reading.losses(&removal, of.seen_at);
-            // It leaves the known computers with the event that says so, unless it was listed again since.
+            // The removed computer leaves the known ones, unless it was listed again since.
             let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
@@ -118,8 +118,7 @@ impl ComputerEvents {
         Ok(())
     }
 
-    /// The removals with the computers that they are of: by the places in which ids stand, by known ids, and by the name of a
-    /// computer that was added.
+    /// The removals with their computers: by the usual places of ids, by known ids, and by the name of an added computer.
     fn removals(
         mut self,
         of: &CommitContext<'_>,
@@ -192,7 +191,7 @@ fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<
     devices
 }
 
-/// What was read of the connections, by the archive and by what waits for this commit.
+/// The readings of connections, by the archive and by this batch.
 fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
@@ -207,7 +206,7 @@ fn tells(event_type: &str) -> bool {
     tells_of_removal(event_type) || tells_of_addition(event_type)
 }
 
-/// Archived activity of a range whose type is one of those.
+/// Archived activity of a range with a type that `is_one`.
 fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<ComputerEvent>, ArchiveError> {
     let mut found = Vec::new();
     writer.rows_in(Stream::Activity, range, &mut |row| {

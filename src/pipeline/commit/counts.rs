@@ -1,31 +1,31 @@
-//! What became of a batch.
+//! Counts of commits.
 
 use crate::archive::Committed;
 
-/// What a flush did.
+/// The counts of one or more commits.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Flushed {
     pub rows: u64,
     pub rejects: u64,
     pub late: u64,
-    /// Events read again that were held already.
+    /// Events that the archive held already.
     pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
-    /// Commits that lost the race against another writer of the team. The next round reads their events again.
+    /// Commits that another writer of the team fenced. The next round reads their events again.
     pub conflicts: u64,
-    /// New activity events that tell of a computer's removal.
+    /// New activity events of removed computers.
     pub removals: u64,
 }
 
 impl Flushed {
-    /// With the commit that it ended in.
+    /// With the number of commits.
     #[must_use]
     pub fn with(self, committed: Committed) -> Self {
         Self { commits: u64::from(committed != Committed::Nothing), ..self }
     }
 
-    /// Adds what another commit did.
+    /// Adds the counts of another commit.
     pub fn add(&mut self, other: &Flushed) {
         self.rows += other.rows;
         self.rejects += other.rejects;

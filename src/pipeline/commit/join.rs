@@ -1,4 +1,4 @@
-//! What a reading brings, joined with what the archive holds: the rows that are missing. Pure.
+//! Joins read events with the archived ones: the rows that the archive lacks. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Str
 use crate::normalize::normalize;
 use crate::planted::{self, Bug};
 
-/// What the archive holds of the place that events are joined into.
+/// The archived events of a window, or of quarantine.
 #[derive(Debug, Default)]
 pub struct Held {
     occurrences: DigestMap<u32>,
@@ -34,18 +34,18 @@ impl Held {
         held
     }
 
-    /// How often an event of this content is held.
+    /// How often an event of this content is archived.
     pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
     }
 }
 
-/// The rows that a reading adds.
+/// The rows that the archive lacks.
 #[derive(Debug, Default)]
 pub struct Added {
     pub rows: Vec<EventRow>,
     pub rejects: Vec<RejectRow>,
-    /// Ids whose content differs from what is archived: each is a new revision.
+    /// Ids with other content than archived: each is a new revision.
     pub changed: Vec<(EventId, Instant)>,
     pub redacted: u64,
     pub types: BTreeSet<String>,
@@ -59,7 +59,7 @@ impl Added {
     }
 }
 
-/// Whose events are joined.
+/// The team and stream of the events.
 #[derive(Debug, Clone, Copy)]
 pub struct Joining<'a> {
     pub team: &'a TeamId,
@@ -69,21 +69,21 @@ pub struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    /// Of a team whose archive stands so.
+    /// Of a team with this archive.
     pub fn of(state: &'a TeamState, stream: Stream, seen_at: Instant) -> Self {
         Self { team: &state.team_id, stream, seen_at }
     }
 
-    /// Joins `events` into `held`, which learns them.
+    /// Adds to `added` the rows of `events` that `held` lacks. `held` then has them.
     pub fn events(self, events: &[Counted], held: &mut Held, rejects: &mut Held, added: &mut Added) {
         for Counted { event, count } in events {
             let occurrences = held.occurrences.entry(event.digest).or_default();
-            // Each is a row or in quarantine: of twins, an earlier program may have quarantined the first.
+            // Each event is a row or in quarantine. An earlier program may have quarantined the first of two twins.
             let known = *occurrences + rejects.occurrences(&event.digest);
             if known >= *count {
                 continue;
             }
-            // An id of our own making holds the content's hash: it has one revision.
+            // An id that we make contains the hash of the content, so it has one revision.
             let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
             for occurrence in known + 1..=*count {
                 let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
@@ -115,7 +115,7 @@ impl<'a> Joining<'a> {
     }
 }
 
-/// How many archived events of a range that was read whole are no longer served.
+/// How many archived events of a completely read range are no longer served.
 pub fn no_longer_served<'f>(stored: &[StoredEvent], served: impl IntoIterator<Item = &'f Counted>) -> u64 {
     if stored.is_empty() {
         return 0;

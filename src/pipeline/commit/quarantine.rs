@@ -1,5 +1,5 @@
-//! Quarantined events read again, by the rules of this program: what an earlier one could not make a row of. Those that are
-//! rows now leave quarantine in the commit that brings the rows; the others stay as they are. From the archive alone.
+//! Retries quarantined events by the rules of this program. Events that are rows now leave quarantine in the commit that adds the
+//! rows. The others stay. This uses the archive alone.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
 
-/// What became of quarantined events of one stream and reason.
+/// The result for quarantined events of one stream and reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retried {
     /// They are rows now.
@@ -27,10 +27,10 @@ pub struct Retried {
     pub kept: u64,
 }
 
-/// By stream and the reason for which they were quarantined.
+/// The results by stream and reason.
 pub type RetriedByReason = BTreeMap<(Stream, String), Retried>;
 
-/// Reads a team's quarantined events again, file by file, a commit for each file that something leaves.
+/// Retries a team's quarantined events, file by file, with a commit for each file that loses events.
 ///
 /// # Errors
 /// When the archive cannot be read or written; what was committed before stands.
@@ -59,11 +59,11 @@ pub fn retry_quarantine(
     Ok(retried)
 }
 
-/// One file of quarantine, read again.
+/// The retry of one file of quarantine.
 struct Reading<'a> {
     flush: Flush<'a>,
     release: Release,
-    /// What the rows are added to, by stream and start of the window.
+    /// The windows that gain rows, by stream and start.
     places: BTreeMap<(Stream, Instant), Place>,
     indexes: BTreeMap<Stream, WindowIndex>,
 }
@@ -102,7 +102,7 @@ impl<'a> Reading<'a> {
                 place.insert(Place { window, held, added: Added::default() })
             }
         };
-        // One more than there are: an event is held as a row or in quarantine, not as both.
+        // One more than there are: an event is either a row or in quarantine.
         let count = place.held.occurrences(&event.digest) + 1;
         if event.id.is_some() && count > 1 {
             return Ok(false);
@@ -113,18 +113,18 @@ impl<'a> Reading<'a> {
         Ok(place.added.rows.len() > before)
     }
 
-    /// The commit of what leaves quarantine, if anything does.
+    /// The commit of the released events, if there are any.
     fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
         let Self { mut flush, release, places, .. } = self;
         if release.released.is_empty() {
             return Ok(None);
         }
         for ((stream, start), Place { window, mut added, .. }) in places {
-            // Looked at for an event that stays where it is.
+            // Its event stays in quarantine.
             if added.rows.is_empty() {
                 continue;
             }
-            // They were counted when they came.
+            // They were counted when they were read first.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
             flush.draft.findings.extend(notices::changed(flush.of, stream, &added));
@@ -152,10 +152,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The event as the wire would be read today.
+/// The event, read by the rules of today.
 fn event_of(row: &RejectRow) -> Option<RawEvent> {
     let mut events = wire::alone(row.stream, &row.raw).ok()?;
-    // What another than a writer of ours put there may be more or less than one event.
+    // A foreign writer may have put there more or less than one event.
     let event = events.pop().filter(|event| events.is_empty() && event.text == row.raw)?;
     Some(RawEvent { redacted: event.redacted || row.redacted, ..event })
 }

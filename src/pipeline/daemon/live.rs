@@ -1,4 +1,4 @@
-//! What the daemon shows of itself while it works: the state behind its port, its metrics and its warnings.
+//! The daemon's state for display: its port, its metrics and its warnings show it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use crate::pipeline::daemon::task_run::TaskRun;
 use crate::pipeline::daemon::timetable::{Standing, Task};
 use crate::pipeline::status::TeamStatus;
 
-/// A stream is late when it was not read for so many times the time between two polls,
+/// A stream is late when it was not read for so many poll intervals,
 const LATE_POLLS: u32 = 3;
 /// and no less than this.
 const LATE_MIN: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ pub struct TaskLive {
     pub standing: Standing,
     /// When it last went well, by this machine's clock.
     pub done_at: Option<Instant>,
-    /// Why it did not, the last time; `None` when it did.
+    /// The last error; `None` after a success.
     pub error: Option<String>,
     /// The sums of this process.
     pub counts: Flushed,
@@ -39,23 +39,22 @@ pub struct TeamLive {
     pub status: Option<TeamStatus>,
     pub seen_at: Option<Instant>,
     pub tasks: BTreeMap<Task, TaskLive>,
-    /// Gaps that stand, with the ledger line of each, in the order of lines.
+    /// Open gaps with their ledger lines, in order.
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
     /// The ledger's last line when this process first opened the team.
     pub opened_at: Option<LedgerSeq>,
 }
 
-/// What the last check of the whole archive found.
+/// The result of the last check of the whole archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     pub at: Instant,
     pub faults: usize,
-    /// The first of them, or why the check could not be made.
+    /// The first fault, or why the check failed.
     pub first: Option<String>,
 }
 
-/// What one report detected when it was last run for the warnings. It names nobody: a detection is told from another by a
-/// digest.
+/// The detections of one report in its last run for the warnings. It names no person: digests tell detections apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     /// The report's id, its name on the command line, and its title.
@@ -67,17 +66,17 @@ pub struct Detected {
     pub subjects: BTreeMap<String, Severity>,
 }
 
-/// What the reports that detect something found.
+/// The results of the reports that detect something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detections {
     pub at: Option<Instant>,
-    /// By the report's id: those that could be run.
+    /// Successful reports, by id.
     pub found: BTreeMap<String, Arc<Detected>>,
-    /// Reports that could not be run, and why.
+    /// Failed reports, and why.
     pub failed: BTreeMap<String, String>,
 }
 
-/// A stream that is not read as it should be.
+/// A stream that is late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
     pub team: TeamId,
@@ -86,15 +85,15 @@ pub struct Late {
     pub error: Option<String>,
 }
 
-/// Everything that can be shown at one moment.
+/// All state for display at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
-    /// What this process did for teams that it does not read any more.
+    /// The counts of teams that this process no longer reads.
     pub forgotten: BTreeMap<Task, Flushed>,
     pub verified: Option<Verified>,
     pub detections: Detections,
-    /// Why the service's list of teams could not be read, the last time.
+    /// Why the last list of the teams failed.
     pub listing_error: Option<String>,
     pub open_teams: usize,
     pub open_bytes: usize,
@@ -110,7 +109,7 @@ struct Held {
     is_listed: bool,
 }
 
-/// Shared between the daemon, which writes, and all who look.
+/// Shared between the daemon, which writes, and its readers.
 #[derive(Default)]
 pub struct Live {
     held: Mutex<Held>,
@@ -138,7 +137,7 @@ impl Live {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The daemon's loop came round.
+    /// The daemon's loop turned.
     pub(super) fn beat(&self, monotonic: Duration) {
         self.held().beat = Some(monotonic);
     }
@@ -208,7 +207,7 @@ impl Live {
         *self.held().shown.alerts.entry((target, result)).or_default() += 1;
     }
 
-    /// Why the service's list of teams could not be read, the last time.
+    /// Why the last list of the teams failed.
     pub fn listing_error(&self) -> Option<String> {
         self.held().shown.listing_error.clone()
     }
@@ -217,8 +216,8 @@ impl Live {
         let _ = self.open_teams.set(open_teams);
     }
 
-    /// Lets `look` see a team as its last commit left it, without reading its ledger, if the daemon holds it in memory;
-    /// else answers false. Waits for a commit under way: not for threads that must not wait.
+    /// Gives `read` the state of a team after its last commit, if the daemon has it in memory. Returns whether it has. Waits for a
+    /// commit under way, so a thread that must not wait must not call it.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         self.open_teams.get().is_some_and(|open_teams| open_teams.with_state(team, read))
     }
@@ -230,7 +229,7 @@ impl Live {
         known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
     }
 
-    /// Of each team that the daemon has looked at, the file that holds its name.
+    /// The file with the name of each team that had a run.
     pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
         let held = self.held();
         let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));

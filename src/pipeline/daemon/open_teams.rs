@@ -1,5 +1,5 @@
-//! The teams that are open for writing: each with its lock and its replayed state, so that a poll need not read the ledger
-//! again. Where there are more than memory should hold, the ones not used for longest are closed.
+//! The teams that are open for writing, each with its lock and its replayed state: a poll need not read the ledger again. When
+//! memory is short, the least recently used teams are closed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,17 @@ use crate::pipeline::workers::Workers;
 
 /// About so many bytes of replayed state are kept.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// What a team takes besides its records, and what one record takes, with a sixth for what an allocator rounds up:
+/// The bytes of a team without its records, and of one record, with a sixth for the allocator:
 /// `tests/daemon/weight.rs` measures it.
 const TEAM_BYTES: usize = 8 * 1024;
 const RECORD_BYTES: usize = 270;
 
-/// A team at work.
+/// An open team.
 #[derive(Clone)]
 pub struct Opened {
     pub writer: Arc<Mutex<TeamWriter>>,
     pub memory: Arc<TeamMemory>,
-    /// It was opened just now, and this was found.
+    /// The recovery, if the team was opened just now.
     pub recovery: Option<Recovery>,
 }
 
@@ -43,7 +43,7 @@ pub struct OpenTeams {
     clock: Arc<dyn Clock>,
     workers: Workers,
     bytes_max: usize,
-    /// Of what all visits read.
+    /// The room for the events of all runs.
     budget: Arc<Budget>,
     held: Mutex<(u64, BTreeMap<TeamId, Place>)>,
 }
@@ -67,7 +67,7 @@ impl OpenTeams {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The team, opened if it is not.
+    /// Opens the team, if it is not open.
     ///
     /// # Errors
     /// When it cannot be opened: another process writes it, or its ledger does not check.
@@ -100,7 +100,7 @@ impl OpenTeams {
         Ok(Opened { writer, memory: place.memory, recovery })
     }
 
-    /// The run is over. `keeps`: its writer can go on; else the next run opens the team again.
+    /// Ends a run. `keeps`: the writer can go on; else the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
         let mut held = self.held();
         if let Some(place) = held.1.get_mut(team) {
@@ -121,7 +121,7 @@ impl OpenTeams {
         }
     }
 
-    /// Lets `look` see the team as its last commit left it, if it is open; else answers false. Waits for a commit under way.
+    /// Gives `read` the state of the team after its last commit, if it is open. Returns whether it is. Waits for a commit under way.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         let writer = self.held().1.get(team).and_then(|place| place.writer.clone());
         writer.is_some_and(|writer| {

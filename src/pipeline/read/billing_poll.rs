@@ -60,7 +60,7 @@ struct Poll<'a> {
     ctx: &'a TeamContext,
     now: Instant,
     record: &'a StreamRecord,
-    /// The last look that is known of, committed or not.
+    /// The last read point, committed or not.
     read_to: Option<Instant>,
     windows: &'a Windows,
     index: WindowIndex,
@@ -87,7 +87,7 @@ impl Poll<'_> {
         }
     }
 
-    /// A poll proves every window before it: an entry of theirs is among the ten, or was, or a gap says otherwise.
+    /// A poll proves every window before it: their entries are among the ten, or were, or a gap records the loss.
     fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
         let settings = &self.ctx.settings;
         let mut changes = Vec::new();
@@ -137,8 +137,8 @@ impl Poll<'_> {
         Some(self.finding(kind, (from, to), reason))
     }
 
-    /// The gap of equal entries that may stand behind the `twins` last ones shown: at the time that they all have. What
-    /// would have come longer after that than is waited for anywhere is not thought of.
+    /// The gap of equal entries that the service may hide behind the `twins` last entries, at their time. Entries that come later
+    /// than the last re-scan are not considered.
     fn hidden(&self, twins: usize) -> Option<Finding> {
         let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
         let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));

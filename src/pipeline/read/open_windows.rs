@@ -1,4 +1,4 @@
-//! Windows whose lag has not passed: their new events, and events that are dated into the future.
+//! Open windows: their new events, and events dated into the future.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
 
 use super::round::{PAD_SECONDS, Round};
 
-/// How far into the future events are looked for.
+/// Events are read so far into the future.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 
 impl Round<'_> {
-    /// The new events of a window whose lag has not passed.
+    /// Reads the new events of an open window.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
         let asked = Asked { range: window, pad: PAD_SECONDS };
         let held = self.windows.get(&window.start);
@@ -44,12 +44,12 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Events that the service dates into the future are archived in their own windows, and drag nothing along. A
-    /// service that does not answer such a question loses nothing: the windows are read when their time comes.
+    /// Reads events dated into the future into their own windows; read points do not follow them. A refusal loses nothing: the
+    /// windows are read when their time comes.
     pub async fn look_ahead(&self) -> Result<(), RoundError> {
         let from = self.index.of(self.now).end.min(Instant::LATEST);
         let asked = Asked { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
-        // A refusal must not be taken for one of the page size.
+        // A refusal must not count as a refusal of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());
         let lists = Lists { limit: &limit, ..self.lists };
         let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);

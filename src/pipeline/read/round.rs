@@ -1,4 +1,4 @@
-//! One stream's round: what its readings permit, and how what they bring is sorted.
+//! One stream's round: the state that its readings share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::pipeline::team::context::TeamContext;
 /// Seconds of padding of a first reading.
 pub const PAD_SECONDS: i64 = 1;
 
-/// Why spans are read.
+/// The purpose of reading spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Settle,
@@ -28,12 +28,12 @@ pub struct Round<'a> {
     /// The service's clock at the round's start.
     pub now: Instant,
     pub lists: Lists<'a>,
-    /// After its end a window waits so long before it is settled.
+    /// A window is settled so long after its end.
     pub lag: Duration,
     pub index: WindowIndex,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
-    /// What the round may spend on ranges that do not hold still.
+    /// The round's budget for unstable ranges.
     pub budget: Arc<SplitBudget>,
 }
 
@@ -49,7 +49,7 @@ impl Round<'_> {
         }
     }
 
-    /// A kind of contradiction is a finding the first time; how often it happens is the log's.
+    /// Notes contradictions of the service's paging: a finding the first time, and a line in the log each time.
     pub fn note_anomalies(&self, batch: &mut Batch, range: Range, met: Anomalies) {
         for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");

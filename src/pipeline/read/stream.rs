@@ -1,4 +1,4 @@
-//! One round of a windowed stream: the open windows' new events, then what is past its lag, then re-scans.
+//! One round of a windowed stream: first the new events of open windows, then windows past their lag, then re-scans.
 
 use std::sync::Arc;
 
@@ -17,11 +17,10 @@ use crate::pipeline::plan::window_index::WindowIndex;
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::context::TeamContext;
 
-/// Reads one stream up to now. `first` is where a first reading begins; `now` the service's clock.
+/// Reads one stream up to now. A first reading begins at `first`. `now` is the service's clock.
 ///
 /// # Errors
-/// When the service does not answer or the archive cannot be written; what was read before is committed or waits for
-/// the team's next commit.
+/// When the service does not answer, or the commit stage has ended. Events read before go into a commit.
 pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
     let one_list = [None];
     match read_lists(ctx, stream, first, now, &one_list).await {
@@ -32,7 +31,7 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
             let computers = ctx.source.devices(&ctx.team).await?;
             let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
             note_deprecated(ctx, stream, lists.len(), now).await?;
-            // What the first attempt began is not begun twice.
+            // The beginning of the archive is recorded once.
             ctx.inbox.commit().await?;
             read_lists(ctx, stream, first, now, &lists).await
         }
@@ -40,8 +39,8 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
     }
 }
 
-/// Where `history/devices` has answered before, a 404 is a fault: the deprecated history tells the same events in other
-/// words, and each would be archived once more.
+/// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other text, and
+/// would archive each twice.
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
     ctx.inbox.inspect(|_| ()).await?;
     Ok(ctx.with_state(|state| {
@@ -82,9 +81,9 @@ async fn read_lists(
     let left = ctx.deferred.open().iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
-        tracing::warn!(%team, %stream, ranges = left, "the list does not hold still: the rest stays open until another round");
+        tracing::warn!(%team, %stream, ranges = left, "the list changes at each read: the rest stays open until another round");
     }
-    // A read point of the connections stands only beside the look at the computers that follows it.
+    // The check of the computers notes the read point of connections.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred.is_unfinished() {
         let point = ReadPoint::ended(ctx.service().now(), now);
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
@@ -104,7 +103,7 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
 }
 
 impl Round<'_> {
-    /// Records where the archive begins: what is older was out of reach, or not asked for.
+    /// Records where the archive begins: older events are out of reach, or were not asked for.
     async fn begin(&self, begins: Instant, before: Option<Instant>) -> Result<(), RoundError> {
         let why = "what is older was out of reach of the first reading, or not asked for";
         let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
@@ -118,7 +117,7 @@ impl Round<'_> {
         };
         self.ctx.add(add).await?;
         if self.stream == Stream::Connections {
-            // Durable before the first event is read: a computer that is removed from here on leaves a gap, whatever ends this run.
+            // Durable before the first event is read: from now on the removal of a computer leaves a gap.
             self.ctx.inbox.commit().await?;
         }
         Ok(())

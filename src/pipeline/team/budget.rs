@@ -1,8 +1,8 @@
-//! How many events all teams of a process hold together: read, and not committed.
+//! The limit of uncommitted events of all teams of a process.
 //!
-//! A reading reserves its permit before it begins. The permit goes with the events into the team's batch, and is free again when
-//! their commit has ended. Who finds no room waits in line: first come, first served. A team that waits commits what it holds,
-//! so no team waits for one that waits.
+//! A reading reserves a permit before it begins. The permit goes with the events into the team's batch, and is free when their
+//! commit has ended. Readings without room wait in a queue. A team that waits commits all that it holds, so no team waits for
+//! another team that waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pipeline::settings::{HELD_EVENTS_MAX, READ_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
 
-/// Readings at once for which there is room, at least.
+/// There is room for so many readings at least.
 const READINGS_AT_ONCE_MIN: usize = 6;
 
 /// The events that all teams of a process may hold together.
@@ -22,12 +22,12 @@ pub struct Budget {
     waiting: AtomicUsize,
     held: AtomicUsize,
     most_held: AtomicUsize,
-    /// One team at a time makes the sessions that its backfill left: these take about as much as its events.
+    /// One team at a time makes deferred sessions: they take about as much memory as its events.
     making: Arc<Semaphore>,
 }
 
 impl Budget {
-    /// Room for so many events; a single reading has room in any case.
+    /// Room for so many events. A single reading has room in any case.
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Arc::new(Self {
@@ -40,7 +40,7 @@ impl Budget {
         })
     }
 
-    /// Room for all readings of a team that is alone, for what it holds, and for as much in a commit under way.
+    /// Room for all readings of one team, for its batch, and for a commit of the same size.
     pub fn of(settings: &Settings) -> Arc<Self> {
         let readings = READINGS_AT_ONCE_MIN.max(settings.concurrency.saturating_mul(3) / 2);
         Self::new(readings.saturating_mul(READ_EVENTS_MAX).saturating_add(2 * HELD_EVENTS_MAX))
@@ -56,17 +56,17 @@ impl Budget {
         self.free.available_permits() == self.events_max && self.held.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether anybody waits for room.
+    /// Whether a reading waits for room.
     pub fn is_contended(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts who calls among those who wait for room, until the answer is dropped.
+    /// Counts a waiting reading until the guard is dropped.
     pub fn waits(&self) -> Waits<'_> {
         Waits::among(&self.waiting)
     }
 
-    /// A permit of nothing.
+    /// A permit for no events.
     pub fn nothing(self: &Arc<Self>) -> Permit {
         Permit { budget: self.clone(), permit: None, held: 0 }
     }
@@ -82,7 +82,7 @@ impl Budget {
         Permit { budget: self.clone(), permit, held: 0 }
     }
 
-    /// The turn to make sessions, where nobody has it.
+    /// The turn to make sessions, if it is free.
     pub fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
         self.making.clone().try_acquire_owned().ok()
     }
@@ -97,18 +97,18 @@ fn permits(events: usize) -> u32 {
     u32::try_from(events).expect("BUG: a reading brings few events")
 }
 
-/// Room for events; free again when it is dropped.
+/// Room for events, until it is dropped.
 pub struct Permit {
     budget: Arc<Budget>,
     permit: Option<OwnedSemaphorePermit>,
-    /// The events that are there.
+    /// The events that use it.
     held: usize,
 }
 
 impl Permit {
-    /// So many events are there now. Room beyond them is given back with `is_all`.
+    /// Sets how many events use the permit. With `is_all` the rest of the room is free.
     pub fn hold(&mut self, events: usize, is_all: bool) {
-        // One step: in two, another permit would count the old and the new events together.
+        // One step: two steps would count the old and the new events together.
         let (held, most) = (&self.budget.held, &self.budget.most_held);
         if let Some(more) = events.checked_sub(self.held) {
             most.fetch_max(held.fetch_add(more, Ordering::Relaxed) + more, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Permit {
         }
     }
 
-    /// Takes over the room of another, and what it holds.
+    /// Takes over another permit and its events.
     pub fn merge(&mut self, mut other: Self) {
         self.held += std::mem::take(&mut other.held);
         self.permit = match (self.permit.take(), other.permit.take()) {
@@ -133,7 +133,7 @@ impl Permit {
         };
     }
 
-    /// Splits off what goes with a commit; so many events stay.
+    /// Splits off all but the room of `stay` events.
     pub fn split_off(&mut self, stay: usize) -> Self {
         let permit = self.beyond(stay);
         let held = self.held.saturating_sub(stay);
@@ -154,7 +154,7 @@ impl Drop for Permit {
     }
 }
 
-/// Counts one who waits, as long as it waits.
+/// Counts a waiting reading.
 pub struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {

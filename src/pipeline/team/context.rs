@@ -1,4 +1,4 @@
-//! One team's round, as its readings see it: what they work with, and where they send what they read.
+//! One team's round for its readings: the edges, and the way to the commit stage.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::pipeline::team::budget::Permit;
 use crate::pipeline::team::deferred::Deferred;
 use crate::pipeline::team::edges::TeamEdges;
 
-/// A read point that is older than this is followed by one that is worth a commit of its own.
+/// A read point is worth a commit of its own when the last committed one is older than this.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 
-/// One team's round. It ends for the commit stage when this is dropped.
+/// One team's round. Dropping it closes the inbox of the commit stage.
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
     pub source: Arc<dyn EventSource>,
@@ -42,13 +42,13 @@ impl TeamContext {
         Self { edges, source, inbox, began, deferred: Deferred::default() }
     }
 
-    /// Whether this round has worked long enough, and leaves the rest to the next.
+    /// Whether this round is out of time, and leaves the rest to the next.
     pub fn is_out_of_time(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);
         self.time_limit.is_some_and(|time_limit| spent >= time_limit)
     }
 
-    /// Sends what is worth no room of its own.
+    /// Sends changes without a permit.
     ///
     /// # Errors
     /// When the commit stage has ended.
@@ -58,7 +58,7 @@ impl TeamContext {
         self.inbox.add(batch, self.budget.nothing()).await
     }
 
-    /// Room for so many events, which one reading may bring.
+    /// A permit for the events of one reading.
     ///
     /// # Errors
     /// As [`TeamContext::add`].
@@ -66,20 +66,20 @@ impl TeamContext {
         if let Some(permit) = self.budget.try_reserve(events) {
             return Ok(permit);
         }
-        // Set both first: from then on this team holds nothing back.
+        // Set both first: from now on this team keeps nothing back.
         let _here = self.inbox.waits();
         let _anywhere = self.budget.waits();
         self.inbox.make_room().await?;
         Ok(self.budget.reserve(events).await)
     }
 
-    /// Readings of one stream that may go on side by side now.
+    /// How many readings of one stream may run side by side now.
     pub fn readings_at_once(&self) -> usize {
         if self.budget.is_contended() { 1 } else { self.settings.concurrency }
     }
 
-    /// Notes a reading that went well: committed with whatever is worth a commit, and by itself when the archive's last
-    /// read point is old, so that a quiet team does not look like one that is not read.
+    /// Notes a successful reading. Its read point goes with the next commit. It is worth a commit by itself if the last committed
+    /// one is old: then even a quiet team's archive says that the team is read.
     ///
     /// # Errors
     /// As [`TeamContext::add`].

@@ -1,10 +1,10 @@
-//! What a round leaves for the next one.
+//! The work that a round defers to the next round.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::{Range, Stream};
 
-/// Noted by the readings of several streams at once.
+/// The deferred work of all streams.
 #[derive(Debug, Default)]
 pub struct Deferred(Mutex<Held>);
 
@@ -19,17 +19,17 @@ impl Deferred {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A range stays open because it did not hold still.
+    /// An unstable range stays open.
     pub fn note_open(&self, stream: Stream, range: Range) {
         self.held().open.push((stream, range));
     }
 
-    /// The ranges that stay open, in the order in which they were given up.
+    /// The ranges that stay open, in the order in which they were deferred.
     pub fn open(&self) -> Vec<(Stream, Range)> {
         self.held().open.clone()
     }
 
-    /// The round has worked long enough: there is more to do.
+    /// The round is out of time: there is more to do.
     pub fn note_unfinished(&self) {
         self.held().is_unfinished = true;
     }

@@ -1,4 +1,4 @@
-//! What one team's round works with: the edges, and what this process knows of the team.
+//! The edges of one team's round, and the state of the team in this process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team::service_clock::ServiceClock;
 use crate::pipeline::workers::Workers;
 
-/// What a team's round is given, but for the service. The readings and the stages behind them share it.
+/// The inputs of a team's round, without the service. The readings and the commit stage share them.
 pub struct TeamEdges {
     pub team: TeamId,
     pub clock: Arc<dyn Clock>,
@@ -25,9 +25,9 @@ pub struct TeamEdges {
     /// The room for the events of all teams of the process.
     pub budget: Arc<Budget>,
     pub memory: Arc<TeamMemory>,
-    /// The daemon keeps it from round to round, and looks at its state in between.
+    /// The daemon keeps it from round to round, and reads its state in between.
     pub writer: Arc<Mutex<TeamWriter>>,
-    /// How long a round settles and re-scans before it leaves the rest to the next; `None`: to the end.
+    /// A round settles and re-scans so long, and leaves the rest to the next. `None`: to the end.
     pub time_limit: Option<Duration>,
 }
 
@@ -41,12 +41,12 @@ impl TeamEdges {
         &self.memory.service
     }
 
-    /// The team's writer; waits for a commit under way.
+    /// The team's writer. Waits for a commit under way.
     pub fn writer(&self) -> MutexGuard<'_, TeamWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the archive's state as of the last commit.
+    /// Reads the archive's state as of the last commit.
     pub fn with_state<T>(&self, read: impl FnOnce(&TeamState) -> T) -> T {
         read(self.writer().state())
     }
@@ -63,7 +63,7 @@ impl TeamEdges {
         self.with_writer(move |writer| writer.events_in(stream, range)).await
     }
 
-    /// Does something with the writer beside the reading.
+    /// Runs `act` with the writer, on a worker.
     ///
     /// # Errors
     /// As `act`.

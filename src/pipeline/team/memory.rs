@@ -42,7 +42,7 @@ struct Held {
     looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
     listed: Option<Listed>,
-    /// A computer was removed and activity did not tell.
+    /// Activity did not tell of a removal.
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
     vacuumed: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What one team's round works with: the edges, what this process knows of the team, and the room for its events.
+//! The inputs of one team's round: the edges, the state in this process, and the room for its events.
 
 pub mod budget;
 pub mod context;

@@ -1,4 +1,4 @@
-//! The service's clock, by which everything is aged.
+//! The service's clock, which decides all ages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::clock::Clock;
 use crate::model::Instant;
 
-/// Answers whose dates are compared.
+/// The number of dates that are compared.
 const DATES_HEARD: usize = 5;
 
-/// The service's clock, as its `Date` headers tell it; ours where it sends none. It is the middle one of the last few
-/// answers: one wild date decides nothing.
+/// The service's clock by its `Date` headers, or ours if it sends none. It is the median of the last few dates, so one wrong date
+/// has no effect.
 pub struct ServiceClock {
     clock: Arc<dyn Clock>,
-    /// Each `Date` less our monotonic time when it came: what the service's clock showed at our zero.
+    /// Each `Date` less our monotonic time at its arrival.
     zeros: Mutex<VecDeque<Instant>>,
 }
 
@@ -26,7 +26,7 @@ impl ServiceClock {
         self.zeros.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing heard so far counts any more.
+    /// Forgets all dates.
     pub fn forget(&self) {
         self.zeros().clear();
     }

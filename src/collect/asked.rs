@@ -1,14 +1,13 @@
-//! A range of event time as it is asked for.
+//! A range of event time with its padding.
 
 use crate::model::{Instant, Range, RawEvent};
 use crate::planted::{self, Bug};
 
-/// A range of event time as it is asked for: padded, so that no reading of the bounds can hide an event.
+/// A range of event time with padding: however the service reads the bounds, it hides no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     pub range: Range,
-    /// Seconds added at both ends, at least 1. Re-scans use other paddings, so that a bound that the service reads
-    /// in an unexpected way does not fall on the same events again.
+    /// Seconds added at both ends, at least 1. Each re-scan uses another padding, so its bounds fall on other events.
     pub pad: i64,
 }
 
@@ -25,12 +24,12 @@ impl Asked {
         if planted::is(Bug::NoPad) { 0 } else { self.pad }
     }
 
-    /// Whether an event lies outside every reading of the bounds: the service was not asked for it.
+    /// Whether an event lies outside the padded range, however the bounds are read.
     pub fn is_stray(&self, at: Instant) -> bool {
         at < Instant::from_seconds(self.start() - 1) || at > Instant::from_seconds(self.stop() + 1)
     }
 
-    /// Whether this reading keeps the event: owned, or owned by no reading of a neighbour.
+    /// Whether this reading keeps the event: the range owns it, or no reading of a neighbour does.
     pub fn keeps(&self, event: &RawEvent) -> bool {
         self.keeps_at(event.at())
     }

@@ -1,7 +1,7 @@
-//! What several looks at a range prove together: the pointwise maximum of multiplicities.
+//! The joined content of several readings of a range: the pointwise maximum of multiplicities.
 //!
-//! A page is one atomic look, so it contributes its own counts; only a confirmed walk contributes the sum of its
-//! pages, since on a list that moves the same event can stand on two pages.
+//! A page is one atomic answer, so it contributes its own counts. Only a confirmed walk contributes the sum of its pages: if the
+//! list changes, two pages can have the same event.
 
 use std::collections::hash_map::Entry;
 
@@ -15,18 +15,18 @@ pub struct Counted {
     pub count: u32,
 }
 
-/// The joined content of the looks so far.
+/// The joined content of the pages so far.
 #[derive(Debug, Default)]
 pub struct Joined {
     events: Vec<Counted>,
     places: DigestMap<usize>,
-    /// What [`Joined::hand_out`] gave away, so that a second look does not bring it again.
+    /// The events that [`Joined::hand_out`] returned, so that a second reading does not return them again.
     handed_out: Multiset<Digest>,
     needs_sums: bool,
 }
 
 impl Joined {
-    /// Joins one page. Events that `keep` refuses belong to other readings.
+    /// Joins one page, without the events that `keep` refuses.
     pub fn add_page(&mut self, page: Vec<RawEvent>, keep: impl Fn(&RawEvent) -> bool) {
         let mut counts = Multiset::default();
         self.events.reserve(page.len());
@@ -49,7 +49,7 @@ impl Joined {
         }
     }
 
-    /// Whether a walk's sums tell anything: of an event with an id there is one, whatever the sum.
+    /// Whether a walk's sums matter: an event with an id exists once, whatever the sum.
     pub fn needs_sums(&self) -> bool {
         self.needs_sums
     }
@@ -63,7 +63,7 @@ impl Joined {
         }
     }
 
-    /// Takes out what `range` owns; with `rest`, also what no range owns (unusable times, events outside what was asked).
+    /// Takes out the events that `range` owns, and those that `whole` does not own (unusable times, events outside).
     pub fn take(&mut self, range: Range, whole: Range) -> Vec<Counted> {
         let leaves = |event: &RawEvent| event.at().is_none_or(|at| range.owns(at) || !whole.owns(at));
         if self.events.iter().all(|held| leaves(&held.event)) {
@@ -76,12 +76,12 @@ impl Joined {
         taken
     }
 
-    /// Forgets what was handed out: a second look brings it again.
+    /// Forgets the events that were handed out: a second reading returns them again.
     pub fn forget(&mut self) {
         self.handed_out = Multiset::default();
     }
 
-    /// Takes out everything, and remembers it as known.
+    /// Takes out everything, and remembers it as handed out.
     pub fn hand_out(&mut self) -> Vec<Counted> {
         self.places.clear();
         for held in &self.events {

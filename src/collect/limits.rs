@@ -1,4 +1,4 @@
-//! The page size that a service accepts, learned where it differs from the documented one.
+//! The page size that a service accepts. It is learned if it differs from the documented one.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ impl PageLimit {
         Self { steps: Cow::Borrowed(&STEPS), step: AtomicUsize::new(0) }
     }
 
-    /// One page size, from which there is no stepping down.
+    /// One page size, without smaller steps.
     pub fn fixed(events: u32) -> Self {
         Self { steps: vec![events].into(), step: AtomicUsize::new(0) }
     }
@@ -34,7 +34,7 @@ impl PageLimit {
         self.events().min(DEVICE_PAGE_EVENTS_MAX)
     }
 
-    /// Called when the service refused `limit`. False when there is nothing smaller to try.
+    /// Steps down after the service refused `limit`. Returns false when there is no smaller limit.
     pub fn refuse(&self, limit: u32) -> bool {
         match self.steps.iter().position(|&step| step < limit) {
             Some(next) => {

@@ -1,6 +1,6 @@
-//! The lists that a stream of a team is served in, and one page of one of them.
+//! The lists in which the service serves a stream of a team, and their pages.
 //!
-//! Normally one list. Where `history/devices` is not there, the deprecated history of each computer is a list of its own.
+//! A stream is normally one list. Without `history/devices`, the deprecated history of each computer is a list of its own.
 
 use crate::api::{Again, ApiError, EventSource, Page, PageQuery, Served};
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
@@ -10,15 +10,15 @@ use super::limits::PageLimit;
 use super::trail::Seen;
 use super::walk::{Anomalies, Walk};
 
-/// What readings cost and met.
+/// The cost of readings, and the anomalies that they met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadStats {
     pub requests: u64,
     /// Whole walks.
     pub walks: u32,
-    /// Walks begun again because the list moved.
+    /// Walks that began again because the list changed.
     pub restarts: u32,
-    /// Events served, each as often as it came.
+    /// Served events, counted each time.
     pub events: u64,
     pub anomalies: Anomalies,
 }
@@ -33,7 +33,7 @@ impl ReadStats {
     }
 }
 
-/// What is read: one stream of one team.
+/// One stream of one team.
 #[derive(Clone, Copy)]
 pub struct Lists<'a> {
     pub source: &'a dyn EventSource,
@@ -45,7 +45,7 @@ pub struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Asks for the page of `list` at the walk's offset.
+    /// Reads the page of `list` at `offset`.
     pub async fn page(
         &self,
         list: &Option<DeviceId>,
@@ -60,7 +60,7 @@ impl Lists<'_> {
         Ok(served)
     }
 
-    /// Asks for a page that a former walk saw.
+    /// Reads a page again that a former walk saw.
     pub async fn page_again(
         &self,
         list: &Option<DeviceId>,
@@ -113,12 +113,12 @@ fn count(stats: &mut ReadStats, asked: Asked, times: impl Iterator<Item = Option
 
 #[derive(Debug)]
 pub enum PageError {
-    /// The service refused the page size; a smaller one is set, and the walk begins again.
+    /// The service refused the page size. A smaller one is set, and the walk begins again.
     LimitRefused,
     Api(ApiError),
 }
 
-/// Adds what a finished or broken walk noticed, whether the list held still or not.
+/// Adds the anomalies of a finished or interrupted walk.
 pub fn note(stats: &mut ReadStats, walk: &Walk) {
     stats.anomalies.add(Anomalies { has_more: 0, ..walk.anomalies });
 }

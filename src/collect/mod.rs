@@ -1,8 +1,8 @@
 //! One range of event time -> all its events: walk, confirm, split, join.
 //!
-//! Plain offset paging loses and doubles events when the list changes between two requests. A range is complete only
-//! when two whole anchored walks in a row agree ([`SpanReader`]); an open window is followed by its tail
-//! ([`TailReader`]). [`walk`](Walk) decides, the readers ask.
+//! Plain offset paging loses and doubles events when the list changes between two requests. A range is complete only when two
+//! whole anchored walks in a row agree ([`SpanReader`]). [`TailReader`] reads the new events of an open window. [`Walk`] decides,
+//! and the readers send the requests.
 
 mod asked;
 mod joined;

@@ -1,4 +1,4 @@
-//! Reading a range completely: two equal anchored walks, halves where it will not hold still.
+//! Reads a range completely: by two equal anchored walks, or by halves if the list changes.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::walk::{Step, Walk};
 
 /// Restarts of one range before it is read as two halves.
 pub const RESTARTS_MAX: u32 = 5;
-/// The same, when the round has spent its budget on ranges that do not hold still.
+/// The same when the round has spent its budget for unstable ranges.
 const RESTARTS_LAST_MAX: u32 = 1;
-/// Seconds of one span that may fail to hold still before the rest of the span is given up for this time.
+/// After so many unstable seconds of a span, the rest of the span is left for another round.
 pub const UNSTABLE_SECONDS_MAX: u32 = 16;
-/// Padding up to so many seconds only guards the bounds: the neighbour's own reading is under way.
+/// Padding up to so many seconds only guards the bounds. Events in it belong to the neighbour's reading.
 const NEIGHBOUR_SECONDS: i64 = 1;
-/// Pages of the last, plain look at a range that never held still.
+/// Pages of the last, plain reading of an unstable range.
 const SALVAGE_PAGES_MAX: u32 = 1_000;
 
 /// Whether a range was proved complete.
@@ -29,13 +29,13 @@ const SALVAGE_PAGES_MAX: u32 = 1_000;
 pub enum Outcome {
     /// Two whole walks agreed.
     Confirmed,
-    /// It never held still: what was seen is kept, and the range stays open.
+    /// The list changed under every walk. The seen events are kept, and the range stays open.
     Unstable,
-    /// It did not hold still, and the round has no budget left to split it: as `Unstable`, until another round.
+    /// Unstable, and the round has no budget left to split it: it waits for another round.
     Deferred,
 }
 
-/// What came of reading a range.
+/// The result of reading a range.
 enum Confirm {
     Confirmed,
     /// Too many events for one walk.
@@ -44,13 +44,12 @@ enum Confirm {
     Unstable,
 }
 
-/// One part of a span, read.
+/// One part of a span, after its reading.
 #[derive(Debug)]
 pub struct Segment {
     pub range: Range,
     pub outcome: Outcome,
-    /// What the range owns, and what the span does not: unusable times, events outside what was asked for, and what
-    /// stood in a wide padding.
+    /// Events that the range owns, and events that the span does not own: with unusable times, from outside, and from wide padding.
     pub events: Vec<Counted>,
     pub stats: ReadStats,
     /// The service's clock at the first page of the reading.
@@ -68,7 +67,7 @@ pub struct SpanReader<'a> {
     walk_events_max: u64,
     stack: Vec<Range>,
     joined: Joined,
-    /// What a former reading proved, taken as the first of the two walks over the whole span.
+    /// The result of a former reading, used as the first of the two walks over the whole span.
     prior: Option<Multiset<Digest>>,
     unstable_left: u32,
     budget: Arc<SplitBudget>,
@@ -80,18 +79,18 @@ pub struct SpanReader<'a> {
 enum WalkEnd {
     Whole(Trail),
     Moved,
-    /// More than fits in memory; what was seen of it.
+    /// Too many events, and the walk so far.
     TooBig(Trail),
     LimitRefused,
 }
 
-/// What a walk over a range is compared with.
+/// The former walk that a walk is compared with.
 enum Former {
     None,
-    /// The archive, which holds what a former reading proved.
+    /// The archive, with the result of a former reading.
     Archive(Multiset<Digest>),
     Walk(Trail),
-    /// The beginning of a walk over a longer range, asked for so; what it brought of this range.
+    /// The beginning of a walk over a longer range.
     Beginning(Trail, Asked),
 }
 
@@ -103,7 +102,7 @@ impl Former {
         }
     }
 
-    /// Whether a whole walk brought the same.
+    /// Whether a whole walk had the same events.
     fn is_met(&self, tally: &Multiset<Digest>, asked: Asked) -> bool {
         match self {
             Former::None => false,
@@ -143,7 +142,7 @@ impl<'a> SpanReader<'a> {
     /// The next part of the span, or `None` when the span is read.
     ///
     /// # Errors
-    /// When the service does not answer. What was seen so far can still be had by [`SpanReader::into_partial`].
+    /// When the service does not answer. [`SpanReader::into_partial`] then returns the events seen so far.
     pub async fn next(&mut self) -> Result<Option<Segment>, ApiError> {
         let Some(mut range) = self.stack.pop() else { return Ok(None) };
         if self.unstable_left == 0 {
@@ -175,7 +174,7 @@ impl<'a> SpanReader<'a> {
         self.stack.is_empty()
     }
 
-    /// What was seen of the parts that were not handed out, after an error.
+    /// The events seen of parts that were not handed out, after an error.
     pub fn into_partial(mut self) -> (Vec<Counted>, ReadStats) {
         (self.joined.hand_out(), self.stats)
     }
@@ -187,13 +186,13 @@ impl<'a> SpanReader<'a> {
         segment
     }
 
-    /// Whether two whole walks in a row agreed. A range that holds more than one walk may bring is cut short where its
-    /// first walk stood: what that walk saw of it counts as a first walk.
+    /// Whether two whole walks in a row agreed. A range with too many events for one walk is cut at the end of its first walk, which
+    /// then counts as the first walk of the shorter range.
     async fn confirm(&mut self, range: &mut Range) -> Result<Confirm, ApiError> {
         let prior = self.prior.take().filter(|_| *range == self.whole);
         let mut former = prior.map_or(Former::None, Former::Archive);
         let mut restarts = 0;
-        // What was cut to the size of a walk may have grown since, but not to twice that size.
+        // A range that was cut may have grown, but not to twice the size of a walk.
         let mut events_max = self.walk_events_max;
         self.began_at = None;
         let restarts_max = if self.budget.is_spent() { RESTARTS_LAST_MAX } else { RESTARTS_MAX };
@@ -202,7 +201,7 @@ impl<'a> SpanReader<'a> {
             match self.walk(asked, former.trail(), events_max).await? {
                 WalkEnd::Whole(trail) => {
                     self.stats.walks += 1;
-                    // Sums are asked for where they tell more than pages, or where walks must be compared by them.
+                    // Sums are needed for events without ids, and to compare walks with different pages.
                     let is_same = matches!(&former, Former::Walk(former) if former.is(&trail));
                     let tally = if is_same && !self.joined.needs_sums() {
                         Multiset::default()
@@ -233,12 +232,12 @@ impl<'a> SpanReader<'a> {
                         former = Former::Beginning(trail, asked);
                         continue;
                     }
-                    // Of events without ids a third walk may count one twice: the exhaustive checker finds it.
+                    // A third walk may count an event without an id twice: the exhaustive checker finds it.
                     let may_grow = may_cut && asked.pad <= NEIGHBOUR_SECONDS && !self.joined.needs_sums();
                     let Some(end) = trail.dense_second_end(asked).filter(|_| may_grow) else {
                         return Ok(Confirm::TooBig);
                     };
-                    // One second cannot be cut, and in smaller parts its neighbours would read it once more each.
+                    // One second cannot be cut, and each smaller part beside it would read it again.
                     events_max = u64::MAX;
                     former = Former::None;
                     if end < range.end {
@@ -253,13 +252,13 @@ impl<'a> SpanReader<'a> {
         Ok(Confirm::Unstable)
     }
 
-    /// A wide padding is for the whole: around a second that does not hold still it would keep its neighbours from it too.
+    /// Wide padding is for the whole span: around an unstable second it would make the neighbours unstable.
     fn pad_of(&self, range: Range) -> i64 {
         let length = i64::try_from(range.length().as_secs()).unwrap_or(i64::MAX);
         if range == self.whole { self.pad } else { self.pad.min(length.max(NEIGHBOUR_SECONDS)) }
     }
 
-    /// One walk over every list of the stream. Pages of `former` that come again as they were are not read again.
+    /// One walk over every list of the stream. A page that is the same as in `former` is not parsed again.
     async fn walk(&mut self, asked: Asked, former: Option<&Trail>, events_max: u64) -> Result<WalkEnd, ApiError> {
         let mut trail = Trail::default();
         let mut passed = 0;
@@ -304,7 +303,7 @@ impl<'a> SpanReader<'a> {
         Ok(WalkEnd::Whole(trail))
     }
 
-    /// One page, and what it means for the walk; `None` when it is the same as `seen`, which the walk then has passed.
+    /// Reads one page, and passes it to the walk. `None` if the page is the same as `seen`.
     async fn page(
         &mut self,
         list: &Option<DeviceId>,
@@ -335,11 +334,11 @@ impl<'a> SpanReader<'a> {
     }
 
     fn add_page(&mut self, page: Page, asked: Asked) {
-        // A re-scan's wide padding may be the only look that ever shows what stands in it.
+        // The wide padding of a re-scan may be the only reading that shows its events.
         self.joined.add_page(page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
     }
 
-    /// A last, plain look at what never held still, so that what can be seen is kept.
+    /// A last, plain reading of an unstable range, so that its visible events are kept.
     async fn salvage(&mut self, range: Range) -> Result<(), ApiError> {
         let asked = Asked { range, pad: self.pad_of(range) };
         let lists = self.lists;
@@ -352,7 +351,7 @@ impl<'a> SpanReader<'a> {
                     Err(PageError::LimitRefused) => continue,
                     Err(PageError::Api(error)) => return Err(error),
                 };
-                // The same event may come in other words.
+                // The same event may come with other text.
                 let name = |event: &RawEvent| (event.id.clone(), event.id.is_none().then_some(event.digest));
                 let first = page.events.first().map(name);
                 let count = page.events.len() as u64;

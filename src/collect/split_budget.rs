@@ -1,13 +1,13 @@
-//! What one round may spend on a list that does not hold still.
+//! One round's budget for unstable ranges.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Ranges of a round that may fail to hold still, beside one for each page of events that the round confirms. One second
-/// that moves makes a day fail seventeen times, once at each halving.
+/// So many ranges of a round may be unstable, plus one for each page of events that the round confirms. One unstable second makes
+/// a day fail seventeen times, once at each halving.
 pub const FAILED_RANGES_MAX: u64 = 32;
 
-/// Shared by all readers of one round. A range that fails to hold still is read as two halves, and each of them may fail
-/// again. When the budget is spent, ranges that fail are no longer split: they stay open until another round.
+/// Shared by all readers of one round. An unstable range is read as two halves, and each half may be unstable again. When the budget
+/// is spent, unstable ranges are no longer split: they stay open until another round.
 #[derive(Debug, Default)]
 pub struct SplitBudget {
     failed: AtomicU64,
@@ -15,12 +15,12 @@ pub struct SplitBudget {
 }
 
 impl SplitBudget {
-    /// A range did not hold still.
+    /// A range was unstable.
     pub fn note_failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A range was confirmed, and holds so many pages of events.
+    /// A range with so many pages of events was confirmed.
     pub fn note_confirmed(&self, pages: u64) {
         self.confirmed_pages.fetch_add(pages, Ordering::Relaxed);
     }

@@ -1,9 +1,8 @@
-//! Reading a window that is still open: the events since the last look, up to now.
+//! Reads the new events of an open window.
 //!
-//! The walk goes on from its checkpointed offset while the anchors still hold there, so that a poll costs the new
-//! pages only. Where they do not hold, something was inserted or deleted before the offset, and the window is walked
-//! again from its start, twice. A list of one empty page needs no second walk: one page is one atomic look. All of this
-//! is provisional: the settled reading proves the window later.
+//! The walk goes on from its checkpoint if the anchors are in their places, so a poll costs only the new pages. If they are not, the
+//! list changed before the checkpoint, and the window is walked again from its start, twice. A list of one empty page needs no
+//! second walk: a page is atomic. This reading is provisional: the settled reading proves the window later.
 
 use crate::api::ApiError;
 use crate::model::{Digest, Instant, Multiset, RawEvent};
@@ -15,33 +14,33 @@ use super::lists::{Lists, PageError, ReadStats, note};
 use super::span::RESTARTS_MAX;
 use super::walk::{Step, Walk};
 
-/// Events of an open window above which its second walk is left to the settled reading, to bound memory.
+/// A window with more events has its second walk in the settled reading, to bound memory.
 const AGREED_EVENTS_MAX: u64 = 100_000;
 
-/// New events of an open window, and where the walk stands after them.
+/// New events of an open window, and the checkpoint after them.
 #[derive(Debug)]
 pub struct TailChunk {
     pub events: Vec<Counted>,
-    /// Events passed, and the digest prefixes of the last ones; `None` when a later reading must begin at the start.
+    /// Events passed, and the digest prefixes of the last ones. `None`: a later reading must begin at the start.
     pub point: Option<(u64, Vec<[u8; 16]>)>,
     pub stats: ReadStats,
     /// The service's clock at the first page of this chunk.
     pub began_at: Option<Instant>,
 }
 
-/// Where a look at an open window begins.
+/// Where the reading of an open window begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TailStart {
-    /// Where a former walk stood: events passed, and the digest prefixes of the last ones.
+    /// At a checkpoint: events passed, and the digest prefixes of the last ones.
     Point(u64, Vec<[u8; 16]>),
-    /// At the list's start. Nothing of the window is archived, so an empty page agrees with what former looks brought.
+    /// At the list's start. Nothing of the window is archived, so an empty page agrees with the archive.
     Empty,
     /// At the list's start. Events of the window are archived, so one empty page is not believed.
     Again,
 }
 
 impl TailStart {
-    /// `point` is where the last look ended, `events` how many events of the window are archived.
+    /// `point` is the last checkpoint, `events` the number of archived events of the window.
     pub fn of(point: Option<(u64, Vec<[u8; 16]>)>, events: u64) -> Self {
         match point {
             Some((offset, anchors)) => Self::Point(offset, anchors),
@@ -67,9 +66,9 @@ enum Phase {
 pub struct TailReader<'a> {
     lists: Lists<'a>,
     asked: Asked,
-    /// New events after which a chunk is handed out, to bound memory and what a crash repeats.
+    /// A chunk has so many new events, to bound memory and the work that a crash repeats.
     chunk_events: usize,
-    /// Whether an empty list agrees with what is archived.
+    /// Whether an empty list agrees with the archive.
     may_be_empty: bool,
     phase: Phase,
     walk: Walk,
@@ -112,7 +111,7 @@ impl<'a> TailReader<'a> {
     /// The next chunk, or `None` when the window is read up to now.
     ///
     /// # Errors
-    /// When the service does not answer; the chunks handed out before stand.
+    /// When the service does not answer; earlier chunks stay valid.
     pub async fn next(&mut self) -> Result<Option<TailChunk>, ApiError> {
         if self.phase == Phase::Done {
             return Ok(None);
@@ -124,7 +123,7 @@ impl<'a> TailReader<'a> {
         while self.phase != Phase::Done && self.joined.len() < self.chunk_events {
             let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
-                // A refused limit says nothing of the list: the walk goes on with shorter pages.
+                // A refused limit says nothing about the list: the walk goes on with shorter pages.
                 Err(PageError::LimitRefused) => continue,
                 Err(PageError::Api(error)) => return Err(error),
             };
@@ -163,7 +162,7 @@ impl<'a> TailReader<'a> {
     }
 
     fn chunk(&mut self) -> TailChunk {
-        // A second walk is behind the first: only a walk's end, or the first walk's progress, is a place to go on from.
+        // A second walk is behind the first: only the end of a walk, or the progress of the first walk, is a checkpoint.
         let second = matches!(self.phase, Phase::FromStart { former: Some(_) });
         let events = self.joined.hand_out();
         if self.walk.passed() > AGREED_EVENTS_MAX {
@@ -214,12 +213,12 @@ impl<'a> TailReader<'a> {
         }
     }
 
-    /// Whether this walk was one page, and showed at one moment that the list is as empty as the archive.
+    /// Whether this walk was one page, which showed that the list is as empty as the archive.
     fn is_one_page(&self) -> bool {
         self.walk.passed() == 0 && self.may_be_empty && self.restarts == 0
     }
 
-    /// Many lists (the deprecated history): one plain look at each, no place to go on from.
+    /// Many lists (the deprecated history): one plain walk over each, without a checkpoint.
     async fn lists_in_turn(&mut self) -> Result<TailChunk, ApiError> {
         self.phase = Phase::Done;
         let lists = self.lists;

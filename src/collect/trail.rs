@@ -1,7 +1,7 @@
-//! What one walk saw, kept so that the next walk over the same list can be compared with it.
+//! The pages of one walk, kept to compare the next walk over the same list with it.
 //!
-//! A page that comes back byte for byte tells the next walk what it told the first: it is neither read nor counted again.
-//! Two walks that saw the same pages agree; two that did not are compared by what they brought.
+//! A page that comes again byte for byte means the same for the next walk: it is neither parsed nor counted again. Two walks with the
+//! same pages agree. Other walks are compared by their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub struct Seen {
     pub body: Bytes,
     /// The events, and when they happened.
     pub events: Vec<(Digest, Option<Instant>)>,
-    /// What the page meant, and where the walk stood after it.
+    /// The meaning of the page, and the walk after it.
     pub step: Step,
     pub after: Walk,
 }
 
-/// The pages of one walk, in order; over several lists, of one list after another.
+/// The pages of one walk, in order, list by list.
 #[derive(Debug, Default)]
 pub struct Trail {
     pages: Vec<Arc<Seen>>,
@@ -38,7 +38,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// The page that a walk over `list` would see next, had it seen the first `at` pages of this trail.
+    /// The next page for a walk that has seen the first `at` pages of this trail.
     pub fn next(&self, at: usize, (list, offset, limit): (usize, u64, u32)) -> Option<&Arc<Seen>> {
         let is_it = |seen: &&Arc<Seen>| (seen.list, seen.offset, seen.limit) == (list, offset, limit);
         self.pages.get(at).filter(is_it).filter(|seen| !seen.body.is_empty())
@@ -63,14 +63,14 @@ impl Trail {
         self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
-    /// How often both walks found `hasMoreEvents` untrue, where they saw the same list: one that grew or shrank under a walk
-    /// makes an honest service's claims look so.
+    /// How often both walks found `hasMoreEvents` untrue, if they saw the same list. A list that changes makes honest claims look
+    /// untrue.
     pub fn has_more_untrue(&self, former: &Self) -> u64 {
         let both = self.has_more.min(former.has_more);
         if both > 0 && (self.is(former) || self.tally(|_| true) == former.tally(|_| true)) { both } else { 0 }
     }
 
-    /// How often each event was brought, anchors that came back aside, among those whose time `keeps` keeps.
+    /// How often each event came, without anchors that came again, for times that `keeps` accepts.
     pub fn tally(&self, keeps: impl Fn(Option<Instant>) -> bool) -> Multiset<Digest> {
         let mut tally = Multiset::with_room_for(self.pages.iter().map(|seen| seen.events.len()).sum());
         for seen in &self.pages {
@@ -84,19 +84,19 @@ impl Trail {
         tally
     }
 
-    /// Where a range can be cut so that, in a list in time order, the walk has passed everything that reading the left
-    /// part could show; `None` when it has passed too little.
+    /// Where a range can be cut so that the walk has passed all events of the left part, if the list is in time order. `None` if the
+    /// walk is too short.
     pub fn cut(&self, asked: Asked) -> Option<(Range, Range)> {
         let passed = self.times().next()?;
-        // The bounds may be read with up to a second more on either side.
+        // The service may read each bound with up to a second more.
         let cut = passed.floor_second().nanos() - (asked.pad + 1) * NANOS_PER_SECOND;
         let cut = Instant::from_nanos(cut);
         let range = asked.range;
         (range.start < cut && cut < range.end).then(|| (Range::new(range.start, cut), Range::new(cut, range.end)))
     }
 
-    /// Where the second in which the walk stands has ended, and what reading a neighbour would show of it; `None` where that
-    /// second holds no more than half of what the walk saw.
+    /// The end of the second in which the walk stands, and of the padding after it. `None` if that second has at most half of the
+    /// walk's events.
     pub fn dense_second_end(&self, asked: Asked) -> Option<Instant> {
         let second = self.times().next()?.floor_second();
         let (all, inside) = (self.times().count(), self.times().filter(|at| at.floor_second() == second).count());

@@ -1,7 +1,7 @@
-//! One anchored walk over one list: offsets that start a few events early, so that a list that moved is noticed.
+//! One anchored walk over one list: each page starts a few events early, so the walk notices when the list changes.
 //!
-//! Pure: it says what to ask for and takes the answers. The service's `hasMoreEvents`, `nextOffset` and order are
-//! compared with what the walk saw and counted; no decision rests on them.
+//! Pure: it gives the next offset and takes the answers. It compares the service's `hasMoreEvents`, `nextOffset` and order with the
+//! events and counts contradictions. No decision depends on them.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use crate::planted::{self, Bug};
 /// How many events before an offset are asked for again with the next page.
 pub const ANCHORS_MAX: usize = 8;
 
-/// The same new events on so many pages in a row: the service serves one page for ever.
+/// After the same new events on so many pages in a row, the service serves one page for ever.
 const REPEATS_MAX: u32 = 16;
 
-/// What the service claimed and did not keep to. Counted for the record, never acted on.
+/// Contradictions of the service. They are counted for the record, and change no decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anomalies {
-    /// `hasMoreEvents` said the opposite of what the next page showed. In one walk that may be a list that changed between
-    /// the two requests; of a reading it is counted only where two walks that brought the same events both met it.
+    /// `hasMoreEvents` said the opposite of the next page. The list may have changed between the two requests, so a reading counts it
+    /// only if two walks with the same events both met it.
     pub has_more: u64,
     /// `nextOffset` was not the number of events passed.
     pub next_offset: u64,
@@ -49,15 +49,15 @@ impl Anomalies {
     }
 }
 
-/// What an answered page means for the walk.
+/// The meaning of a page for the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// The anchors came back in their places, and so many events at the end of the page are new.
+    /// The anchors are in their places, and so many events at the end of the page are new.
     More { new: usize },
-    /// The page brought the anchors and nothing more: the walk is whole.
+    /// The page has only the anchors: the walk is whole.
     Whole,
-    /// The anchors did not come back: the list moved under the walk.
+    /// The anchors are missing: the list changed under the walk.
     Moved,
 }
 
@@ -73,7 +73,7 @@ pub struct Walk {
     page_max: usize,
     last_time: Option<Instant>,
     claimed_more: Option<bool>,
-    /// What the last page brought, in brief, and how many pages in a row brought the same.
+    /// A hash of the last page's new events, and how many pages in a row had the same.
     brought: (u64, u32),
     pub anomalies: Anomalies,
 }
@@ -92,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// Goes on where a former walk stood. `anchors` are the digest prefixes of the last events before `offset`.
+    /// Goes on from a checkpoint. `anchors` are the digest prefixes of the last events before `offset`.
     pub fn resumed(offset: u64, anchors: Vec<[u8; 16]>) -> Self {
         let mut walk = Self::from_start();
         walk.offset = offset;
@@ -116,9 +116,9 @@ impl Walk {
         self.anchors
     }
 
-    /// Where the walk stands: events passed, and the anchors for a later walk to go on from.
+    /// The checkpoint: events passed, and the anchors for a later walk.
     pub fn point(&self) -> (u64, Vec<[u8; 16]>) {
-        // Without an anchor, one event that went and one that came would look like a list that held still.
+        // Without an anchor, one deleted and one inserted event would look like an unchanged list.
         let least = usize::from(!planted::is(Bug::PointUnanchored));
         let anchors = self.anchors.max(least).min(self.tail.len());
         (self.offset, self.tail.iter().skip(self.tail.len() - anchors).copied().collect())
@@ -148,8 +148,8 @@ impl Walk {
         }
         self.pass(new);
         self.page_max = self.page_max.max(page.events.len());
-        // Anchors take at most half a page: were the service to cap pages at eight events or fewer, a page of nothing
-        // but anchors would look like the end of the list.
+        // Anchors take at most half a page. If the service caps pages at eight events, a page of anchors alone would look like the
+        // end of the list.
         self.anchors = ANCHORS_MAX.min(self.page_max / 2).min(self.tail.len());
         if planted::is(Bug::NoAnchors) {
             self.anchors = 0;
@@ -157,20 +157,20 @@ impl Walk {
         Step::More { new: new.len() }
     }
 
-    /// A page of anchors that claims that more follows: pages may have become so short that nothing else fits. That is
-    /// asked once, with a single anchor, or with none where there was one; the claim alone decides nothing.
+    /// A page of anchors alone that claims that more follows: pages may be capped so short that nothing else fits. The walk asks once
+    /// more, with fewer anchors; the claim alone decides nothing.
     fn is_capped(&self, page: &Page) -> bool {
         (self.anchors > 1 || self.page_max == 0)
             && (1..=self.anchors).contains(&page.events.len())
             && page.has_more == Some(true)
     }
 
-    /// Whether the claim that nothing follows ends the walk: a planted bug alone believes it.
+    /// Whether the claim that nothing follows ends the walk: only a planted bug believes it.
     fn is_believed(&self, page: &Page) -> bool {
         planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0
     }
 
-    /// Where offsets are ignored, a list of one event, or of equal ones, would be walked for ever.
+    /// If the service ignores offsets, a list of one event, or of equal events, would be walked for ever.
     fn is_stuck(&mut self, new: &[RawEvent]) -> bool {
         let number = |event: &RawEvent| u64::from_le_bytes(event.digest.0[..8].try_into().expect("BUG: 32 bytes"));
         let brief = new.iter().fold(new.len() as u64, |sum, event| sum.rotate_left(7) ^ number(event));

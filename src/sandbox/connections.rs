@@ -40,7 +40,7 @@ impl<'a> Scene<'a> {
             _ => "unknown",
         };
         // One random number serves several fields, because this runs for every event.
-        let bits = random.roll();
+        let bits = random.next_u64();
         let roams = bits & 0x7 == 0;
         let peer_address = if roams { address(0xC612_0000, bits >> 32, 0x0001_FFFF) } else { person.home_address };
         Self {

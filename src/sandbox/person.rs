@@ -59,7 +59,7 @@ pub(super) fn person(seed: u64, place: u32, team: u32, random: &mut SeededRandom
         scim: random.per_mille(200),
         zone_minutes: *random.pick(&ZONES_MINUTES),
         // 198.18.0.0/15 is reserved for tests of networks.
-        home_address: address(0xC612_0000, random.roll(), 0x0001_FFFF),
+        home_address: address(0xC612_0000, random.next_u64(), 0x0001_FFFF),
         peer_json,
         local_user_json,
     }

@@ -134,7 +134,7 @@ fn computer(seed: u64, place: u32, people: usize, groups: usize, random: &mut Se
         id,
         name,
         system: CLIENT_SYSTEMS[random.place(CLIENT_SYSTEMS.len())],
-        address: address(0xC633_6400, random.roll(), 0xff),
+        address: address(0xC633_6400, random.next_u64(), 0xff),
         users,
         groups,
         id_json,

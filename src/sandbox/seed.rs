@@ -25,7 +25,7 @@ impl SeededRandom {
         Self(seed)
     }
 
-    pub(super) fn roll(&mut self) -> u64 {
+    pub(super) fn next_u64(&mut self) -> u64 {
         let rolled = mix(self.0);
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         rolled
@@ -33,7 +33,7 @@ impl SeededRandom {
 
     /// A number in `0..bound`; 0 when `bound` is 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        scale(self.roll(), bound)
+        scale(self.next_u64(), bound)
     }
 
     /// A number in `low..high`.
@@ -49,7 +49,7 @@ impl SeededRandom {
 
     /// A position in a list of `len` items.
     pub(super) fn place(&mut self, len: usize) -> usize {
-        index(self.roll(), len)
+        index(self.next_u64(), len)
     }
 
     /// True in `share` of 1000 calls.
@@ -96,13 +96,13 @@ mod tests {
     fn the_numbers_never_change() {
         // The first outputs of SplitMix64 for this seed, from its authors' publication.
         let mut random = SeededRandom::new(1_234_567);
-        assert_eq!(random.roll(), 6_457_827_717_110_365_317);
-        assert_eq!(random.roll(), 3_203_168_211_198_807_973);
-        assert_eq!(random.roll(), 9_817_491_932_198_370_423);
+        assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
+        assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);
+        assert_eq!(random.next_u64(), 9_817_491_932_198_370_423);
     }
 
     #[test]
-    fn a_bounded_roll_stays_in_its_bounds_and_reaches_them() {
+    fn a_bounded_random_number_stays_in_its_bounds_and_reaches_them() {
         let mut random = SeededRandom::new(7);
         let rolled: Vec<u64> = (0..1000).map(|_| random.between(3, 8)).collect();
         assert_eq!((rolled.iter().min(), rolled.iter().max()), (Some(&3), Some(&7)));

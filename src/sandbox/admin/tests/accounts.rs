@@ -18,7 +18,7 @@ fn ask_beside(
 }
 
 #[test]
-fn who_shares_the_connection_from_another_team_is_listed_once_and_can_be_added() {
+fn people_who_share_the_sso_connection_are_listed_once_and_can_be_added() {
     let far = [user("far", MemberRole::Admin, false, "saml", true), user("eve", MemberRole::User, true, "saml", false)];
     let mut state = team();
     let listed = body(ask_beside(&mut state, Op::SsoUsers, &[], json!({}), &far));
@@ -35,7 +35,7 @@ fn who_shares_the_connection_from_another_team_is_listed_once_and_can_be_added()
 }
 
 #[test]
-fn who_joins_with_a_known_address_is_the_same_person() {
+fn a_person_who_joins_with_a_known_address_is_the_same_person() {
     let known = [user("far", MemberRole::Admin, true, "password", true)];
     let mut state = team();
     let invite = body(ask(&mut state, Op::InviteUser, &[], json!({})));
@@ -52,7 +52,7 @@ fn who_joins_with_a_known_address_is_the_same_person() {
 }
 
 #[test]
-fn a_change_of_an_account_is_made_once_and_told_where_the_person_is_on_the_team() {
+fn a_change_of_an_account_happens_once_and_only_members_get_an_event() {
     let mut state = team();
     let told = spread(&mut state, "BOB@team.example", AccountChange::TotpRemoved);
     assert!(matches!(&told[..], [Effect::Activity { name: "teamUserTotpRemovedEvent", .. }]), "{told:?}");

@@ -51,7 +51,7 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
 }
 
 #[test]
-fn when_an_admin_without_remote_access_is_the_admin_that_stays_is_a_switch() {
+fn a_switch_decides_whether_an_admin_needs_remote_access() {
     use AdminAccess::{Always, Never, WhenChanged};
     let off = || json!({"remoteAccess": "disabled"});
     let beside_cyd = |state: &mut TeamState| state.users[2].role = MemberRole::Admin;
@@ -95,7 +95,7 @@ fn when_an_admin_without_remote_access_is_the_admin_that_stays_is_a_switch() {
 }
 
 #[test]
-fn fields_left_out_of_a_user_change_keep_their_value() {
+fn missing_fields_of_a_user_change_keep_their_value() {
     let mut state = team();
     let seen = body(ask(&mut state, Op::ChangeUser, &["bob"], json!({"role": "admin-read-only"})));
     assert_eq!((&seen["role"], &seen["remoteAccess"]), (&json!("admin-read-only"), &json!("enabled")));
@@ -106,7 +106,7 @@ fn fields_left_out_of_a_user_change_keep_their_value() {
 }
 
 #[test]
-fn a_removed_user_is_in_no_list_and_guarded_like_a_change() {
+fn a_removed_user_is_in_no_list_and_the_guards_apply() {
     let mut state = team();
     assert_eq!(code(ask(&mut state, Op::RemoveUser, &["ann"], json!({}))), "team-requires-admin");
     state.users[2].role = MemberRole::Admin;
@@ -125,7 +125,7 @@ fn a_removed_user_is_in_no_list_and_guarded_like_a_change() {
 }
 
 #[test]
-fn sessions_end_when_access_does() {
+fn sessions_end_with_access() {
     for (op, change) in [(Op::ChangeUser, json!({"remoteAccess": "disabled"})), (Op::RemoveUser, json!({}))] {
         let mut state = team();
         let open = body(ask(&mut state, Op::Connect, &["d1"], json!({"userID": "bob", "open": true})));

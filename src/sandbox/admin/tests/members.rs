@@ -106,7 +106,7 @@ fn groups_are_made_renamed_and_deleted_and_their_access_with_them() {
 }
 
 #[test]
-fn a_group_takes_and_gives_back_members_and_leaves_the_others() {
+fn members_are_added_and_removed_without_effect_on_others() {
     let mut state = team();
     ask(&mut state, Op::AddMembers, &["plain"], json!({"users": ["cyd"]})).unwrap();
     ask(&mut state, Op::AddMembers, &["plain"], json!({"devices": ["d2"]})).unwrap();
